@@ -1,4 +1,4 @@
-//! Settings of a client, and its start.
+//! The settings of a client, and how it starts.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -21,7 +21,7 @@ use crate::{
     transport::{Tcp, Transport},
 };
 
-/// Settings of a client. Made by [`Client::builder`].
+/// The settings of a client. Returned by [`Client::builder`].
 ///
 /// # Examples
 /// ```
@@ -40,7 +40,7 @@ use crate::{
 /// assert!(client.state().is_connected());
 /// # Ok(()) }
 /// ```
-#[must_use = "a builder does nothing before it connects"]
+#[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder {
     at: ConnectString,
     settings: Settings,
@@ -81,7 +81,7 @@ impl ClientBuilder {
         })
     }
 
-    /// Sets how long the session outlives its connection. The server may grant another timeout.
+    /// Sets how long the session outlives its connection. The server may grant a different timeout.
     ///
     /// Unit: whole milliseconds. Default: 60 s, as in Curator. Range, by the server: 2 to 20 ticks.
     pub const fn session_timeout(mut self, timeout: Duration) -> Self {
@@ -97,18 +97,18 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long one server may take to accept the connection and answer the handshake.
+    /// Sets how long one server may take to accept the connection and reply to the handshake.
     ///
     /// Default: the session timeout (the granted one, once there is a session) or the
     /// [`connection_timeout`](Self::connection_timeout), whichever is shorter, divided by the
-    /// number of servers: so the client has tried every server before the time is over,
-    /// even if the others do not reply.
+    /// number of servers. So the client tries every server before the time is over, even if none
+    /// replies.
     pub const fn server_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = Some(timeout);
         self
     }
 
-    /// Sets how long [`Client::close`] waits for pending clean-up and for the server's answer.
+    /// Sets how long [`Client::close`] waits for pending clean-ups and for the server's reply.
     ///
     /// Default: 1 s, as in Curator.
     pub const fn close_wait(mut self, wait: Duration) -> Self {
@@ -116,12 +116,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets whether the client may use a read-only server. Locks need one that accepts changes.
+    /// Sets whether the client may use a read-only server. Locks need a server that accepts
+    /// changes.
     ///
-    /// A read-only server keeps no session alive. On it [`Client::safe_until`] does not advance,
-    /// and the session is presumed lost when that time has passed. A session that a read-only
-    /// server itself has created holds no locks and ends with its connection: its `safe_until` is
-    /// `None`. The state is [`ConnectionState::ReadOnly`] in both cases.
+    /// A read-only server keeps no session alive. While the client is connected to one,
+    /// [`Client::safe_until`] does not advance, and the session is presumed lost when that time has
+    /// passed. A session that a read-only server created holds no locks and ends with its
+    /// connection; its `safe_until` is `None`. The state is [`ConnectionState::ReadOnly`] in both
+    /// cases.
     ///
     /// Default: false.
     ///
@@ -139,8 +141,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how much memory pending requests may take: paths, data and 256 bytes each. Beyond that
-    /// a call fails at once with [`Cause::TooManyPending`](crate::Cause).
+    /// Sets how much memory pending requests may take: their paths and data, and 256 bytes each.
+    /// Beyond that a call fails at once with [`Cause::TooManyPending`](crate::Cause).
     ///
     /// Unit: bytes. Default: 67,108,864.
     pub const fn pending_bytes_max(mut self, bytes: usize) -> Self {
@@ -149,10 +151,10 @@ impl ClientBuilder {
     }
 
     /// Sets how many clean-ups may be pending, see [`Client::clean_up`]. If there are more, the
-    /// client gives up its session ([`LostReason::TooManyCleanUps`](crate::LostReason)): a
+    /// client gives up its session ([`LostReason::TooManyCleanUps`](crate::LostReason)), because a
     /// forgotten clean-up would leave a znode that blocks other contenders while the session lives.
-    /// The same number of watch removals that the server has refused may be pending; if there are
-    /// more, the client reconnects, which removes the watches on the server.
+    /// The limit also applies to watch removals that the server has refused; if more are pending,
+    /// the client reconnects, which removes the watches on the server.
     ///
     /// Default: 65,536.
     pub const fn clean_ups_max(mut self, count: usize) -> Self {
@@ -160,8 +162,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the seed of the order of servers, of the jitter of waits and of [`Client::random`], for
-    /// runs that must repeat.
+    /// Sets the seed for the order of servers, the jitter of waits and [`Client::random`], for runs
+    /// that must repeat.
     ///
     /// Default: random.
     pub const fn seed(mut self, seed: u64) -> Self {
@@ -169,7 +171,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how servers are reached. Default: [`Tcp`].
+    /// Sets how the client connects to servers. Default: [`Tcp`].
     ///
     /// # Examples
     /// ```
@@ -191,8 +193,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds an identity that is sent on every connection: scheme `digest` with `name:password`, or
-    /// another that the servers know.
+    /// Adds an identity to send on every connection: scheme `digest` with `name:password`, or
+    /// another scheme that the servers accept.
     pub fn identity(mut self, scheme: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         self.identities.push((scheme.into(), data.into()));
         self
@@ -201,10 +203,11 @@ impl ClientBuilder {
     /// Starts the client on the current runtime and waits for its first session.
     ///
     /// # Errors
-    /// [`Error::NotConnected`] when no server has replied in time; the client is closed then.
+    /// [`Error::NotConnected`] when no server has replied within the
+    /// [`connection_timeout`](Self::connection_timeout); the client is then closed.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside a tokio runtime.
     ///
     /// # Cancel safety
     /// Dropping the future closes the client.
@@ -244,7 +247,7 @@ impl Client {
     /// if no server replies.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside a tokio runtime.
     ///
     /// # Cancel safety
     /// Dropping the future closes the client.
@@ -264,7 +267,7 @@ impl Client {
         Ok(Self::builder(connect_string)?.connect().await?)
     }
 
-    /// Starts to set up a client for `host:port,host:port/chroot`.
+    /// Returns a builder for a client of `host:port,host:port/chroot`.
     ///
     /// # Errors
     /// [`ConnectStringError`] if the connect string is invalid.
@@ -285,7 +288,7 @@ impl Client {
     }
 }
 
-/// Why [`Client::connect`] failed.
+/// The reason why [`Client::connect`] failed.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,5 @@
-//! A pending request as the future its caller waits for, and what replies become.
+//! A pending request as the future that its caller awaits, and the results into which replies are
+//! converted.
 
 use std::{
     borrow::Cow,
@@ -29,22 +30,23 @@ use crate::{
     watch::{OneShot, Persistent},
 };
 
-/// A request that was made, as the future of its result.
+/// A request, as the future of its result.
 ///
-/// Its place in the order of requests is fixed when it is made. It is sent at the latest when this
-/// future, or that of another request of the client, is first polled: so requests that are made one
-/// after the other are sent together.
+/// The call to the client's method fixes its place in the order of requests. It is sent at the
+/// latest when this future, or that of another request of the client, is first polled. So
+/// consecutive requests are sent together.
 ///
 /// # Cancel safety
 /// Dropping the future does not recall the request; only its result is lost. A watch that the
-/// request registers is removed. [`Client::create`](crate::Client::create) and
+/// request registers is removed. A request that is still waiting for a connection is not sent.
+/// [`Client::create`](crate::Client::create) and
 /// [`Client::delete_for_certain`](crate::Client::delete_for_certain) can do more.
 ///
 /// # Errors
 /// [`Error::Path`] and [`Error::TooLarge`] before anything is sent. [`Error::Refused`] when a
-/// server refuses: nothing was changed. [`Error::NotSent`] when the request was certainly not
+/// server refuses; nothing was changed. [`Error::NotSent`] when the request was certainly not
 /// carried out: retry. [`Error::OutcomeUnknown`] when the connection, the session or the timeout
-/// ended before the reply: check whether the request was carried out before a retry. A call waits
+/// ended before the reply: before a retry, check whether the request was carried out. A call waits
 /// for a connection without a time limit, see
 /// [`Client::with_timeout`](crate::Client::with_timeout).
 ///
@@ -55,7 +57,7 @@ use crate::{
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_client::CreateMode;
 ///
-/// // Both requests leave in one piece, in this order.
+/// // Both requests are sent together, in this order.
 /// let created = client.create("/a", b"hello", CreateMode::Persistent);
 /// let read = client.get_data("/a");
 /// created.await?;
@@ -68,7 +70,7 @@ pub struct Call<T> {
     state: CallState,
     about: About,
     watch: Option<OneShot>,
-    /// Whether the client must handle the outcome if the caller drops the call.
+    /// Whether the client must handle the outcome when the caller drops the call.
     is_seen_to: bool,
     answer: PhantomData<fn() -> T>,
 }
@@ -102,7 +104,7 @@ impl<T> Call<T> {
         }
     }
 
-    /// Whether the client must handle the outcome if the caller drops the call.
+    /// Sets whether the client must handle the outcome when the caller drops the call.
     pub(crate) const fn seen_to(mut self, is_seen_to: bool) -> Self {
         self.is_seen_to = is_seen_to;
         self
@@ -131,7 +133,8 @@ impl<T> Call<T> {
         }
     }
 
-    /// Sends the request now, without waiting for the reply.
+    /// Sends the request now, without waiting for the reply. Without a connection the request is
+    /// discarded, as when the call is dropped.
     pub fn detach(mut self) {
         self.shared.flush();
         if let CallState::Made { is_flushed, .. } = &mut self.state {
@@ -157,7 +160,7 @@ pub struct Stamped<T> {
     pub value: T,
     /// The newest change that the server had applied.
     pub zxid: Zxid,
-    /// The session in which it was received.
+    /// The session in which the reply was received.
     pub epoch: Epoch,
 }
 
@@ -294,7 +297,7 @@ pub(crate) struct Answer {
     pub(crate) zxid: Zxid,
     pub(crate) epoch: Epoch,
     pub(crate) about: About,
-    /// The watch that the request has registered.
+    /// The watch that the request registered.
     pub(crate) watch: Option<OneShot>,
 }
 
@@ -316,8 +319,8 @@ impl Answer {
         )
     }
 
-    /// The error for a reply of the wrong kind. It cannot occur: the request determines how the
-    /// reply is decoded.
+    /// Returns the error for a reply of the wrong kind. This cannot occur: the request determines
+    /// how the reply is decoded.
     pub(crate) fn unfit(self) -> Error {
         self.refused(ErrorCode::MarshallingError)
     }
@@ -327,20 +330,20 @@ impl Answer {
 #[derive(Debug)]
 pub(crate) struct About {
     pub(crate) op: OpCode,
-    /// As the servers know it.
+    /// As the servers know it, with the chroot.
     pub(crate) path: Ustring,
-    /// Those of a multi's operations.
+    /// The paths of a multi's operations.
     pub(crate) paths: Vec<Ustring>,
     pub(crate) chroot_bytes: usize,
 }
 
 impl About {
-    /// The path as the caller knows it.
+    /// Returns the path as the caller knows it, without the chroot.
     pub(crate) fn shown(&self, path: &Ustring) -> String {
         paths::shown(path, self.chroot_bytes)
     }
 
-    /// The chroot, if it must be the znode that is missing: the path of the request is the chroot,
+    /// Returns the chroot if it must be the missing znode: the path of the request is the chroot,
     /// or the request creates a child of it.
     fn missing_chroot(&self) -> Option<String> {
         let (chroot, below) = self.path.as_bytes().split_at_checked(self.chroot_bytes)?;
@@ -377,7 +380,7 @@ impl About {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Created {
-    /// Its path, with the number if it is sequential.
+    /// Its path, including the number if it is sequential.
     pub path: String,
     /// Its stat; `czxid` is the zxid of its creation.
     pub stat: Stat,
@@ -398,7 +401,7 @@ pub struct Created {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
-    /// The data; `None` is null, which differs from empty.
+    /// The data; `None` means null, which differs from empty.
     pub data: Option<Bytes>,
     /// The znode's stat.
     pub stat: Stat,
@@ -439,18 +442,18 @@ impl Children {
         self.names.iter().map(Ustring::to_str_lossy)
     }
 
-    /// Returns the names as they are on the wire, neither copied nor checked.
+    /// Returns the names as sent by the server, neither copied nor checked.
     pub fn raw_names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.names.iter().map(Ustring::as_bytes)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of names.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no names.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.names.is_empty()
@@ -488,13 +491,13 @@ impl Names {
         self.0.iter().map(Ustring::to_str_lossy)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of names.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no names.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -513,7 +516,7 @@ impl From<Children> for Names {
     }
 }
 
-/// Implements [`FromReply`] for what one kind of reply holds.
+/// Implements [`FromReply`] for the contents of one kind of reply.
 macro_rules! from_reply {
     ($type:ty, $answer:ident, $($pattern:pat => $value:expr,)+) => {
         impl FromReply for $type {
@@ -575,7 +578,7 @@ impl FromReply for Persistent {
     }
 }
 
-/// Adds the watch that the request has registered.
+/// Implements [`FromReply`] for a result with the watch that the request registered.
 macro_rules! watched {
     ($($type:ty),+) => {$(
         impl FromReply for ($type, OneShot) {
@@ -584,7 +587,7 @@ macro_rules! watched {
                 let value = <$type>::from_reply(answer)?;
                 match watch {
                     Some(watch) => Ok((value, watch)),
-                    None => unreachable!("a request with a watch keeps it until it is answered"),
+                    None => unreachable!("a request with a watch keeps it until the reply"),
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The handle of a client: one method an operation.
+//! The handle of a client: its session, and how it makes requests.
 
 use std::{fmt, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
@@ -19,8 +19,8 @@ use crate::{
 
 /// A client of a ZooKeeper service. Clones are cheap and share the session.
 ///
-/// A method makes its request when it is called, and requests keep that order. The [`Call`] that it
-/// returns waits for the reply.
+/// A method makes its request when it is called, and requests keep that order. The returned
+/// [`Call`] waits for the reply; its documentation says what dropping it does.
 ///
 /// # Examples
 /// ```
@@ -40,7 +40,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
-    /// Closes the client with the last clone.
+    /// Dropping the last clone closes the client.
     _alive: Arc<Alive>,
     timeout: Option<Duration>,
     epoch: Option<Epoch>,
@@ -83,20 +83,20 @@ impl Client {
         self.shared.look(|inner| inner.notifications.state)
     }
 
-    /// Returns a stream of every later change of the state.
+    /// Returns a stream of all later changes of the state.
     #[must_use]
     pub fn states(&self) -> States {
         States::new(&self.shared)
     }
 
-    /// Returns the number of the newest session; 0 before the first.
+    /// Returns the number of the latest session; 0 before the first.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.shared.look(|inner| inner.core.epoch())
     }
 
-    /// Returns how many connections there were, in all sessions. Conclusions from a reply and later
-    /// events hold only if this has not changed since the request was made.
+    /// Returns the number of connections so far, in all sessions. Conclusions from a reply and
+    /// later events hold only if this number has not changed since the request was made.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.shared.look(|inner| inner.core.connections())
@@ -117,21 +117,21 @@ impl Client {
     }
 
     /// Returns the time until which no server can have ended the session, even if the connection is
-    /// down. `None` if there is no session that can hold anything: before the first, after a loss,
-    /// in a session that a read-only server has given, and from the beginning of [`Client::close`]
-    /// on.
+    /// down. `None` if there is no session that can hold a lock: before the first session, after a
+    /// loss, in a session that a read-only server created, and from the start of [`Client::close`].
     ///
-    /// It is the send time of the newest request that a server (not a read-only one) has answered,
-    /// plus the session timeout, minus an allowance for clock drift (2 %, at least 20 ms).
+    /// It is the time at which the latest request was sent to which a server (not a read-only one)
+    /// has replied, plus the session timeout, minus an allowance for clock drift (2 %, at least 20
+    /// ms).
     ///
-    /// Use [`Client::status`] for this and the state at the same moment.
+    /// Use [`Client::status`] to get this and the state at the same moment.
     #[must_use]
     pub fn safe_until(&self) -> Option<Instant> {
         self.status().safe_until
     }
 
-    /// Returns the state and [`Client::safe_until`] of the same moment. Two calls might be about
-    /// two sessions.
+    /// Returns the state and [`Client::safe_until`] at the same moment. Two separate calls might
+    /// report on two sessions.
     #[must_use]
     pub fn status(&self) -> ClientStatus {
         let (state, safe_until) = self
@@ -156,7 +156,7 @@ impl Client {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`Error::NotConnected`] when that takes longer, or the client is closed.
+    /// [`Error::NotConnected`] when that takes longer than `within`, or the client is closed.
     pub async fn connected(&self, within: Duration) -> Result<ConnectionState, Error> {
         let mut states = self.states();
         let wait = async {
@@ -173,13 +173,13 @@ impl Client {
         timeout(within, wait).await.ok().flatten().ok_or_else(error)
     }
 
-    /// Ends the session after pending clean-up and waits until it has ended, at most for
+    /// Ends the session after pending clean-ups and waits until it has ended, at most for
     /// [`ClientBuilder::close_wait`](crate::ClientBuilder::close_wait).
     ///
     /// From the start of this call the state of every clone is [`ConnectionState::Closed`], and
-    /// [`Client::safe_until`] is `None`: locks count as released, although the server hears of it a
-    /// little later. When this returns within the wait, the session's ephemeral znodes and watches
-    /// are gone. Calls without a reply fail.
+    /// [`Client::safe_until`] is `None`: locks count as released, although the server learns of it
+    /// slightly later. When this returns within the wait, the session's ephemeral znodes and
+    /// watches are gone. Calls without a reply fail.
     ///
     /// # Cancel safety
     /// Once polled, closing continues when the future is dropped.
@@ -209,7 +209,7 @@ impl Client {
     }
 
     /// Returns a handle whose calls fail after this time, with [`Error::NotSent`] or
-    /// [`Error::OutcomeUnknown`]. Without a timeout they wait without limit.
+    /// [`Error::OutcomeUnknown`]. Without a timeout, calls wait without a limit.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self {
@@ -218,7 +218,7 @@ impl Client {
         }
     }
 
-    /// Returns a handle whose requests are sent in this session or not at all.
+    /// Returns a handle whose requests are sent in this session or not sent at all.
     #[must_use]
     pub fn in_epoch(&self, epoch: Epoch) -> Self {
         Self {
@@ -302,7 +302,7 @@ impl Client {
                 )
             });
             let submission = Submission {
-                caller: Some(u32::try_from(slot).expect("memory ends before this many calls")),
+                caller: Some(u32::try_from(slot).expect("memory runs out before 2^32 calls")),
                 payload_bytes: bytes,
                 epoch: self.epoch,
                 deadline: self.timeout.map(|timeout| now + timeout),

@@ -1,5 +1,8 @@
-//! The only file that reads time.
-#![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
+//! The only file that reads the clock.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "only this file may read the clock"
+)]
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -10,15 +13,16 @@ use tokio::time::Instant;
 
 use crate::core::outcome::Time;
 
-/// What a client counts time from. Tokio's instant rather than the system's, so that a paused or
-/// simulated runtime governs it.
+/// The client's clock, which counts from the client's start. It uses tokio's time rather than the
+/// system's, so that a paused or simulated runtime controls it.
 ///
-/// Tokio's time stands still while the system is suspended, and a server's does not: the session
-/// may be over when the system wakes up. So that time is added, where the system tells it (Linux).
+/// Tokio's time stops while the system is suspended, and a server's does not: the session may be
+/// over when the system wakes up. So the clock adds the suspended time where the system reports it
+/// (Linux).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Instant,
-    /// For how long the system had been suspended then.
+    /// How long the system had been suspended at the start.
     suspended_before: Duration,
     suspended: fn() -> Duration,
 }
@@ -40,7 +44,7 @@ impl Clock {
         self.start.elapsed() + self.suspended_since()
     }
 
-    /// When it will be that time, unless the system is suspended until then.
+    /// Returns the instant of this time, unless the system is suspended until then.
     pub(crate) fn at(self, time: Time) -> Instant {
         self.start + time.saturating_sub(self.suspended_since())
     }
@@ -50,8 +54,8 @@ impl Clock {
     }
 }
 
-/// For how long the system has been suspended since it was started, as far as this process knows.
-/// Never goes back.
+/// Returns how long the system has been suspended since it booted, as far as this process knows.
+/// Never decreases.
 fn suspended() -> Duration {
     static KNOWN_MS: AtomicU64 = AtomicU64::new(0);
     if let Some(measured) = measure() {
@@ -60,8 +64,8 @@ fn suspended() -> Duration {
     Duration::from_millis(KNOWN_MS.load(Ordering::Relaxed))
 }
 
-/// The two clocks are read one after the other, and may seem to differ by what lies between.
-/// Suspensions shorter than this are not worth being told from that. Unit: milliseconds.
+/// The two clocks are read one after the other, so the time between the reads looks like a
+/// suspension. Suspensions shorter than this are ignored. Unit: milliseconds.
 const NOISE_MS: u64 = 50;
 
 fn note(known_ms: &AtomicU64, measured: Duration) {
@@ -71,15 +75,15 @@ fn note(known_ms: &AtomicU64, measured: Duration) {
     });
 }
 
-/// How far the clock that runs on in suspension is ahead of the one that does not. `None` if the
-/// process was interrupted for too long in between.
+/// Returns how far the clock that continues during suspension is ahead of the one that stops.
+/// `None` if the process was interrupted for too long between the reads.
 #[cfg(target_os = "linux")]
 fn measure() -> Option<Duration> {
     use rustix::time::{ClockId, clock_gettime};
     let read = |clock| Duration::try_from(clock_gettime(clock)).ok();
     let before = read(ClockId::Monotonic)?;
     let ahead = read(ClockId::Boottime)?.saturating_sub(before);
-    // The second reading is later: what passed in between is no suspension.
+    // The second read is later: a small difference is not a suspension.
     if ahead < Duration::from_millis(NOISE_MS) {
         return Some(Duration::ZERO);
     }
@@ -97,8 +101,8 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn time_goes_on_while_the_system_is_suspended() {
-        // Only time awake was counted: a laptop that woke up still held its locks.
+    async fn clock_counts_the_time_in_which_the_system_is_suspended() {
+        // The clock counted only time awake: a laptop that woke up still held its locks.
         static SUSPENDED_MS: AtomicU64 = AtomicU64::new(7_000);
         let clock =
             Clock::with_suspended(|| Duration::from_millis(SUSPENDED_MS.load(Ordering::Relaxed)));
@@ -115,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_suspensions_grows_and_heeds_no_noise() {
+    fn known_suspended_time_only_grows_and_ignores_noise() {
         let known = AtomicU64::new(0);
         for (measured_ms, expected_ms) in [
             (49, 0),
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn suspended_time_never_goes_back() {
+    fn suspended_time_never_decreases() {
         let first = suspended();
         assert!((0..1000).all(|_| suspended() >= first));
     }

@@ -1,4 +1,4 @@
-//! The task of a client: connects, reads, and wakes up for timeouts. Calls write their requests
+//! The task of a client: connects, reads and handles timeouts. Calls write their requests
 //! themselves, see `shared.rs`.
 
 use std::{
@@ -20,7 +20,7 @@ use crate::{
     transport::{Reader, Transport},
 };
 
-/// What one read takes at most unless a reply is larger, in bytes.
+/// The largest read unless a reply is larger, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
 /// The task of a client: connects, reads replies, and handles timeouts until the client is closed.
@@ -70,8 +70,8 @@ impl Driver {
         }
     }
 
-    /// Spawns [`Driver::run`] on the current runtime. Not part of an `async fn`, whose body would be
-    /// compiled again in every program that calls it.
+    /// Spawns [`Driver::run`] on the current runtime. This is not part of an `async fn`, whose body
+    /// would be compiled again in every program that calls it.
     pub(crate) fn spawn(self) {
         drop(tokio::spawn(self.run()));
     }
@@ -117,7 +117,7 @@ impl Driver {
         .await;
         drop(connecting);
         let why = match connected {
-            None => "no answer in time".to_owned(),
+            None => "no reply in time".to_owned(),
             Some(Err(error)) => error.to_string(),
             Some(Ok((reader, writer))) => {
                 tracing::debug!(host, "connected");
@@ -190,7 +190,7 @@ impl Driver {
         if let Some(why) = look.over {
             return Err(why);
         }
-        // The machine keeps no slice of the batch, so the buffer comes back.
+        // The machine keeps no slice of the batch, so the buffer can be reused.
         match batch.try_into_mut() {
             Ok(mut buffer) => {
                 buffer.advance(done);
@@ -207,14 +207,14 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Nothing more is read: callers must not wait for ever.
+        // Nothing more is read, so callers must not keep waiting.
         drop(self.shared.uninstall());
         self.shared
             .with(|inner, now| inner.core.stop(now, &mut inner.notifications));
     }
 }
 
-/// Wakes the driver when the machine is due.
+/// Wakes the driver when the machine has a timeout to handle.
 struct Alarm<'a> {
     shared: &'a Shared,
     sleep: Pin<Box<Sleep>>,
@@ -240,8 +240,8 @@ impl<'a> Alarm<'a> {
 
     /// Ready when the machine has handled a timeout, and when it is stopped.
     ///
-    /// Sets the alarm earlier if a deadline is before it. A deadline that moved back leaves the
-    /// alarm as it is, because every reply moves deadlines back.
+    /// Sets the alarm earlier if a deadline comes before it. A deadline that moved later does not
+    /// change the alarm, because every reply moves deadlines later.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (armed, is_earlier, is_stopped) = self.shared.look(|inner| {
             inner.set_driver(cx.waker());

@@ -1,4 +1,4 @@
-//! The errors of calls.
+//! Errors of calls.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use minikeeper_protocol::{ErrorCode, PathError};
 
 use crate::core::outcome::{Cause, Verdict};
 
-/// Why a call has no result.
+/// The reason why a call failed.
 ///
-/// Three cases matter to the caller: the server has refused ([`Error::Refused`]), the request was
+/// Three cases matter to the caller: the server refused ([`Error::Refused`]), the request was
 /// certainly not carried out ([`Error::NotSent`], and all errors before sending), or it is unknown
 /// whether it was ([`Error::OutcomeUnknown`]). [`Error::class`] says what to do next.
 ///
-/// Some error codes of a reply are no refusal of the request. They become:
+/// Some error codes in a reply are not refusals of the request. They become:
 ///
 /// | code | error |
 /// | --- | --- |
@@ -38,7 +38,7 @@ use crate::core::outcome::{Cause, Verdict};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A server has replied with an error. Nothing was changed.
+    /// A server replied with an error. Nothing was changed.
     #[error("{op} {path:?}: {code}")]
     Refused {
         /// The operation.
@@ -62,35 +62,35 @@ pub enum Error {
         /// The missing znode.
         chroot: String,
     },
-    /// A server has refused a multi for one of its operations. Nothing was changed.
+    /// A server refused a multi because of one of its operations. Nothing was changed.
     #[error("multi: operation {index} on {path:?}: {code}")]
     MultiRefused {
-        /// Which operation, counted from 0.
+        /// The index of the operation, from 0.
         index: usize,
         /// Its path, as the caller knows it.
         path: String,
         /// The server's reason.
         code: ErrorCode,
     },
-    /// The request was sent, and it is not known whether it was carried out.
+    /// The request was sent, and it is unknown whether it was carried out.
     #[error("{op} {path:?}: outcome unknown: {cause}")]
     OutcomeUnknown {
         /// The operation.
         op: &'static str,
         /// The path, as the caller knows it.
         path: String,
-        /// Why there is no reply.
+        /// The reason.
         cause: Cause,
     },
-    /// The request was certainly not carried out: it was not sent, or the server has refused it
-    /// before processing it.
+    /// The request was certainly not carried out: it was not sent, or the server refused to process
+    /// it.
     #[error("{op} {path:?}: not carried out: {cause}")]
     NotSent {
         /// The operation.
         op: &'static str,
         /// The path, as the caller knows it.
         path: String,
-        /// Why not.
+        /// The reason.
         cause: Cause,
     },
     /// The path is invalid. Nothing was sent.
@@ -103,7 +103,7 @@ pub enum Error {
         op: &'static str,
         /// The path, as the caller knows it.
         path: String,
-        /// Its size.
+        /// The size of the request.
         bytes: usize,
         /// The limit, see [`crate::ClientBuilder::frame_bytes_max`].
         bytes_max: usize,
@@ -114,7 +114,7 @@ pub enum Error {
         /// What the call starts.
         what: &'static str,
     },
-    /// There was no connection within this time.
+    /// There was no connection within the time limit.
     #[error("no connection within {} ms; is a server running at {hosts}?", within.as_millis())]
     NotConnected {
         /// The servers that were tried.
@@ -124,7 +124,7 @@ pub enum Error {
     },
 }
 
-/// What an error means for the next step, see [`Error::class`].
+/// The next step after an error, see [`Error::class`].
 ///
 /// # Examples
 /// ```
@@ -146,9 +146,9 @@ pub enum ErrorClass {
     /// A retry gets the same result until something else changes. Nothing was changed, unless
     /// [`Error::is_outcome_unknown`].
     Refused,
-    /// The connection was lost, or the server was busy. The session may live. Retry after a pause
-    /// (see [`Backoff`](crate::Backoff)); if [`Error::is_outcome_unknown`], first check whether the
-    /// request was carried out.
+    /// The connection was lost, or the server was busy. The session may still live. Retry after a
+    /// pause (see [`Backoff`](crate::Backoff)); if [`Error::is_outcome_unknown`], first check
+    /// whether the request was carried out.
     Again,
     /// The session is over, and its ephemeral znodes are gone. Start again in the next session.
     /// Persistent changes may have been made if [`Error::is_outcome_unknown`].
@@ -161,8 +161,8 @@ pub enum ErrorClass {
 }
 
 impl Error {
-    /// Returns the error for a reply with this code. For adapters of other clients, so that they
-    /// classify errors as this client does.
+    /// Returns the error for a reply with this code. Adapters of other clients use it to classify
+    /// errors as this client does.
     #[must_use]
     pub fn answered(op: &'static str, path: String, code: ErrorCode) -> Self {
         match Verdict::of(code) {
@@ -182,7 +182,7 @@ impl Error {
         }
     }
 
-    /// Returns what the error means for the next step.
+    /// Returns the class of the error, which says what to do next.
     #[must_use]
     pub const fn class(&self) -> ErrorClass {
         match self {
@@ -193,7 +193,7 @@ impl Error {
                 Cause::DeadlinePassed => ErrorClass::DeadlinePassed,
                 Cause::ReplyTooLarge { .. } | Cause::TooManyPending { .. } => ErrorClass::Refused,
             },
-            // Another client's adapter may leave the code as it is.
+            // An adapter of another client may pass the code on unchanged.
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => {
                 match Verdict::of(*code) {
                     Verdict::Refused => ErrorClass::Refused,
@@ -205,7 +205,7 @@ impl Error {
         }
     }
 
-    /// Returns the server's error code, if a server has replied with an error.
+    /// Returns the server's error code, if a server replied with an error.
     #[must_use]
     pub const fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -224,7 +224,7 @@ impl Error {
         }
     }
 
-    /// Returns whether a server has replied with this error code.
+    /// Returns whether a server replied with this error code.
     #[must_use]
     pub fn is(&self, code: ErrorCode) -> bool {
         self.code() == Some(code)
@@ -251,7 +251,7 @@ impl Error {
         matches!(self.class(), ErrorClass::Again | ErrorClass::SessionOver)
     }
 
-    /// Returns why there is no reply, if there is none.
+    /// Returns the cause of [`Error::OutcomeUnknown`] or [`Error::NotSent`].
     #[must_use]
     pub const fn cause(&self) -> Option<Cause> {
         match self {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_of_a_reply_says_what_to_do() {
+    fn every_error_code_of_a_reply_has_a_class() {
         for &code in ErrorCode::ALL {
             let error = answered(code);
             let expected = match code {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn text_says_that_nothing_was_done_and_why() {
+    fn message_says_that_the_request_was_not_carried_out_and_why() {
         assert_eq!(
             answered(ErrorCode::ThrottledOp).to_string(),
             "create2 \"/a\": not carried out: the server answered: operation throttled \

@@ -1,16 +1,16 @@
 //! An async ZooKeeper client, built for lock recipes.
 //!
-//! It reports what locks need to know: the session in which something was learned ([`Epoch`]),
-//! whether a failed request may have been carried out ([`Error`]), until when the session is
-//! certainly alive ([`Client::safe_until`]), and every change of the connection in order
+//! It reports what locks need to know: the session to which a reply or event belongs ([`Epoch`]),
+//! whether a failed request may have been carried out ([`Error`]), the time until which the session
+//! is certainly alive ([`Client::safe_until`]), and every change of the connection in order
 //! ([`States`]). It deletes znodes whose creator has stopped waiting
 //! ([`CreateOptions::withdrawn_if_dropped`], [`Client::clean_up`]).
 //!
-//! | module | what is there |
+//! | module | contents |
 //! | --- | --- |
 //! | `core` | the session state machine: no I/O, no clock |
 //! | `client.rs`, `operations.rs`, `multi.rs`, `builder.rs` | the handle: session, operations, settings |
-//! | `call.rs`, `watch.rs`, `state.rs`, `error.rs` | what callers wait for and get |
+//! | `call.rs`, `watch.rs`, `state.rs`, `error.rs` | the futures that callers await, and their results |
 //! | `shared.rs`, `notifications.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
 //! # Examples
@@ -20,7 +20,7 @@
 //! # let address = server.connect_string();
 //! use minikeeper_client::{Client, CreateMode};
 //! let client = Client::connect(&address).await?;
-//! // Both requests leave in one piece.
+//! // Both requests are sent together.
 //! let created = client.create("/queue-", b"", CreateMode::EphemeralSequential);
 //! let listed = client.children("/");
 //! assert_eq!(created.await?.path, "/queue-0000000000");

@@ -1,4 +1,4 @@
-//! Several changes in one request, carried out all or none.
+//! Several changes in one request: the server makes all of them or none.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -25,7 +25,7 @@ use crate::paths;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
-#[must_use = "nothing is changed before it is passed to `Client::multi`"]
+#[must_use = "nothing is changed until it is passed to `Client::multi`"]
 pub struct Multi {
     ops: Vec<Op>,
 }
@@ -45,7 +45,7 @@ pub enum MultiStep<'a> {
     Check {
         /// The znode.
         path: &'a str,
-        /// The version it must have; any for `None`.
+        /// The version that it must have; `None` matches any.
         version: Option<i32>,
     },
     /// See [`Multi::create`].
@@ -63,14 +63,14 @@ pub enum MultiStep<'a> {
         path: &'a str,
         /// Its new data.
         data: &'a [u8],
-        /// The version it must have; any for `None`.
+        /// The version that it must have; `None` matches any.
         version: Option<i32>,
     },
     /// See [`Multi::delete`].
     Delete {
         /// The znode.
         path: &'a str,
-        /// The version it must have; any for `None`.
+        /// The version that it must have; `None` matches any.
         version: Option<i32>,
     },
 }
@@ -108,7 +108,7 @@ impl Multi {
         Self { ops: Vec::new() }
     }
 
-    /// Requires that the znode exists, with this version unless that is `None`.
+    /// Requires that the znode exists and has this version; `None` matches any.
     pub fn check(self, path: impl Into<String>, version: Option<i32>) -> Self {
         self.with(path.into(), What::Check(version.unwrap_or(-1)))
     }
@@ -121,13 +121,13 @@ impl Multi {
         )
     }
 
-    /// Sets a znode's data, if it has this version unless that is `None`.
+    /// Sets a znode's data if the znode has this version; `None` matches any.
     pub fn set_data(self, path: impl Into<String>, data: &[u8], version: Option<i32>) -> Self {
         let data = Bytes::copy_from_slice(data);
         self.with(path.into(), What::SetData(data, version.unwrap_or(-1)))
     }
 
-    /// Deletes a znode, if it has this version unless that is `None`.
+    /// Deletes a znode if it has this version; `None` matches any.
     pub fn delete(self, path: impl Into<String>, version: Option<i32>) -> Self {
         self.with(path.into(), What::Delete(version.unwrap_or(-1)))
     }
@@ -212,7 +212,7 @@ pub(crate) const fn create_op(mode: CreateMode) -> CreateOp {
 
 /// Returns the operation that failed a multi, and its error code.
 ///
-/// The operations behind it carry "not tried", those before it no error.
+/// The operations after it have the code for "not tried", those before it no error.
 pub(crate) fn failure(results: &[MultiResult]) -> Option<(usize, minikeeper_protocol::ErrorCode)> {
     use minikeeper_protocol::ErrorCode::RuntimeInconsistency;
     let errors = || {
@@ -229,7 +229,7 @@ pub(crate) fn failure(results: &[MultiResult]) -> Option<(usize, minikeeper_prot
         .or_else(|| errors().next())
 }
 
-/// The paths of a multi's operations.
+/// Returns the paths of a multi's operations.
 pub(crate) fn paths(request: &Request) -> Vec<Ustring> {
     let Request::Multi(ops) = request else {
         return Vec::new();
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_tell_every_operation_in_order() {
+    fn steps_list_every_operation_in_order() {
         let multi = Multi::new()
             .check("/a", Some(3))
             .create("/b", b"x", CreateMode::Ephemeral)

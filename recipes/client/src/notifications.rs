@@ -1,4 +1,4 @@
-//! Results, events and state changes, kept until their callers take them.
+//! Results, events and state changes, kept until callers take them.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -21,7 +21,8 @@ pub(crate) enum Slot {
     Done(Outcome),
 }
 
-/// The most events that wait on one persistent watch; then it ends, rather than leave some out.
+/// The largest number of events that wait on one persistent watch. Later ones are dropped, and the
+/// caller gets [`WatchEvent::Overflowed`](crate::WatchEvent::Overflowed).
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;
 
 /// A watch that a caller waits for.
@@ -31,7 +32,7 @@ pub(crate) struct WatchSlot {
     pub(crate) path: Ustring,
     pub(crate) events: VecDeque<(EventKind, Ustring, Zxid)>,
     pub(crate) end: Option<WatchEnd>,
-    /// More events have come than are kept.
+    /// Whether events were dropped, because too many were waiting.
     pub(crate) overflowed: bool,
     pub(crate) waker: Option<Waker>,
 }
@@ -44,9 +45,9 @@ pub(crate) struct Notifications {
     pub(crate) watches: Slab<WatchSlot>,
     pub(crate) states: Slab<StateQueue>,
     pub(crate) state: ConnectionState,
-    /// Whom to wake once the client has come to its end.
+    /// The tasks to wake once the client has ended.
     pub(crate) closing: Vec<Waker>,
-    /// Whom to wake once the lock is released.
+    /// The tasks to wake once the lock is released.
     pub(crate) wakers: Vec<Waker>,
 }
 
@@ -63,7 +64,7 @@ impl Notifications {
         }
     }
 
-    /// Makes room for a watch.
+    /// Adds the slot of a watch.
     pub(crate) fn add_watch(&mut self, kind: WatchKind, path: Ustring) -> WatchToken {
         let key = self.watches.insert(WatchSlot {
             kind,
@@ -73,7 +74,7 @@ impl Notifications {
             overflowed: false,
             waker: None,
         });
-        WatchToken(u32::try_from(key).expect("memory ends before this many watches"))
+        WatchToken(u32::try_from(key).expect("memory runs out before 2^32 watches"))
     }
 }
 
@@ -96,7 +97,7 @@ impl Effects for Notifications {
         if slot.events.len() == EVENTS_MAX {
             slot.overflowed = true;
         } else {
-            // The path is copied: it lies in the read that brought it.
+            // The path is copied, because it is a slice of the read buffer.
             let path = bytes::Bytes::copy_from_slice(path.as_bytes()).into();
             slot.events.push_back((kind, path, zxid));
         }

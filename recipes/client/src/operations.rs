@@ -1,4 +1,4 @@
-//! The operations of a client, one method each, and how a znode is created.
+//! The operations of a client, one method each, and the options of a creation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,7 +34,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the call does not recall the request: the znode may exist. With
-    /// [`CreateOptions::withdrawn_if_dropped`] it is deleted again.
+    /// [`CreateOptions::withdrawn_if_dropped`] the client deletes it.
     ///
     /// # Examples
     /// ```
@@ -69,7 +69,7 @@ impl Client {
         })
     }
 
-    /// Deletes a childless znode, if it has this version unless that is `None`.
+    /// Deletes a childless znode if it has this version; `None` matches any.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`],
@@ -82,7 +82,7 @@ impl Client {
     }
 
     /// Deletes a childless znode of any version, and retries if the reply is lost or the call is
-    /// dropped: in this session until the znode is gone, in the next session once.
+    /// dropped: in the same session until the znode is gone, in the next session once.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::NotEmpty`]; otherwise as
@@ -101,7 +101,7 @@ impl Client {
         })
     }
 
-    /// Sets a znode's data, if it has this version unless that is `None`.
+    /// Sets a znode's data if the znode has this version; `None` matches any.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::BadVersion`]; otherwise as
@@ -114,7 +114,7 @@ impl Client {
         })
     }
 
-    /// Sets a znode's access list, if that has this version (`aversion`) unless it is `None`.
+    /// Sets a znode's access list if the list has this version (`aversion`); `None` matches any.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`],
@@ -127,11 +127,11 @@ impl Client {
         })
     }
 
-    /// Carries out several changes, all or none.
+    /// Makes several changes, all or none.
     ///
     /// # Errors
-    /// [`Error::MultiRefused`] with the first operation that was refused: none of them was carried
-    /// out. Otherwise as [`Call`] says.
+    /// [`Error::MultiRefused`] with the first operation that was refused: nothing was changed.
+    /// Otherwise as [`Call`] says.
     ///
     /// # Examples
     /// ```
@@ -145,7 +145,7 @@ impl Client {
     /// let refused = Multi::new().set_data("/a", b"bye", None).check("/b", None);
     /// match client.multi(refused).await {
     ///     Err(Error::MultiRefused { index, path, .. }) => assert_eq!((index, &*path), (1, "/b")),
-    ///     other => panic!("there is no /b, so not {other:?}"),
+    ///     other => panic!("/b does not exist, but the multi returned {other:?}"),
     /// }
     /// assert_eq!(client.get_data("/a").await?.as_bytes(), b"hello");
     /// # Ok(()) }
@@ -159,10 +159,11 @@ impl Client {
 
     // Watches and identities.
 
-    /// Watches a znode and its children, or all below it, until the watch is dropped.
+    /// Watches a znode and its list of children, or all znodes below it, until the watch is
+    /// dropped.
     ///
     /// # Errors
-    /// As [`Call`] says. The znode may be missing.
+    /// See [`Call`]. The znode may be missing.
     ///
     /// # Examples
     /// ```
@@ -175,7 +176,7 @@ impl Client {
     /// client.create("/a", b"", CreateMode::Persistent).await?;
     /// match changes.next().await {
     ///     WatchEvent::Event { path, .. } => assert_eq!(path, "/a"),
-    ///     other => panic!("something was created, so not {other:?}"),
+    ///     other => panic!("/a was created, but the watch returned {other:?}"),
     /// }
     /// # Ok(()) }
     /// ```
@@ -190,15 +191,15 @@ impl Client {
         })
     }
 
-    /// Sends an identity now and on every later connection. A server that rejects it ends the
-    /// client.
+    /// Sends an identity now and on every later connection. If a server rejects it, the client
+    /// ends.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] with [`Cause::SessionLost`](crate::Cause::SessionLost) or
     /// [`Cause::Closed`](crate::Cause::Closed) if the server does not accept it.
     #[expect(
         clippy::missing_panics_doc,
-        reason = "memory ends before a slot's number does"
+        reason = "memory runs out before the number of a slot does"
     )]
     pub fn add_identity(&self, scheme: &str, data: &[u8]) -> Call<()> {
         let (scheme, data) = (Ustring::from(scheme), Bytes::copy_from_slice(data));
@@ -209,7 +210,7 @@ impl Client {
         };
         let slot = self.shared.with_rearm(|inner, now| {
             let slot = inner.notifications.slots.insert(Slot::Waiting(None));
-            let caller = u32::try_from(slot).expect("memory ends before this many calls");
+            let caller = u32::try_from(slot).expect("memory runs out before 2^32 calls");
             inner
                 .core
                 .add_identity(now, scheme, data, caller, &mut inner.notifications);
@@ -223,15 +224,15 @@ impl Client {
     /// Reads the stat of a znode; `None` if it does not exist.
     ///
     /// # Errors
-    /// As [`Call`] says; a missing znode is no error.
+    /// See [`Call`]; a missing znode is not an error.
     pub fn exists(&self, path: &str) -> Call<Option<Stat>> {
         self.plain(path, |path| Request::Exists { path, watch: false })
     }
 
-    /// As [`Client::exists`], with a watch for creation, change of data and deletion.
+    /// Like [`Client::exists`], with a watch for creation, changes of data and deletion.
     ///
     /// # Errors
-    /// As [`Call`] says; a missing znode is no error.
+    /// See [`Call`]; a missing znode is not an error.
     ///
     /// # Examples
     /// ```
@@ -260,11 +261,11 @@ impl Client {
         self.plain(path, |path| Request::GetData { path, watch: false })
     }
 
-    /// As [`Client::get_data`], with a watch for change of data and deletion.
+    /// Like [`Client::get_data`], with a watch for changes of data and deletion.
     ///
     /// # Errors
-    /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
-    /// [`Call`] says.
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`], which leaves no watch; otherwise as [`Call`]
+    /// says.
     pub fn get_data_and_watch(&self, path: &str) -> Call<(Data, OneShot)> {
         self.watching(path, WatchKind::Data, |path| Request::GetData {
             path,
@@ -272,7 +273,7 @@ impl Client {
         })
     }
 
-    /// Reads the names of a znode's children, and its stat.
+    /// Reads the names of a znode's children, and the znode's stat.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
@@ -280,7 +281,7 @@ impl Client {
         self.plain(path, |path| Request::GetChildren2 { path, watch: false })
     }
 
-    /// Reads the names of a znode's children without its stat: a reply of 68 bytes less.
+    /// Reads the names of a znode's children without the znode's stat, which saves 68 bytes.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
@@ -288,11 +289,12 @@ impl Client {
         self.plain(path, |path| Request::GetChildren { path, watch: false })
     }
 
-    /// As [`Client::children`], with a watch for created and deleted children and its own deletion.
+    /// Like [`Client::children`], with a watch for created and deleted children and the deletion of
+    /// the znode.
     ///
     /// # Errors
-    /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
-    /// [`Call`] says.
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`], which leaves no watch; otherwise as [`Call`]
+    /// says.
     pub fn children_and_watch(&self, path: &str) -> Call<(Children, OneShot)> {
         self.watching(path, WatchKind::Child, |path| Request::GetChildren2 {
             path,
@@ -308,11 +310,11 @@ impl Client {
         self.plain(path, |path| Request::GetAcl { path })
     }
 
-    /// Waits until this server has applied every change that the service had made at the time of
-    /// the request.
+    /// Waits until this server has applied all changes that the service had committed at the time
+    /// of the request.
     ///
     /// # Errors
-    /// As [`Call`] says.
+    /// See [`Call`].
     pub fn sync(&self, path: &str) -> Call<()> {
         self.plain(path, |path| Request::Sync { path })
     }
@@ -321,7 +323,7 @@ impl Client {
     /// `data`, the names of the children of the paths in `children`.
     ///
     /// # Errors
-    /// As [`Call`] says.
+    /// See [`Call`].
     pub fn multi_read(&self, data: &[&str], children: &[&str]) -> Call<Vec<MultiResult>> {
         let full = |path: &&str| paths::full(self.shared.chroot.as_ref(), path, false).map(Some);
         let data = data.iter().map(|path| {
@@ -341,7 +343,7 @@ impl Client {
     /// Lists the paths of this session's ephemeral znodes that begin with a prefix.
     ///
     /// # Errors
-    /// As [`Call`] says.
+    /// See [`Call`].
     pub fn ephemerals(&self, prefix: &str) -> Call<Vec<String>> {
         self.plain(prefix, |prefix| Request::GetEphemerals { prefix })
     }
@@ -354,16 +356,16 @@ impl Client {
         self.plain(path, |path| Request::GetAllChildrenNumber { path })
     }
 
-    /// Lists the identities that the server has of this client.
+    /// Lists the identities of this client that the server has accepted.
     ///
     /// # Errors
-    /// As [`Call`] says.
+    /// See [`Call`].
     pub fn who_am_i(&self) -> Call<Vec<ClientInfo>> {
         self.request(Request::WhoAmI, None, None)
     }
 }
 
-/// Settings for the creation of a znode. A [`CreateMode`] converts into it.
+/// The options of the creation of a znode. A [`CreateMode`] converts into it.
 ///
 /// # Examples
 /// ```
@@ -387,7 +389,7 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// Creates a znode of this mode that is open to all clients.
+    /// Returns options for a znode of this mode that is open to all clients.
     #[must_use]
     pub const fn new(mode: CreateMode) -> Self {
         Self {
@@ -405,7 +407,8 @@ impl CreateOptions {
         self
     }
 
-    /// Sets how long the znode lives unchanged and childless, for the modes with a time to live.
+    /// Sets how long the znode lives without changes and children, for the modes with a time to
+    /// live.
     ///
     /// Unit: whole milliseconds. Range: 1 ms to about 34 years.
     #[must_use]
@@ -414,9 +417,9 @@ impl CreateOptions {
         self
     }
 
-    /// Sets whether dropping the call deletes the znode again, even if it is just being created or
-    /// the reply is lost. The client finds it by its name, so the name must be unique: locks put a
-    /// UUID in front. Default: false.
+    /// Sets whether dropping the call deletes the znode, even if the request is still pending or
+    /// the reply is lost. The client finds the znode by its name, so the name must be unique: locks
+    /// put a UUID in front. Default: false.
     #[must_use]
     pub const fn withdrawn_if_dropped(mut self, is_withdrawn: bool) -> Self {
         self.is_withdrawn = is_withdrawn;
@@ -441,9 +444,9 @@ pub(crate) fn withdrawn(path: &Ustring) -> IfAbandoned {
 }
 
 impl Client {
-    /// Deletes a znode that was created in this epoch, in the background: in its session until it
-    /// is gone, in the next session once. Does nothing on a closed client, whose session is over
-    /// anyway.
+    /// Deletes a znode that was created in this epoch, in the background: it retries in the same
+    /// session until the znode is gone, and tries once in the next session. Does nothing on a
+    /// closed client, whose session is over anyway.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -453,9 +456,9 @@ impl Client {
         Ok(())
     }
 
-    /// As [`Client::clean_up`], for a znode whose creation was not answered: any child of `parent`
-    /// whose name begins with `prefix`. The client looks for it in the same session only, after a
-    /// sync.
+    /// Like [`Client::clean_up`], for a znode whose creation got no reply: any child of `parent`
+    /// whose name begins with `prefix`. The client looks for the znode only in the same session,
+    /// after a sync.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.

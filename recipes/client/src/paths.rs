@@ -1,17 +1,17 @@
-//! Paths below the client's root.
+//! Converts between the client's paths and the servers'.
 
 use minikeeper_protocol::{PathError, Ustring, ZnodePath, path::validate};
 
-/// The path as the servers know it.
+/// Returns the path as the servers know it, with the chroot.
 ///
 /// # Errors
-/// The first rule the path breaks. A sequential name is judged with a number behind it.
+/// The first rule that the path breaks. A sequential name is validated with a number after it.
 pub(crate) fn full(
     chroot: Option<&ZnodePath>,
     path: &str,
     is_sequential: bool,
 ) -> Result<Ustring, PathError> {
-    // What is valid stays so with a number behind it.
+    // A valid path stays valid with a number after it.
     if let Err(fault) = validate(path.as_bytes()) {
         if !is_sequential {
             return Err(fault);
@@ -25,7 +25,7 @@ pub(crate) fn full(
     })
 }
 
-/// The path as the client knows it.
+/// Returns the path as the client knows it, without the chroot.
 pub(crate) fn shown(path: &Ustring, chroot_bytes: usize) -> String {
     let text = path.to_str_lossy();
     match text.get(chroot_bytes..) {
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_go_below_the_root_and_come_back() {
+    fn chroot_is_added_and_removed() {
         let chroot = ZnodePath::new("/app").unwrap();
         for (path, there) in [("/", "/app"), ("/a/b", "/app/a/b")] {
             let full = full(Some(&chroot), path, false).unwrap();

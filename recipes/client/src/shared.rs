@@ -1,8 +1,8 @@
-//! What the calls and the driver of a client share: the machine, the waiting callers, and the
-//! output.
+//! The state that the calls and the driver of a client share: the machine, the waiting callers, and
+//! the output.
 //!
 //! A call writes its request itself, so that no other task has to wake up for it. While one call
-//! writes, others leave their requests to it: it continues until the output is empty.
+//! writes, other calls leave their requests to it, and it continues until the output is empty.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::{
     transport::Writer,
 };
 
-/// Who may write.
+/// The right to write.
 enum Wire {
     /// There is no connection, or it has failed.
     Gone,
@@ -33,52 +33,52 @@ enum Wire {
 /// The writing half of the connection.
 pub(crate) struct Output {
     wire: Wire,
-    /// Counts connections, so that a writer notices that its connection is gone.
+    /// Counts connections, so that a writer notices that its connection was lost.
     link: u64,
-    /// What was taken from the machine and is not written yet, from `pending_from` on.
+    /// The output taken from the machine, not written yet from `pending_from` on.
     pending: Vec<u8>,
     pending_from: usize,
-    /// Whether the connection still holds back something that was written to it.
+    /// Whether the connection must still be flushed.
     unflushed: bool,
-    /// Woken when the connection can be written to again or has failed, and when something is due
-    /// earlier than the driver thinks.
+    /// Woken when the connection can be written to again or has failed, and when a deadline is
+    /// earlier than the one for which the driver sleeps.
     driver: Option<Waker>,
     pub(crate) failed: Option<io::Error>,
 }
 
-/// Everything behind the lock.
+/// The state behind the lock.
 pub(crate) struct Inner {
     pub(crate) core: Core,
     pub(crate) notifications: Notifications,
     pub(crate) output: Output,
-    /// What the driver sleeps until.
+    /// The time until which the driver sleeps.
     pub(crate) armed: Option<Time>,
 }
 
-/// What the driver has to know of the connection.
+/// The state of the connection for the driver.
 pub(crate) struct OutputState {
-    /// Whether there is something to write.
+    /// Whether there are bytes to write.
     pub(crate) is_due: bool,
-    /// Why the connection is of no use any more.
+    /// The reason why the connection is no longer usable.
     pub(crate) over: Option<String>,
 }
 
 impl Inner {
     pub(crate) fn output_state(&mut self) -> OutputState {
         let failed = self.output.failed.take().map(|error| error.to_string());
-        let is_useless = || "of no use any more".to_owned();
+        let is_useless = || "ended by the client".to_owned();
         OutputState {
             is_due: self.output.is_due() || self.core.has_output(),
             over: failed.or_else(|| (!self.core.is_linked()).then(is_useless)),
         }
     }
 
-    /// Whether something is due before what the driver sleeps until.
+    /// Returns whether `next` is before the time until which the driver sleeps.
     pub(crate) fn is_earlier(&self, next: Option<Time>) -> bool {
         next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed))
     }
 
-    /// Whom to wake about the connection, and about time.
+    /// Sets the driver's waker.
     pub(crate) fn set_driver(&mut self, waker: &Waker) {
         let driver = &mut self.output.driver;
         if !driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -128,19 +128,19 @@ impl Shared {
         }
     }
 
-    /// How much of every path lies above the client's root.
+    /// Returns the length of the chroot, which is a prefix of every path on the wire.
     pub(crate) fn chroot_bytes(&self) -> usize {
         self.chroot
             .as_ref()
             .map_or(0, |chroot| chroot.as_ustring().as_bytes().len())
     }
 
-    /// Does something under the lock that needs no clock and wakes no task.
+    /// Runs `act` under the lock. It must not need the clock or wake a task.
     pub(crate) fn look<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
         act(&mut self.inner.lock())
     }
 
-    /// Does something under the lock, then wakes the tasks that it concerns.
+    /// Runs `act` under the lock, then wakes the tasks that it concerns.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Inner, Time) -> T) -> T {
         let mut inner = self.inner.lock();
         // Read under the lock: time never runs backwards for the machine.
@@ -154,8 +154,8 @@ impl Shared {
         result
     }
 
-    /// As [`Shared::with`], for what may be due earlier than everything before it: the driver is
-    /// woken then, and looks.
+    /// Like [`Shared::with`], for changes that may bring the next deadline forward: then it wakes
+    /// the driver.
     pub(crate) fn with_rearm<T>(&self, act: impl FnOnce(&mut Inner, Time) -> T) -> T {
         self.with(|inner, now| {
             let result = act(inner, now);
@@ -169,7 +169,7 @@ impl Shared {
         })
     }
 
-    /// A connection is there.
+    /// Handles a new connection.
     pub(crate) fn install(&self, writer: Writer) {
         let output = &mut self.inner.lock().output;
         output.link += 1;
@@ -177,7 +177,7 @@ impl Shared {
         output.failed = None;
     }
 
-    /// The connection is of no use any more. Returns the writer, unless a task is writing.
+    /// Handles the end of the connection. Returns the writer, unless a task is writing.
     pub(crate) fn uninstall(&self) -> Option<Writer> {
         let output = &mut self.inner.lock().output;
         output.link += 1;
@@ -190,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// Writes what there is to be written, as far as the connection takes it.
+    /// Writes the output, as far as the connection accepts it.
     pub(crate) fn flush(&self) {
         let mut inner = self.inner.lock();
         let Inner { core, output, .. } = &mut *inner;
@@ -199,7 +199,7 @@ impl Shared {
         }
         let mut writer = match std::mem::replace(&mut output.wire, Wire::Busy) {
             Wire::Idle(writer) => writer,
-            // The task that writes continues until nothing is left.
+            // The task that writes continues until the output is empty.
             Wire::Busy => return,
             Wire::Gone => {
                 output.wire = Wire::Gone;

@@ -1,4 +1,4 @@
-//! The state of the connection, and the stream of its changes.
+//! The state of the connection, and a stream of its changes.
 
 use std::{
     collections::VecDeque,
@@ -48,10 +48,10 @@ pub enum ConnectionState {
     Suspended {
         /// The number of the session.
         epoch: Epoch,
-        /// When it will be presumed lost.
+        /// When the session will be presumed lost.
         until: Instant,
     },
-    /// There is a connection again. The session is the same if the epoch is, and a new one
+    /// There is a new connection. The session is the same if the epoch is the same, and a new one
     /// otherwise.
     Reconnected {
         /// The number of the session.
@@ -68,14 +68,14 @@ pub enum ConnectionState {
         /// The id of the session.
         session: SessionId,
     },
-    /// The session is over, and its ephemeral znodes are gone. The client asks for a new session.
+    /// The session is over, and its ephemeral znodes are gone. The client requests a new session.
     Lost {
         /// The number of the session.
         epoch: Epoch,
-        /// Why.
+        /// The reason.
         reason: LostReason,
     },
-    /// The client is closed or closing: it holds nothing any more.
+    /// The client is closed or closing, and no longer holds anything.
     Closed,
 }
 
@@ -89,7 +89,7 @@ impl ConnectionState {
         )
     }
 
-    /// Returns the number of the session that the state is about.
+    /// Returns the number of the session that the state describes.
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {
@@ -103,11 +103,11 @@ impl ConnectionState {
     }
 }
 
-/// What a client knows of its session at one moment. Made by [`crate::Client::status`].
+/// What a client knows about its session at one moment. Returned by [`crate::Client::status`].
 ///
-/// A lock is held as long as `safe_until` is in the future and the state names the session that it
-/// was acquired in. The state alone does not tell: it is [`ConnectionState::ReadOnly`] both in a
-/// session that lives and in one that holds nothing.
+/// A lock is held as long as `safe_until` is in the future and the state names the session in which
+/// the lock was acquired. The state alone is not enough: it is [`ConnectionState::ReadOnly`] both
+/// in a session that lives and in one that holds nothing.
 ///
 /// # Examples
 /// ```
@@ -121,17 +121,17 @@ impl ConnectionState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClientStatus {
-    /// As [`crate::Client::state`].
+    /// Same as [`crate::Client::state`].
     pub state: ConnectionState,
-    /// As [`crate::Client::safe_until`].
+    /// Same as [`crate::Client::safe_until`].
     pub safe_until: Option<Instant>,
 }
 
-/// The most changes that wait for one subscriber. A connection that comes and goes every second
-/// fills it in a quarter of an hour; then the oldest are dropped.
+/// The largest number of changes that wait for one subscriber; beyond it the oldest are dropped. A
+/// connection that is lost and restored every second reaches it in a quarter of an hour.
 const WAITING_MAX: usize = 1024;
 
-/// The changes that wait for one subscriber.
+/// The changes that one subscriber has not read.
 #[derive(Debug, Default)]
 pub(crate) struct StateQueue {
     waiting: VecDeque<ConnectionState>,
@@ -151,16 +151,16 @@ impl StateQueue {
         self.waiting.pop_front()
     }
 
-    /// Sets the task to wake for the next one.
+    /// Sets the task to wake for the next change.
     pub(crate) fn wake(&mut self, waker: &Waker) {
         self.waker = Some(waker.clone());
     }
 }
 
-/// A stream of every change of the connection's state, in order, none merged. It keeps the newest
+/// A stream of all changes of the connection's state, in order and not merged. It keeps the latest
 /// 1,024 changes that the caller has not read.
 ///
-/// Made by [`crate::Client::states`].
+/// Returned by [`crate::Client::states`].
 ///
 /// # Examples
 /// ```

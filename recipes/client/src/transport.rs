@@ -1,4 +1,4 @@
-//! How the client connects to a server.
+//! Connections to servers.
 
 use std::{future::Future, io, pin::Pin};
 
@@ -16,7 +16,7 @@ pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 /// A future that connects.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> + Send>>;
 
-/// Makes connections to servers: over TCP, inside a process, through a simulated network.
+/// Connects to servers: over TCP, within a process, or through a simulated network.
 ///
 /// # Examples
 /// An in-process server needs no socket:
@@ -33,8 +33,8 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> 
 /// # Ok(()) }
 /// ```
 pub trait Transport: Send + 'static {
-    /// Connects to a server, `host:port` as in the connect string. Its time is limited by the
-    /// caller.
+    /// Connects to a server, given as `host:port` in the connect string. The caller limits the
+    /// time.
     fn connect(&mut self, host: &str) -> Connecting;
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn e4_nothing_is_held_back() {
+    async fn e4_tcp_nodelay_is_set() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         assert!(open(&address).await.unwrap().nodelay().unwrap());

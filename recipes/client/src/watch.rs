@@ -1,4 +1,4 @@
-//! Watches as their owners see them: one-shot futures and streams of events.
+//! Watches: one-shot futures and streams of events.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use crate::{
     shared::Shared,
 };
 
-/// How a one-shot watch ended.
+/// The end of a one-shot watch.
 ///
 /// # Examples
 /// ```
@@ -30,7 +30,7 @@ use crate::{
 /// client.set_data("/a", b"bye", None).await?;
 /// match watch.await {
 ///     Fired::Event { kind, .. } => assert_eq!(kind, EventKind::DataChanged),
-///     other => panic!("it was changed, so not {other:?}"),
+///     other => panic!("the data changed, but the watch returned {other:?}"),
 /// }
 /// # Ok(()) }
 /// ```
@@ -41,7 +41,7 @@ pub enum Fired {
     Event {
         /// What happened.
         kind: EventKind,
-        /// The change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
+        /// The zxid of the change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
         zxid: Zxid,
     },
     /// The session is over, or the client is closed: no event will come.
@@ -62,7 +62,7 @@ impl Fired {
     }
 }
 
-/// The registration of a watch; removed when dropped.
+/// The registration of a watch. Dropping it removes the watch.
 pub(crate) struct Registration {
     shared: Arc<Shared>,
     token: WatchToken,
@@ -93,11 +93,11 @@ impl fmt::Debug for Registration {
 
 /// A watch that fires once.
 ///
-/// It survives reconnects of its session, and then fires for changes in between. Dropping it
-/// removes the watch, from the server too if it is the client's last on the same znode.
+/// It survives reconnects of its session, and then fires for changes made meanwhile. Dropping it
+/// removes the watch, also from the server if no other watch of the client needs it.
 ///
 /// # Cancel safety
-/// Dropping a reference to the future loses no event. Once ready, it must not be polled again.
+/// Polling through a reference and dropping the reference loses no event.
 ///
 /// # Examples
 /// ```
@@ -122,7 +122,7 @@ impl OneShot {
         Self { place }
     }
 
-    /// Returns what awaiting it would, if it has fired or ended.
+    /// Returns the result of awaiting the watch, if it has fired or ended.
     #[must_use]
     pub fn fired(&self) -> Option<Fired> {
         let token = self.place.token.0 as usize;
@@ -183,12 +183,12 @@ pub enum WatchEvent {
     Event {
         /// What happened.
         kind: EventKind,
-        /// To which znode.
+        /// The path of the znode.
         path: String,
-        /// The change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
+        /// The zxid of the change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
         zxid: Zxid,
     },
-    /// More than 16,384 events were waiting, and later ones were dropped. Read the tree again.
+    /// 16,384 events were waiting, and later ones were dropped. Read the tree again.
     Overflowed,
     /// The session is over, or the client is closed: no event will come.
     EpochOver,
@@ -221,7 +221,8 @@ impl From<OneShot> for Persistent {
 }
 
 impl Persistent {
-    /// Waits for the next event. After [`WatchEvent::EpochOver`] every call returns that again.
+    /// Waits for the next event. After [`WatchEvent::EpochOver`] every further call returns it
+    /// again.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event.

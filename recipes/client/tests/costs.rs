@@ -1,5 +1,5 @@
-//! The threads and allocations of a client and its calls. A test binary of its own, since both are
-//! counted for the whole process.
+//! The threads and allocations of a client and its calls. They have their own test binary, because
+//! both are counted for the whole process.
 //!
 //! Source: `docs/client.md` section 2, E4 and E12.
 
@@ -18,7 +18,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Starts a server on a thread of its own, whose allocations are not counted.
+/// Starts a server on its own thread, whose allocations are not counted.
 fn server() -> String {
     let (send, receive) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
@@ -35,7 +35,7 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// One test, since threads and allocations of another would be counted too.
+/// A single test, because the threads and allocations of another one would be counted too.
 #[test]
 fn e4_and_e12_client_starts_no_thread_and_calls_allocate_little() {
     let address = server();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Random numbers from a seed: the order of servers, the jitter of waits.
+/// Generates random numbers from a seed, for the order of servers and the jitter of waits.
 ///
-/// `SplitMix64`: good enough to spread clients, and the same run for the same seed.
+/// `SplitMix64`: good enough to spread clients, and repeatable from the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
@@ -21,7 +21,7 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// Below the bound, which is not zero.
+    /// Returns a number below the bound, which must not be zero.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -37,8 +37,9 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// The wait after this many earlier failures: `min` doubled for each, at most `max`; between
-    /// half of that and all of it by chance, so that many clients do not come back together.
+    /// Returns the wait after N earlier failures: `min`, doubled for each failure up to `max`, of
+    /// which a random part of up to one half is subtracted, so that many clients do not retry
+    /// together.
     pub(crate) fn after(self, failures: u32, chance: &mut Chance) -> Duration {
         let factor = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
         let pause = self.min.saturating_mul(factor).min(self.max);
@@ -47,8 +48,8 @@ impl Pauses {
     }
 }
 
-/// How long to wait before the next attempt: the wait doubles with each attempt up to a cap, and
-/// half of it is random.
+/// Computes the wait before the next attempt. It doubles with each attempt up to a cap, and half of
+/// it is random.
 ///
 /// The client uses it between connections and between clean-ups. Use it for retries after errors
 /// for which [`Error::is_retryable`](crate::Error::is_retryable) is true, so that they do not flood
@@ -57,7 +58,7 @@ impl Pauses {
 ///
 /// It reads no clock and does not sleep. Take the seed from
 /// [`Client::random`](crate::Client::random), so that a client with a fixed seed makes the same
-/// waits in each run. Any other random number will do, too.
+/// waits in each run. Any other random number also works.
 ///
 /// # Examples
 /// ```
@@ -109,7 +110,7 @@ impl Backoff {
         pause
     }
 
-    /// Starts again with a short wait, after an attempt that made progress.
+    /// Returns to the shortest wait, after an attempt that made progress.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_with_other_seeds_come_back_at_other_times() {
+    fn clients_with_different_seeds_retry_at_different_times() {
         let third = |seed| {
             let mut backoff = Backoff::new(MIN, MAX, seed);
             (0..3).map(|_| backoff.next_pause()).last()

@@ -1,8 +1,8 @@
-//! Deletes znodes in the background whose creator has stopped waiting.
+//! Deletes, in the background, znodes whose creator has stopped waiting.
 //!
-//! A ticket names a znode, or says where to look for one whose creation was not answered. The
-//! client sends requests for it until the server confirms the deletion or the session is over,
-//! which removes ephemeral znodes anyway.
+//! A ticket names a znode, or says where to look for one whose creation got no reply. The client
+//! sends requests for it until the server confirms the deletion or the session is over, which
+//! deletes ephemeral znodes anyway.
 //!
 //! Source: `docs/curator-recipes.md` sections 2.3, 2.5 and 2.9; hazards H11, H20 to H24.
 
@@ -15,22 +15,22 @@ use super::{
     outcome::{Epoch, Time},
 };
 
-/// The waits before a failed ticket is tried again.
+/// The waits before a failed ticket is retried.
 const PAUSES: Pauses = Pauses {
     min: Duration::from_millis(20),
     max: Duration::from_secs(5),
 };
 
-/// Which znode has to go.
+/// The znode to delete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
-    /// This one.
+    /// The znode with this path.
     Named(Ustring),
-    /// Any child of `parent` whose name begins with `prefix`: its creation was not answered.
+    /// Any child of `parent` whose name begins with `prefix`: its creation got no reply.
     Prefixed { parent: Ustring, prefix: Ustring },
 }
 
-/// The number of a ticket, and of the step that a request is for.
+/// The ticket and the step to which a request belongs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct CleanupRequest {
     ticket: u32,
@@ -48,15 +48,15 @@ enum Step {
 struct Ticket {
     target: Target,
     epoch: Epoch,
-    /// How often it failed.
+    /// The number of failures.
     attempts: u32,
-    /// When it is tried next; `None` while requests for it are on their way.
+    /// When it is tried next; `None` while requests for it are pending.
     due: Option<Time>,
-    /// Deletions of found children that are not answered.
+    /// Pending deletions of found children.
     deleting: u32,
 }
 
-/// Every ticket that is not done.
+/// All tickets that are not done.
 #[derive(Debug)]
 pub(crate) struct Cleanups {
     tickets: BTreeMap<u32, Ticket>,
@@ -81,7 +81,7 @@ impl Cleanups {
         self.tickets.clear();
     }
 
-    /// Takes a ticket. It is due at once.
+    /// Adds a ticket that is due at once.
     pub(crate) fn add(&mut self, now: Time, epoch: Epoch, target: Target) {
         self.tickets.insert(
             self.next,
@@ -104,7 +104,7 @@ impl Cleanups {
         self.forbidden
     }
 
-    /// Where the jitter of pauses comes from.
+    /// Returns the source of the jitter of pauses.
     pub(crate) const fn chance(&mut self) -> &mut Chance {
         &mut self.chance
     }
@@ -113,10 +113,10 @@ impl Cleanups {
         self.tickets.values().filter_map(|ticket| ticket.due).min()
     }
 
-    /// What is to be asked now, in a session of this epoch.
+    /// Returns the requests to send now, in a session of this epoch.
     ///
-    /// A znode of an earlier session goes with that session; one deletion shortens the wait of
-    /// others, and then the ticket is forgotten.
+    /// The server deletes a znode of an earlier session with that session. One deletion shortens
+    /// the wait of other contenders; then the ticket is dropped.
     pub(crate) fn requests(&mut self, now: Time, epoch: Epoch) -> Vec<(CleanupRequest, Request)> {
         let mut requests = Vec::new();
         self.tickets
@@ -133,7 +133,7 @@ impl Cleanups {
             match &ticket.target {
                 Target::Named(path) => requests.push((step(Step::Delete), delete(path.clone()))),
                 Target::Prefixed { parent, .. } => {
-                    // What another server still has in its pipe is seen only after a sync
+                    // Changes that another server has not applied yet are visible only after a sync
                     // (`docs/curator-recipes.md` section 14.6).
                     let sync = Request::Sync {
                         path: Some(parent.clone()),
@@ -150,7 +150,7 @@ impl Cleanups {
         requests
     }
 
-    /// A request of its own was answered; gives what is to be asked next.
+    /// Handles the reply to a clean-up request; returns the requests to send next.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -207,7 +207,7 @@ impl Cleanups {
         Vec::new()
     }
 
-    /// A request of its own will not be answered.
+    /// Handles a clean-up request that will get no reply.
     pub(crate) fn failed(&mut self, now: Time, step: CleanupRequest) {
         if let Some(ticket) = self.tickets.get_mut(&step.ticket)
             && ticket.due.is_none()
@@ -218,7 +218,7 @@ impl Cleanups {
         }
     }
 
-    /// A connection is there again: nothing has to wait out its pause.
+    /// Makes all pauses end now, because there is a new connection.
     pub(crate) fn hurry(&mut self, now: Time) {
         for ticket in self.tickets.values_mut() {
             if let Some(due) = &mut ticket.due {
@@ -258,14 +258,17 @@ mod tests {
     }
 
     #[test]
-    fn named_znode_is_deleted_until_the_server_says_so() {
+    fn deletion_of_a_named_znode_is_retried_until_the_server_confirms_it() {
         let mut cleanups = named();
         let requests = cleanups.requests(NOW, EPOCH);
         let [(step, request)] = &requests[..] else {
             panic!("{requests:?}");
         };
         assert_eq!(*request, delete("/l/a".into()));
-        assert!(cleanups.requests(NOW, EPOCH).is_empty(), "asked already");
+        assert!(
+            cleanups.requests(NOW, EPOCH).is_empty(),
+            "already requested"
+        );
         cleanups.failed(NOW, *step);
         let due = cleanups.next_due().unwrap();
         assert!(due > NOW);
@@ -275,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_bound() {
+    fn pauses_between_retries_are_bounded() {
         let mut cleanups = named();
         let mut now = NOW;
         for _ in 0..40 {
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn later_session_deletes_what_has_a_name_and_forgets_the_rest() {
+    fn later_session_deletes_named_znodes_and_drops_other_tickets() {
         let mut cleanups = named();
         let target = Target::Prefixed {
             parent: "/l".into(),

@@ -1,5 +1,5 @@
-//! The servers: the connect string, the order in which the client tries them, and the pauses
-//! between rounds.
+//! The connect string, the order in which the client tries the servers, and the pauses between
+//! rounds.
 //!
 //! Source: `ConnectStringParser` and `StaticHostProvider` of ZooKeeper's client.
 
@@ -15,7 +15,7 @@ use super::{
 /// The port of a server whose address names none.
 pub const PORT_DEFAULT: u16 = 2181;
 
-/// A connection that has lived this long is no failure: the next one is made at once.
+/// A connection that lasted this long does not count as a failure: the next one is made at once.
 const LIVED_MIN: Duration = Duration::from_secs(1);
 
 /// The waits between rounds over all servers.
@@ -24,7 +24,7 @@ const PAUSES: Pauses = Pauses {
     max: Duration::from_secs(1),
 };
 
-/// A parsed connect string: servers, and the znode that is the client's root.
+/// A parsed connect string: the servers, and the znode that is the client's root.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ impl ConnectString {
     }
 }
 
-/// What is wrong with a connect string.
+/// The reason why a connect string is invalid.
 ///
 /// # Examples
 /// ```
@@ -65,17 +65,17 @@ impl ConnectString {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectStringError {
-    /// There is no server, or nothing between two commas.
+    /// A server is missing: the string names none, or two commas have nothing between them.
     EmptyHost {
         /// The string.
         text: String,
     },
-    /// The text behind a colon is no port.
+    /// The text after a colon is not a port.
     Port {
         /// The server as written.
         host: String,
     },
-    /// The text behind the servers is no path.
+    /// The text after the servers is not a valid path.
     Chroot(PathError),
 }
 
@@ -86,8 +86,10 @@ impl fmt::Display for ConnectStringError {
                 f,
                 "connect string {text:?}: a server is missing; write host:port,host:port/chroot"
             ),
-            Self::Port { host } => write!(f, "server {host:?}: the port is no number below 65536"),
-            Self::Chroot(_) => f.write_str("chroot of the connect string"),
+            Self::Port { host } => {
+                write!(f, "server {host:?}: the port is not a number below 65536")
+            }
+            Self::Chroot(_) => f.write_str("invalid chroot in the connect string"),
         }
     }
 }
@@ -124,7 +126,7 @@ impl FromStr for ConnectString {
 fn with_port(host: &str, text: &str) -> Result<String, ConnectStringError> {
     let colon = match host.rfind(']') {
         Some(bracket) => host[bracket..].find(':').map(|colon| bracket + colon),
-        // More than one colon without brackets: an address of version 6 that names no port.
+        // More than one colon without brackets: an IPv6 address without a port.
         None if host.matches(':').count() > 1 => None,
         None => host.find(':'),
     };
@@ -150,14 +152,14 @@ fn with_port(host: &str, text: &str) -> Result<String, ConnectStringError> {
     })
 }
 
-/// Which server is tried when.
+/// Decides which server the client tries, and when.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// Indices into the list of servers, shuffled once, so that clients spread over them.
+    /// Indices into the list of servers, shuffled once, so that clients spread over the servers.
     order: Vec<usize>,
     /// The place in `order` that is tried next.
     next: usize,
-    /// How many attempts have failed since a connection lived for [`LIVED_MIN`].
+    /// How many attempts have failed since a connection lasted for [`LIVED_MIN`].
     failures: u32,
     chance: Chance,
 }
@@ -182,7 +184,7 @@ impl Hosts {
         self.order.len()
     }
 
-    /// The server to try now.
+    /// Returns the server to try now.
     pub(crate) fn take(&mut self) -> usize {
         let host = self.order[self.next];
         self.next = (self.next + 1) % self.order.len();
@@ -193,12 +195,12 @@ impl Hosts {
         u128::from(self.chance.next()) << 64 | u128::from(self.chance.next())
     }
 
-    /// A connection ended that had been of use for so long, or was not made at all; says when to
-    /// try the next server.
+    /// Handles the end of a connection that lasted for `lived`, zero if it was not established.
+    /// Returns when to try the next server.
     ///
-    /// That is at once if it had lived. Otherwise the other servers are tried at once, and between
-    /// two rounds is a pause, half of it random. A handshake alone proves nothing: a server, or
-    /// what stands before it, may cut every connection behind it.
+    /// That is at once if the connection lasted. Otherwise the other servers are tried at once,
+    /// with a pause between two rounds, half of it random. A handshake alone proves nothing: a
+    /// server, or a proxy before it, may close every connection after it.
     pub(crate) fn failed(&mut self, now: Time, lived: Duration) -> Time {
         if lived >= LIVED_MIN {
             self.failures = 0;
@@ -218,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connect_strings() {
+    fn connect_string_is_parsed_or_refused() {
         let parse = |text: &str| text.parse::<ConnectString>();
         let at = parse("a,b:1,[::1],::2,[fe80::1]:9/x/y").unwrap();
         assert_eq!(
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_give_other_orders() {
+    fn different_seeds_give_different_orders() {
         let first = |seed| Hosts::new(3, seed).take();
         assert!((0..20).any(|seed| first(seed) != first(0)));
         assert_eq!(first(5), first(5));

@@ -1,5 +1,5 @@
-//! The machine: what callers ask for, what happens to the connection, what is sent, and how
-//! requests, sessions and the client end.
+//! The machine: calls, events from the driver, sending, and how requests, sessions and the client
+//! end.
 //!
 //! Source: `docs/curator-recipes.md` sections 2.7 to 2.9; `docs/client.md` section 6.
 
@@ -25,17 +25,17 @@ use super::{
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) session_timeout: Duration,
-    /// How many servers there are.
+    /// The number of servers.
     pub(crate) hosts: usize,
-    /// How long one server may take to answer; by default its share of the session timeout or of
+    /// How long one server may take to reply; by default its share of the session timeout or of
     /// `connection_timeout`, whichever is shorter.
     pub(crate) connect_timeout: Option<Duration>,
-    /// Within which time the client should be connected.
+    /// The time within which the client should be connected.
     pub(crate) connection_timeout: Duration,
     pub(crate) close_wait: Duration,
     pub(crate) read_only: bool,
     pub(crate) frame_bytes_max: usize,
-    /// How much memory requests may take that wait for a connection or a reply. Unit: bytes.
+    /// How much memory pending requests may take. Unit: bytes.
     pub(crate) pending_bytes_max: usize,
     /// How many clean-ups may be pending.
     pub(crate) clean_ups_max: usize,
@@ -43,13 +43,13 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
 }
 
-/// What [`Core::submit`] needs to know of a request.
+/// The properties of a request that [`Core::submit`] needs.
 #[derive(Debug, Default)]
 pub(crate) struct Submission {
     pub(crate) caller: Option<u32>,
-    /// How large its paths and data are. Unit: bytes.
+    /// The size of its paths and data. Unit: bytes.
     pub(crate) payload_bytes: usize,
-    /// The only session that it may be sent in.
+    /// The only session in which it may be sent.
     pub(crate) epoch: Option<Epoch>,
     pub(crate) deadline: Option<Time>,
     pub(crate) watch: Option<(WatchKind, WatchToken)>,
@@ -59,7 +59,7 @@ pub(crate) struct Submission {
 /// The state of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Link {
-    /// The next attempt to connect is due then.
+    /// The next attempt to connect is due at `retry_at`.
     Down {
         retry_at: Time,
     },
@@ -86,26 +86,29 @@ pub(crate) struct Core {
     pub(super) epoch: Epoch,
     /// How many handshakes have succeeded.
     pub(super) connections: u64,
-    /// The zxid of the newest reply. Every watch that existed then has its events up to there. The
-    /// zxids of events do not count: those of one transaction arrive one by one, and the connection
-    /// may end between them. `ClientCnxn.SendThread.readResponse` does the same.
+    /// The zxid of the latest reply. Every watch that existed then has received its events up to
+    /// this zxid. The zxids of events do not count: the events of one transaction arrive one by
+    /// one, and the connection may end between them. `ClientCnxn.SendThread.readResponse` does the
+    /// same.
     pub(super) last_zxid: Zxid,
-    /// Messages that register watches again and are not answered yet. Until they are, a reply does
-    /// not mean that all watches have their events.
+    /// How many messages that register watches again have no reply yet. While there are any, a
+    /// reply does not mean that all watches have their events.
     pub(super) registering_again: usize,
     pub(super) next_xid: i32,
     pub(super) requests: Requests,
     pub(super) watches: Watches,
     pub(super) cleanups: Cleanups,
-    /// Sent again on every connection.
+    /// Identities to send on every connection.
     pub(super) identities: Vec<(Ustring, Bytes)>,
-    /// When the connection was last up, and whether its server takes no changes.
+    /// When the current or last connection came up.
     pub(super) up_at: Time,
+    /// Whether its server is read-only.
     pub(super) is_read_only: bool,
-    /// When something was last sent, and last received.
+    /// When the client last sent something.
     pub(super) sent_at: Time,
+    /// When the client last received something.
     pub(super) heard_at: Time,
-    /// When closing is given up; `None` while the client is open.
+    /// When the client stops waiting for the session to end; `None` while the client is open.
     pub(super) closing: Option<Time>,
     /// Whether closeSession was sent.
     pub(super) close_sent: bool,
@@ -152,19 +155,19 @@ impl Core {
         self.hosts.random()
     }
 
-    /// The session, until closing begins.
+    /// Returns the session; `None` once closing has begun.
     pub(crate) fn session(&self) -> Option<&Session> {
         self.session.as_ref().filter(|_| self.closing.is_none())
     }
 
-    /// Until when no server can have ended the session: `None` if there is none that holds
-    /// anything, and once closing has begun.
+    /// Returns the time until which no server can have ended the session. `None` if there is no
+    /// session that can hold a lock, and once closing has begun.
     pub(crate) fn safe_until(&self) -> Option<Time> {
         let session = self.session().filter(|session| session.is_lasting);
         session.map(Session::safe_until)
     }
 
-    /// The server to connect to now.
+    /// Returns the server to connect to now.
     pub(crate) const fn connecting(&self) -> Option<usize> {
         match self.link {
             Link::Connecting { host, .. } => Some(host),
@@ -172,7 +175,7 @@ impl Core {
         }
     }
 
-    /// Whether the connection is (still) of use.
+    /// Returns whether there is a usable connection.
     pub(crate) const fn is_linked(&self) -> bool {
         matches!(self.link, Link::Handshaking { .. } | Link::Up)
     }
@@ -197,7 +200,7 @@ impl Core {
         self.requests.take_output(empty)
     }
 
-    /// When [`Core::handle_timeout`] is due.
+    /// Returns when [`Core::handle_timeout`] is due.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let link = match (self.link, &self.session) {
             (Link::Stopped, _) => return None,
@@ -212,7 +215,7 @@ impl Core {
             .session
             .as_ref()
             .filter(|session| self.is_fading(session));
-        // Behind `closeSession` nothing is sent any more: the session's end cleans up.
+        // Nothing is sent after `closeSession`: the end of the session cleans up.
         let cleans_up = self.link == Link::Up && !self.close_sent;
         let clean_up = self.cleanups.next_due().filter(|_| cleans_up);
         let removal = self.watches.next_removal().filter(|_| cleans_up);
@@ -230,7 +233,7 @@ impl Core {
         candidates.into_iter().flatten().min()
     }
 
-    /// Whether nothing keeps this session alive, so that it will have to be presumed lost.
+    /// Returns whether nothing keeps this session alive, so that it will be presumed lost.
     fn is_fading(&self, session: &Session) -> bool {
         session.is_lasting && (self.link != Link::Up || self.is_read_only)
     }
@@ -243,7 +246,7 @@ impl Core {
         self.heard_at + session.timeout * 2 / 3
     }
 
-    // What callers ask for.
+    // Calls.
 
     /// Sends a request, or keeps it until it can be sent.
     pub(crate) fn submit(
@@ -326,10 +329,10 @@ impl Core {
         }
     }
 
-    /// The caller has dropped the call of this request.
+    /// Handles a call that its caller has dropped.
     pub(crate) fn abandon(&mut self, now: Time, caller: u32) {
         if let Some(entry) = self.requests.abandon(caller) {
-            // It was not sent: only a deletion is still wanted.
+            // The request was not sent: only a deletion must still be carried out.
             self.withdraw_registration(now, &entry);
             if let Some(IfAbandoned::DeleteStill(path)) = entry.if_abandoned.as_deref() {
                 self.clean_up(now, self.epoch, Target::Named(path.clone()));
@@ -337,8 +340,8 @@ impl Core {
         }
     }
 
-    /// The caller has dropped this watch. Its registration is answered, or its call was abandoned
-    /// before.
+    /// Handles a watch that its caller has dropped. Its registration has a reply, or its call was
+    /// abandoned before.
     pub(crate) fn abandon_watch(
         &mut self,
         now: Time,
@@ -363,8 +366,8 @@ impl Core {
     /// Closes the session, then the client.
     pub(crate) fn close(&mut self, now: Time, effects: &mut impl Effects) {
         if self.closing.is_none() && !self.is_stopped() {
-            // Reported before anything is sent that lets other contenders have what this session
-            // holds.
+            // Report this before sending anything that lets other contenders get the locks of this
+            // session.
             effects.changed(Change::Closed);
             self.closing = Some(now + self.settings.close_wait);
             self.cleanups.hurry(now);
@@ -375,7 +378,7 @@ impl Core {
 
     // Events from the driver.
 
-    /// The connection is established.
+    /// Handles an established connection: sends the handshake.
     pub(crate) fn handle_connected(&mut self, now: Time) {
         let Link::Connecting { give_up_at, .. } = self.link else {
             return;
@@ -398,7 +401,7 @@ impl Core {
         .encode(&mut self.requests.out);
     }
 
-    /// Connecting failed, or the connection ended.
+    /// Handles a failed attempt to connect, or the end of the connection.
     pub(crate) fn handle_disconnected(&mut self, now: Time, effects: &mut impl Effects) {
         if matches!(self.link, Link::Down { .. } | Link::Stopped) {
             return;
@@ -427,10 +430,10 @@ impl Core {
         }
     }
 
-    /// Handles bytes from the server. Returns how many it has consumed.
+    /// Handles bytes from the server. Returns the number of bytes that it has consumed.
     ///
     /// # Errors
-    /// If they cannot be decoded: the connection must end.
+    /// The bytes cannot be decoded; the connection must end.
     pub(crate) fn handle_read(
         &mut self,
         now: Time,
@@ -466,10 +469,10 @@ impl Core {
         self.cleanups.len() > self.settings.clean_ups_max
     }
 
-    /// Does what is due by now.
+    /// Handles everything that is due by now.
     pub(crate) fn handle_timeout(&mut self, now: Time, effects: &mut impl Effects) {
         if self.has_too_many_clean_ups() {
-            // The end of the session does what they would have done.
+            // The end of the session deletes the same znodes.
             self.cleanups.clear();
             self.handle_disconnected(now, effects);
             self.end_session(now, LostReason::TooManyCleanUps, effects);
@@ -498,7 +501,7 @@ impl Core {
             && self.is_fading(session)
             && now >= session.safe_until()
         {
-            // There may be a connection, to a server that does not keep it alive.
+            // There may be a connection to a server that does not keep the session alive.
             if self.link == Link::Up {
                 self.handle_disconnected(now, effects);
             }
@@ -524,7 +527,7 @@ impl Core {
         }
     }
 
-    // What is sent.
+    // Sending.
 
     pub(super) const fn take_xid(&mut self) -> Xid {
         let xid = Xid(self.next_xid);
@@ -546,7 +549,7 @@ impl Core {
         }
     }
 
-    /// Sends a request of the client's own over the connection.
+    /// Sends a request that the client makes for itself.
     pub(super) fn send_own(
         &mut self,
         now: Time,
@@ -588,7 +591,7 @@ impl Core {
         self.send_own(now, xid, request, Some(Token::Cleanup(step)));
     }
 
-    /// Ends the registration of a watch by a request that leaves none.
+    /// Ends the registration of a watch whose request leaves no watch.
     pub(super) fn withdraw_registration(&mut self, now: Time, entry: &Entry) {
         if let Some(registering) = &entry.registering {
             let Registering { kind, path, .. } = &**registering;
@@ -599,7 +602,7 @@ impl Core {
     }
 
     pub(super) fn remove_watch(&mut self, now: Time, kind: WatchKind, path: &Ustring) {
-        // With the connection or the session the watch goes too.
+        // The watch ends with the connection or the session.
         if self.link != Link::Up || self.close_sent {
             return;
         }
@@ -636,14 +639,14 @@ impl Core {
 
     // How requests, sessions and the client end.
 
-    /// Reports a change, unless closing has begun: that change is the last.
+    /// Reports a change, unless closing has begun, which was the last change.
     pub(super) fn report(&self, change: Change, effects: &mut impl Effects) {
         if self.closing.is_none() {
             effects.changed(change);
         }
     }
 
-    /// Ends the session. There is no connection in it any more.
+    /// Ends the session, which no longer has a connection.
     pub(super) fn end_session(
         &mut self,
         now: Time,
@@ -666,7 +669,7 @@ impl Core {
         for entry in self.requests.take_kept_of(over) {
             self.complete_not_sent(now, entry, Cause::SessionLost, effects);
         }
-        // A handshake that asks to resume it is of no use any more.
+        // A handshake that asks to resume it is now useless.
         if reason == LostReason::Presumed && matches!(self.link, Link::Handshaking { .. }) {
             self.link = Link::Down {
                 retry_at: self.hosts.failed(now, Time::ZERO),
@@ -692,7 +695,7 @@ impl Core {
                         Target::Prefixed { parent, prefix }
                     }
                     Some(IfAbandoned::DeleteStill(path)) => Target::Named(path),
-                    // The watch goes with the connection.
+                    // The watch ends with the connection.
                     Some(IfAbandoned::RemoveWatchStill(..)) | None => return,
                 };
                 self.cleanups.add(now, self.epoch, target);
@@ -700,9 +703,9 @@ impl Core {
         }
     }
 
-    /// The next frame cannot be read, so the connection has to end. The caller who asked for a
-    /// reply that is too long gets an error that says so: asking again would end the next
-    /// connection too (hazard H36).
+    /// Handles a frame that cannot be read, so that the connection must end. If a reply is too
+    /// long, its caller gets an error that says so: a retry would end the next connection too
+    /// (hazard H36).
     pub(super) fn reject_frame(
         &mut self,
         now: Time,

@@ -1,15 +1,15 @@
 //! The session state machine: takes bytes, time and requests; yields bytes, results and events.
 //!
-//! It has no I/O, clock, task or randomness of its own: the driver tells it what happened and when,
-//! and carries out what it yields. So tests run it without a socket, on a manual clock.
+//! It has no I/O, clock, task or entropy: the driver passes in events with their times, and carries
+//! out what the machine yields. So tests run it without a socket, on a manual clock.
 //!
-//! | file | what is there |
+//! | file | contents |
 //! | --- | --- |
-//! | `machine.rs` | the machine: what callers ask for, what happens, what is sent, how things end |
-//! | `replies.rs` | what a server sends: handshake, replies, events |
+//! | `machine.rs` | the machine: calls, events from the driver, sending, how requests and sessions end |
+//! | `replies.rs` | handles messages of a server: handshake, replies, events |
 //! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `cleanup.rs` | its parts |
-//! | `outcome.rs` | what it yields |
-//! | `tests.rs` | tests against a server that the test plays |
+//! | `outcome.rs` | the output of the machine |
+//! | `tests.rs` | tests that play the server |
 //!
 //! Source: `docs/client.md` sections 3 and 6.
 

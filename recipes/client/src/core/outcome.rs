@@ -1,4 +1,4 @@
-//! What the machine yields: results of requests, ends of watches, changes of the session.
+//! The output of the machine: results of requests, ends of watches, changes of the session.
 
 use std::{fmt, time::Duration};
 
@@ -8,13 +8,13 @@ use minikeeper_protocol::{
 
 use super::watches::WatchToken;
 
-/// A point in time: how long after the start of the client.
+/// A point in time, as the time since the client started.
 pub(crate) type Time = Duration;
 
 /// The number of a session within one client: 1 for the first, 2 for the one after it.
 ///
 /// Every reply, event and change of state carries it. What a client learned in one epoch says
-/// nothing about locks in the next one: their znodes are gone with the session.
+/// nothing about locks in the next one: their znodes ended with the session.
 ///
 /// # Examples
 /// ```
@@ -35,7 +35,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Why a session is over.
+/// The reason why a session is over.
 ///
 /// # Examples
 /// ```
@@ -46,19 +46,19 @@ impl fmt::Display for Epoch {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// A server has reported the expiry.
+    /// A server reported the expiry.
     Expired,
     /// A server granted another session when asked to resume this one.
     Replaced,
-    /// No server has replied for so long that one may have ended the session.
+    /// No server has replied for so long that the session may have ended.
     Presumed,
     /// A server did not accept an identity.
     AuthFailed,
-    /// The client has given it up, because more clean-ups were pending than
+    /// The client gave the session up, because more clean-ups were pending than
     /// [`ClientBuilder::clean_ups_max`](crate::ClientBuilder::clean_ups_max) allows. The end of the
     /// session deletes the same znodes.
     TooManyCleanUps,
-    /// A read-only server had created it for one connection, which has ended.
+    /// A read-only server created the session for one connection, which has ended.
     ReadOnly,
 }
 
@@ -66,16 +66,18 @@ impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "expired",
-            Self::Replaced => "replaced by the server with another",
+            Self::Replaced => "replaced by the server with a new one",
             Self::Presumed => "presumed expired: no server replied within its timeout",
             Self::AuthFailed => "ended: authentication failed",
-            Self::TooManyCleanUps => "given up: more clean-ups wait than clean_ups_max allows",
-            Self::ReadOnly => "over: a read-only server gave it, for one connection only",
+            Self::TooManyCleanUps => {
+                "given up: more clean-ups are pending than clean_ups_max allows"
+            }
+            Self::ReadOnly => "over: a read-only server created it for one connection only",
         })
     }
 }
 
-/// Why a request has no reply.
+/// The reason why a request has no result.
 ///
 /// # Examples
 /// ```
@@ -88,13 +90,13 @@ impl fmt::Display for LostReason {
 pub enum Cause {
     /// The connection ended.
     ConnectionLost,
-    /// Its deadline passed.
+    /// The deadline of the call passed.
     DeadlinePassed,
-    /// The session it belongs to is over.
+    /// The session of the request is over.
     SessionLost,
     /// The client is closed.
     Closed,
-    /// The server replied with an error that is no refusal of the request, see [`ErrorClass`].
+    /// The server replied with an error that is not a refusal of the request, see [`ErrorClass`].
     ///
     /// [`ErrorClass`]: crate::ErrorClass
     Server(ErrorCode),
@@ -102,7 +104,7 @@ pub enum Cause {
     /// requests at a time, or raise
     /// [`ClientBuilder::pending_bytes_max`](crate::ClientBuilder::pending_bytes_max).
     TooManyPending {
-        /// Their size, in bytes.
+        /// The size of the pending requests, in bytes.
         bytes: usize,
         /// The limit, in bytes.
         bytes_max: usize,
@@ -128,7 +130,7 @@ impl fmt::Display for Cause {
             Self::TooManyPending { bytes, bytes_max } => {
                 return write!(
                     f,
-                    "requests of {bytes} bytes wait already, the limit is {bytes_max} bytes; wait \
+                    "requests of {bytes} bytes are pending, the limit is {bytes_max} bytes; wait \
                      for a connection, or raise pending_bytes_max"
                 );
             }
@@ -143,10 +145,10 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What an error code in a reply says about its request.
+/// The meaning of an error code in a reply for its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// The server's answer to this request. Nothing was changed.
+    /// The server refused this request. Nothing was changed.
     Refused,
     /// The server has not processed the request. The session lives.
     NotCarriedOut,
@@ -158,8 +160,8 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     /// Servers send SESSIONEXPIRED, SESSIONMOVED and THROTTLEDOP before they process a request. The
-    /// other three are normally raised by clients that did not hear from a server. In a reply they
-    /// come from something in between, such as a proxy.
+    /// other three are normally raised by clients that got no reply. In a reply they come from an
+    /// intermediary, such as a proxy.
     pub(crate) const fn of(code: ErrorCode) -> Self {
         match code {
             ErrorCode::SessionMoved | ErrorCode::ThrottledOp => Self::NotCarriedOut,
@@ -171,7 +173,7 @@ impl Verdict {
         }
     }
 
-    /// Returns whether a server that replies so has just heard from the session.
+    /// Returns whether a server that replies with this code has just heard from the session.
     pub(crate) const fn proves_contact(code: ErrorCode) -> bool {
         matches!(Self::of(code), Self::Refused) || matches!(code, ErrorCode::ThrottledOp)
     }
@@ -186,9 +188,9 @@ pub(crate) enum Outcome {
         zxid: Zxid,
         epoch: Epoch,
     },
-    /// It was sent, and it is unknown whether the server carried it out.
+    /// The request was sent, and it is unknown whether the server carried it out.
     Unknown(Cause),
-    /// It was certainly not carried out.
+    /// The request was certainly not carried out.
     NotSent(Cause),
 }
 
@@ -209,13 +211,13 @@ pub(crate) enum Change {
     Connected {
         epoch: Epoch,
         session: SessionId,
-        /// Whether it is the session of before.
+        /// Whether it is the previous session.
         resumed: bool,
         read_only: bool,
     },
     Suspended {
         epoch: Epoch,
-        /// When it will be presumed lost.
+        /// When the session will be presumed lost.
         until: Time,
     },
     Lost {
@@ -236,14 +238,15 @@ pub(crate) trait Effects {
     /// A persistent watch fired and stays registered.
     fn watch_fired(&mut self, watch: WatchToken, kind: EventKind, path: &Ustring, zxid: Zxid);
 
-    /// [`Change::Closed`] comes when closing begins, and nothing after it.
+    /// The connection's state has changed. [`Change::Closed`] comes when closing begins and is the
+    /// last change.
     fn changed(&mut self, change: Change);
 
     /// The client has ended.
     fn stopped(&mut self);
 }
 
-/// Bytes from a server that end the connection.
+/// Invalid input from a server, which ends the connection.
 #[derive(Debug)]
 pub(crate) enum CloseCause {
     Frame(FrameError),
@@ -257,7 +260,9 @@ impl fmt::Display for CloseCause {
         match self {
             Self::Frame(error) => error.fmt(f),
             Self::Message(error) => error.fmt(f),
-            Self::OutOfOrder(xid) => write!(f, "reply with xid {xid} answers no request in order"),
+            Self::OutOfOrder(xid) => {
+                write!(f, "reply with xid {xid} does not match the oldest request")
+            }
         }
     }
 }

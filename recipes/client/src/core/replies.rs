@@ -1,4 +1,4 @@
-//! What a server sends: the reply to the handshake, replies to requests, events.
+//! Handles the messages of a server: the reply to the handshake, replies to requests, events.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1.4, 6.4, 7.2, 12.4 and 12.8.
 
@@ -26,8 +26,8 @@ impl Core {
     ) {
         if response.timeout_ms <= 0 || response.session_id == SessionId::NONE {
             if let Some(session) = &self.session {
-                // The server lives: the next session is asked for at once, unless sessions end as
-                // soon as they begin.
+                // The server lives: request the next session at once, unless sessions end as soon
+                // as they begin.
                 let lived = now - session.granted_at;
                 self.link = Link::Down {
                     retry_at: self.hosts.failed(now, lived),
@@ -76,7 +76,7 @@ impl Core {
         self.continue_closing(now, effects);
     }
 
-    /// Sends what a server has to know before any request: identities and watches.
+    /// Sends what the server needs before any request: identities and watches.
     pub(super) fn register_again(&mut self, now: Time) {
         for (scheme, data) in self.identities.clone() {
             self.send_identity(now, &scheme, &data, None);
@@ -117,7 +117,7 @@ impl Core {
         if header.xid == Xid::SET_WATCHES {
             self.registering_again = self.registering_again.saturating_sub(1);
             if header.error.is_some() {
-                // Without its watches the connection is of no use: no caller would get an event.
+                // Without its watches the connection is useless: no caller would get an event.
                 self.handle_disconnected(now, effects);
                 return Ok(());
             }
@@ -168,7 +168,7 @@ impl Core {
         }
         match (entry.op, &result) {
             (OpCode::CloseSession, _) => return self.stop(now, effects),
-            // Not about the identity, which is sent again on the next connection.
+            // This error does not concern the identity, which is sent again on the next connection.
             (OpCode::Auth, Err(code)) if Verdict::of(*code) != Verdict::Refused => {
                 self.complete(now, entry, result, zxid, effects);
                 return self.handle_disconnected(now, effects);
@@ -202,7 +202,7 @@ impl Core {
     ) {
         let kind = match (op, error) {
             (_, None) => Some(registering.kind),
-            // Only exists leaves its watch on a znode that is not there.
+            // Only `exists` leaves a watch on a missing znode.
             (OpCode::Exists, Some(ErrorCode::NoNode)) => Some(WatchKind::Exist),
             _ => None,
         };
@@ -213,7 +213,7 @@ impl Core {
         }
     }
 
-    /// Hands the result to its caller; handles it here if the caller has dropped the call.
+    /// Passes the result to its caller, or handles it here if the caller has dropped the call.
     pub(super) fn complete(
         &mut self,
         now: Time,
@@ -266,7 +266,7 @@ impl Core {
     }
 }
 
-/// Whether a reply to this operation holds text or data.
+/// Returns whether a reply to this operation contains text or data.
 const fn owns_bytes(op: OpCode) -> bool {
     !matches!(
         op,

@@ -1,7 +1,7 @@
 //! Pending requests: those that wait for a connection, and those that wait for a reply.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1.1 and 7.2: replies come in the order of their
-//! requests, auth and sasl excepted, which the server answers beside its queue.
+//! requests, except those to auth and sasl, which the server answers outside its queue.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use super::{
     watches::{WatchKind, WatchToken},
 };
 
-/// The owner of a request, who gets its reply.
+/// The recipient of the reply to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
     /// A caller, by its slot.
@@ -21,7 +21,7 @@ pub(crate) enum Token {
     Cleanup(CleanupRequest),
 }
 
-/// A watch that a request will leave.
+/// A watch that a request registers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Registering {
     pub(crate) kind: WatchKind,
@@ -30,39 +30,39 @@ pub(crate) struct Registering {
     pub(crate) token: Option<WatchToken>,
 }
 
-/// What has to be done about a request whose caller is gone before the reply came.
+/// The action for a request whose caller is gone before the reply comes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum IfAbandoned {
-    /// A create: delete what was created. If the reply never comes, find it by its prefix.
+    /// A create: delete the znode. If the reply never comes, find it by its prefix.
     DeleteCreated { parent: Ustring, prefix: Ustring },
-    /// A delete: see to it that it happens.
+    /// A delete: make sure that it happens.
     DeleteStill(Ustring),
     /// A removal of a watch by the client itself: send it again if the server refuses it.
     RemoveWatchStill(WatchKind, Ustring),
 }
 
-/// A request and what becomes of its reply.
+/// A request, and how to handle its reply.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) xid: Xid,
     pub(crate) op: OpCode,
     /// The caller that waits for the reply, if there is one.
     pub(crate) token: Option<Token>,
-    /// The only session it may be sent in, if there is one.
+    /// The only session in which it may be sent; `None` for any.
     pub(crate) epoch: Option<Epoch>,
-    /// When waiting for it ends.
+    /// When the caller stops waiting.
     pub(crate) deadline: Option<Time>,
     pub(crate) registering: Option<Box<Registering>>,
     pub(crate) if_abandoned: Option<Box<IfAbandoned>>,
 }
 
-/// An entry that was sent, or lies in the output.
+/// An entry that was sent, or is in the output.
 #[derive(Debug)]
 struct Sent {
     entry: Entry,
-    /// When it was put into the output.
+    /// When it was added to the output.
     at: Time,
-    /// Where its frame begins, in bytes since the connection was made.
+    /// Where its frame begins, in bytes since the start of the connection.
     start: u64,
 }
 
@@ -73,14 +73,14 @@ struct Unsent {
     frame: Vec<u8>,
 }
 
-/// A queue whose items are found by the number they got when they joined it.
+/// A queue whose items are found by the numbers that they got when they were added.
 #[derive(Debug)]
 struct Queue<T> {
-    /// `None` where an item was taken out of the middle; never in front.
+    /// `None` where an item was removed from the middle; never at the front.
     items: VecDeque<Option<T>>,
-    /// The number of the item in front. It only grows.
+    /// The number of the item at the front. It only grows.
     first: u64,
-    /// How many items there are.
+    /// The number of items.
     len: usize,
 }
 
@@ -119,58 +119,60 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// Everything, in order; the queue is empty then.
+    /// Removes and returns all items, in order.
     fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.first += self.items.len() as u64;
         self.len = 0;
         std::mem::take(&mut self.items).into_iter().flatten()
     }
 
-    /// Whether most of what it holds are gaps.
+    /// Returns whether it consists mostly of gaps.
     fn is_sparse(&self) -> bool {
         self.items.len() > 2 * self.len + 64
     }
 }
 
-/// Where the newest request of a caller is, if it is still there.
+/// The position of a caller's latest request, if it is still in a queue.
 #[derive(Clone, Copy, Debug)]
 enum QueuePosition {
     Sent(u64),
     Unsent(u64),
 }
 
-/// What a request takes beside its frame, about. Unit: bytes.
+/// The approximate size of a request without its frame. Unit: bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// Both queues, in order.
+/// The pending requests, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     sent: Queue<Sent>,
     unsent: Queue<Unsent>,
-    /// By caller, so that giving up a call does not depend on how many there are.
+    /// Indexed by caller, so that the cost of giving up a call does not depend on the number of
+    /// calls.
     positions: Vec<QueuePosition>,
-    /// What the frames take that were not sent. Unit: bytes.
+    /// The size of the frames that were not sent. Unit: bytes.
     unsent_bytes: usize,
-    /// What is to be written next.
+    /// The bytes to write next.
     pub(crate) out: Vec<u8>,
-    /// How much was taken from the output since the connection was made, in bytes.
+    /// How much was taken from the output since the start of the connection, in bytes.
     taken: u64,
-    /// The deadlines of the calls that a caller waits for.
+    /// The deadlines of calls whose callers wait.
     deadlines: BTreeSet<(Time, u32)>,
 }
 
 impl Requests {
-    /// What waits for a connection, for being written, or for an answer. Unit: bytes, estimated.
+    /// Returns the size of the requests that wait for a connection, to be written, or for a reply.
+    /// Unit: bytes, estimated.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.out.len() + self.unsent_bytes + (self.sent.len + self.unsent.len) * ENTRY_BYTES
     }
 
-    /// What a request with such a payload will add to that.
+    /// Returns what a request with this payload will add to [`Requests::pending_bytes`].
     pub(crate) const fn estimate(payload_bytes: usize) -> usize {
         payload_bytes.saturating_add(ENTRY_BYTES)
     }
 
-    /// Puts a request into the output.
+    /// Adds a request to the output.
     pub(crate) fn send(&mut self, now: Time, entry: Entry, encode: impl FnOnce(&mut Vec<u8>)) {
         let caller = self.enter(&entry);
         let start = self.taken + self.out.len() as u64;
@@ -194,8 +196,8 @@ impl Requests {
         self.put(caller, QueuePosition::Unsent(number));
     }
 
-    /// Puts everything that was kept into the output, in order; gives back what must not be sent
-    /// in this session.
+    /// Adds all kept requests to the output, in order; returns those that must not be sent in this
+    /// session.
     pub(crate) fn send_kept(&mut self, now: Time, epoch: Epoch) -> Vec<Entry> {
         let mut refused = Vec::new();
         for Unsent { entry, frame } in self.take_unsent() {
@@ -214,15 +216,15 @@ impl Requests {
         self.unsent.take()
     }
 
-    /// Hands over the output in exchange for an empty buffer. From here on it counts as sent,
-    /// because it is unknown how much of it will arrive.
+    /// Returns the output in exchange for an empty buffer. From now on it counts as sent, because
+    /// it is unknown how much of it will arrive.
     pub(crate) fn take_output(&mut self, empty: Vec<u8>) -> Vec<u8> {
-        debug_assert!(empty.is_empty(), "what is exchanged is not lost");
+        debug_assert!(empty.is_empty(), "the new buffer must be empty");
         self.taken += self.out.len() as u64;
         std::mem::replace(&mut self.out, empty)
     }
 
-    /// The request that a reply with this xid answers, and when it was sent.
+    /// Returns the request to which a reply with this xid belongs, and when it was sent.
     ///
     /// `None` if the reply is out of order.
     pub(crate) fn answered(&mut self, xid: Xid) -> Option<(Entry, Time)> {
@@ -239,8 +241,8 @@ impl Requests {
         Some((entry, at))
     }
 
-    /// The connection is gone: gives back what was sent. What lies in the output still waits for
-    /// the next connection, apart from what the client says of its own accord.
+    /// Handles the loss of the connection: returns the requests that were sent. Those still in the
+    /// output wait for the next connection, except those that the client makes for itself.
     pub(crate) fn disconnected(&mut self) -> Vec<Entry> {
         let mut lost = Vec::new();
         let (taken, out) = (self.taken, std::mem::take(&mut self.out));
@@ -252,7 +254,8 @@ impl Requests {
                 lost.push(entry);
                 continue;
             }
-            let offset = |at: u64| usize::try_from(at - taken).expect("offsets lie in the output");
+            let offset =
+                |at: u64| usize::try_from(at - taken).expect("offsets are within the output");
             let end = sent.peek().map_or(out.len(), |next| offset(next.start));
             let frame = out[offset(start)..end].to_vec();
             self.keep_frame(Unsent { entry, frame });
@@ -264,9 +267,9 @@ impl Requests {
         lost
     }
 
-    /// The caller no longer waits for this request.
+    /// Handles a caller that no longer waits for its request.
     ///
-    /// Gives it back if it was not sent; otherwise it stays, without a token, for its reply.
+    /// Returns the request if it was not sent; otherwise it stays, without a token, for its reply.
     pub(crate) fn abandon(&mut self, caller: u32) -> Option<Entry> {
         let token = Some(Token::Caller(caller));
         match *self.positions.get(caller as usize)? {
@@ -299,7 +302,7 @@ impl Requests {
         }
     }
 
-    /// Gives back what was not sent, if it may only be sent in this session.
+    /// Removes and returns the unsent requests that may only be sent in this session.
     pub(crate) fn take_kept_of(&mut self, epoch: Epoch) -> Vec<Entry> {
         let mut of_it = Vec::new();
         for unsent in self.take_unsent() {
@@ -313,7 +316,7 @@ impl Requests {
         of_it
     }
 
-    /// Gives back everything that was not sent.
+    /// Removes and returns all unsent requests.
     pub(crate) fn take_kept(&mut self) -> Vec<Entry> {
         let kept: Vec<_> = self.take_unsent().map(|unsent| unsent.entry).collect();
         for entry in &kept {
@@ -351,7 +354,7 @@ impl Requests {
         self.sent.len == 0 && self.unsent.len == 0
     }
 
-    /// A request joins one of the queues. Gives whose it is.
+    /// Registers the deadline of a request that joins a queue; returns its caller.
     fn enter(&mut self, entry: &Entry) -> Option<u32> {
         let Some(Token::Caller(caller)) = entry.token else {
             return None;
@@ -372,7 +375,7 @@ impl Requests {
         self.positions[caller] = place;
     }
 
-    /// A request is in neither queue any more.
+    /// Removes the deadline of a request that has left its queue.
     fn leave(&mut self, entry: &Entry) {
         if let (Some(deadline), Some(Token::Caller(caller))) = (entry.deadline, entry.token) {
             self.deadlines.remove(&(deadline, caller));
@@ -405,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_is_sent_again() {
+    fn output_that_was_not_taken_is_sent_on_the_next_connection() {
         let mut requests = Requests::default();
         send(&mut requests, 1);
         assert_eq!(requests.take_output(Vec::new()), [1; 3]);
@@ -414,7 +417,7 @@ mod tests {
         }
         let lost = requests.disconnected();
         let xids = |entries: &[Entry]| entries.iter().map(|it| it.xid.0).collect::<Vec<_>>();
-        // The ping lay in the output too, but belongs to the connection that is gone.
+        // The ping was in the output too, but belongs to the lost connection.
         assert_eq!(xids(&lost), [1, -2]);
         assert!(requests.send_kept(Time::ZERO, Epoch(1)).is_empty());
         assert_eq!(requests.take_output(Vec::new()), [2, 2, 2, 3, 3, 3]);
@@ -422,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_in_order_but_for_logins() {
+    fn replies_out_of_order_are_refused_except_for_auth() {
         let mut requests = Requests::default();
         for xid in [1, -4, 2] {
             send(&mut requests, xid);
@@ -446,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn deadline_ends_waiting_before_and_after_sending() {
+    fn deadline_ends_the_wait_before_and_after_sending() {
         let mut requests = Requests::default();
         let at = |s| Some(Duration::from_secs(s));
         let with = |xid, deadline| Entry {
@@ -467,9 +470,9 @@ mod tests {
     }
 
     #[test]
-    fn giving_up_many_calls_costs_each_the_same() {
-        // Each looked for its request among all others: a task that was ended with 100,000 calls
-        // on their way held the client for half a minute.
+    fn cost_of_giving_up_a_call_does_not_depend_on_the_number_of_calls() {
+        // Each call searched for its request among all others: a task that was aborted with 100,000
+        // pending calls blocked the client for half a minute.
         const COUNT: i32 = 40_000;
         let deadline = |xid: i32| Some(Duration::from_millis(u64::from(xid.unsigned_abs())));
         for is_sent in [true, false] {
@@ -485,7 +488,7 @@ mod tests {
                     requests.keep(entry, |_| {});
                 }
             }
-            // From both ends, by their callers or by their deadlines.
+            // Give up calls from both ends, then by their deadlines.
             for xid in 1..=COUNT / 4 {
                 let given_back = [xid, COUNT + 1 - xid].map(|xid| {
                     let entry = requests.abandon(xid.unsigned_abs());
@@ -504,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn caller_that_comes_again_is_not_mistaken_for_the_one_before() {
+    fn reused_slot_is_not_mistaken_for_its_previous_caller() {
         let mut requests = Requests::default();
         send(&mut requests, 1);
         assert!(requests.answered(Xid(1)).is_some());
@@ -518,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_counted_until_it_is_gone() {
+    fn pending_bytes_count_a_request_until_its_reply() {
         let mut requests = Requests::default();
         requests.keep(entry(1), |out| out.extend([0; 1000]));
         requests.keep(entry(2), |out| out.extend([0; 3000]));

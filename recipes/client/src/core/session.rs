@@ -1,4 +1,4 @@
-//! The session as the client knows it: its id, and until when it is certainly alive.
+//! The session as the client knows it: its id, and the time until which it is certainly alive.
 //!
 //! Source: `docs/curator-recipes.md` section 10.4; `docs/zookeeper-protocol.md` sections 6.3 and
 //! 14.1.
@@ -10,7 +10,7 @@ use minikeeper_protocol::{ConnectRequest, ConnectResponse, SessionId, Zxid};
 
 use super::outcome::Time;
 
-/// The smallest allowance for clocks that do not run alike.
+/// The smallest allowance for clock drift.
 const MARGIN_MIN: Duration = Duration::from_millis(20);
 
 /// A session that a server has granted.
@@ -19,12 +19,12 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     password: Option<Bytes>,
     pub(crate) timeout: Duration,
-    /// When the newest request was sent that a server which keeps sessions alive has answered. It
-    /// has counted from its receipt, which was not earlier.
+    /// When the latest request was sent to which a server that keeps sessions alive has replied.
+    /// The server counts the timeout from the receipt, which was not earlier.
     pub(crate) contact: Time,
     pub(crate) granted_at: Time,
-    /// Whether it is known to more than one server that takes no changes: such a session ends
-    /// with its connection, and holds nothing.
+    /// False if a read-only server created the session: it ends with its connection, and holds
+    /// nothing.
     pub(crate) is_lasting: bool,
 }
 
@@ -40,9 +40,10 @@ impl Session {
         }
     }
 
-    /// The session is resumed, perhaps with another timeout.
+    /// Handles the resumption of the session, perhaps with another timeout.
     ///
-    /// A server that takes no changes cannot keep it alive: those that do may not know of it.
+    /// A read-only server cannot keep the session alive, because the other servers do not hear from
+    /// it.
     pub(crate) fn resumed(&mut self, response: &ConnectResponse, asked_at: Time) {
         if response.read_only == Some(true) {
             return;
@@ -51,20 +52,21 @@ impl Session {
         self.heard(asked_at);
     }
 
-    /// A request that was sent then has been answered.
+    /// Handles a reply to a request that was sent at this time.
     pub(crate) fn heard(&mut self, sent_at: Time) {
         self.contact = self.contact.max(sent_at);
     }
 
-    /// The time until which no server can have ended the session, unless this clock stood still: no
-    /// other contender holds what depends on it. After that it has to be presumed lost.
+    /// Returns the time until which no server can have ended the session, provided that this clock
+    /// did not stop: until then no other contender holds its locks. After that the session must be
+    /// presumed lost.
     pub(crate) fn safe_until(&self) -> Time {
         let margin = (self.timeout / 50).max(MARGIN_MIN).min(self.timeout / 2);
         self.contact + self.timeout - margin
     }
 }
 
-/// The first message to a server.
+/// Returns the first message to a server.
 pub(crate) fn hello(
     session: Option<&Session>,
     timeout: Duration,

@@ -78,7 +78,7 @@ impl Play {
         }
     }
 
-    /// With a session, on a connection that is up.
+    /// Returns a machine with a session and a connection.
     fn connected(hosts: usize) -> Self {
         let mut play = Self::new(hosts);
         play.link();
@@ -86,11 +86,16 @@ impl Play {
         play
     }
 
-    /// Lets time pass until a server is to be connected to, and says yes; gives the hello.
+    /// Advances time until the machine wants to connect, then reports a connection. Returns the
+    /// first message.
     fn link(&mut self) -> ConnectRequest {
         self.core.handle_timeout(self.now, &mut self.log);
         while self.core.connecting().is_none() {
-            self.now = self.core.next_deadline().expect("it goes on").max(self.now);
+            self.now = self
+                .core
+                .next_deadline()
+                .expect("there is a next attempt")
+                .max(self.now);
             self.core.handle_timeout(self.now, &mut self.log);
         }
         self.core.handle_connected(self.now);
@@ -134,7 +139,7 @@ impl Play {
             .submit(self.now, request, submission, &mut self.log);
     }
 
-    /// Every request since the last look.
+    /// Returns the requests sent since the last call.
     fn sent(&mut self) -> Vec<(Xid, Request)> {
         let out = Bytes::from(self.core.take_output(Vec::new()));
         let mut requests = Vec::new();
@@ -170,7 +175,7 @@ impl Play {
         self.receive(out);
     }
 
-    /// Registers a watch, which the server answers.
+    /// Registers a watch; the server accepts it.
     fn watch(&mut self, path: &str, token: u32, zxid: i64) {
         let request = Request::Exists {
             path: Some(path.into()),
@@ -186,7 +191,7 @@ impl Play {
         self.reply(xid, zxid, Ok(&Reply::Stat(Stat::default())));
     }
 
-    /// From which change on the next connection asks for what was missed.
+    /// Returns the zxids from which the new connection requests missed events.
     fn relative_zxids(&mut self) -> Vec<i64> {
         let sent = self.sent();
         let relative = sent.iter().filter_map(|(_, request)| match request {
@@ -198,9 +203,10 @@ impl Play {
 }
 
 #[test]
-fn events_do_not_move_what_counts_as_seen() {
-    // The zxid in an event's header counted as seen. A connection that was cut between two events
-    // of one transaction came back with "seen", and the second watch never fired.
+fn events_do_not_advance_the_last_seen_zxid() {
+    // The zxid in an event's header counted as seen. After a connection that was cut between two
+    // events of one transaction, the next one reported the zxid as seen, and the second watch never
+    // fired.
     let mut play = Play::connected(1);
     play.watch("/a", 1, 10);
     play.watch("/b", 2, 10);
@@ -215,9 +221,9 @@ fn events_do_not_move_what_counts_as_seen() {
 }
 
 #[test]
-fn nothing_counts_as_seen_before_every_watch_is_registered_again() {
-    // Watches are registered in several messages. The answer to the first counted as seen for the
-    // watches of the second too, although it tells nothing of them.
+fn last_seen_zxid_does_not_advance_until_all_watches_are_registered_again() {
+    // Watches are registered in several messages. The reply to the first message advanced the zxid
+    // for the watches of the second too, although it says nothing about them.
     let mut play = Play::connected(1);
     let long = "x".repeat(100_000);
     for token in 1..=3 {
@@ -244,7 +250,7 @@ fn nothing_counts_as_seen_before_every_watch_is_registered_again() {
 
 #[test]
 fn refused_registration_of_watches_ends_the_connection() {
-    // A throttled setWatches left the client without its watches, and no caller heard of it.
+    // A throttled setWatches left the client without its watches, and no caller was notified.
     let mut play = Play::connected(1);
     play.watch("/a", 1, 10);
     play.unlink();
@@ -259,7 +265,7 @@ fn refused_registration_of_watches_ends_the_connection() {
 }
 
 #[test]
-fn answer_that_session_has_expired_does_not_revive_a_closed_client() {
+fn reply_that_the_session_has_expired_does_not_revive_a_closed_client() {
     let mut play = Play::connected(1);
     let sync = Request::Sync {
         path: Some("/".into()),
@@ -278,12 +284,12 @@ fn answer_that_session_has_expired_does_not_revive_a_closed_client() {
 struct WatchServer {
     /// Tables and paths.
     watches: BTreeSet<(i32, Ustring)>,
-    /// Requests not answered yet.
+    /// Requests without a reply.
     requests: VecDeque<(Xid, Request)>,
 }
 
 impl WatchServer {
-    /// Answers the next request, with an error if there is one.
+    /// Answers the next request, with the error in `refusal` if there is one.
     fn answer(&mut self, play: &mut Play, refusal: Option<ErrorCode>, is_there: bool) {
         self.requests.extend(play.sent());
         let Some((xid, request)) = self.requests.pop_front() else {
@@ -345,7 +351,7 @@ impl WatchServer {
 }
 
 /// Registers and drops watches at random while requests are refused, connections are cut and
-/// watches fire; then answers everything, and compares what the server keeps with who waits.
+/// watches fire; then answers everything, and compares the server's watches with the waiters.
 fn play_watches(seed: u64) {
     const PATHS: [&str; 2] = ["/a", "/b"];
     const REFUSALS: [ErrorCode; 3] = [
@@ -356,7 +362,7 @@ fn play_watches(seed: u64) {
     let mut chance = Chance::new(seed);
     let mut play = Play::connected(1);
     let mut server = WatchServer::default();
-    // Watches by number: kind, path, and whether exists registers it.
+    // Watches by number: kind, path, and whether `exists` registers it.
     let mut live: BTreeMap<u32, (WatchKind, Ustring, bool)> = BTreeMap::new();
     for token in 0..60 {
         let path = PATHS[usize::from(chance.below(2) == 0)];
@@ -424,7 +430,7 @@ fn play_watches(seed: u64) {
         play.now += Duration::from_millis(chance.below(50));
         play.core.handle_timeout(play.now, &mut play.log);
     }
-    // Longer than any pause, shorter than the silence that ends a connection.
+    // This is longer than any pause and shorter than the silence that ends a connection.
     for _ in 0..2 {
         play.now += Duration::from_secs(6);
         play.core.handle_timeout(play.now, &mut play.log);
@@ -461,7 +467,7 @@ fn play_watches(seed: u64) {
 }
 
 #[test]
-fn server_keeps_the_watches_that_have_waiters_and_no_others() {
+fn server_keeps_only_the_watches_that_have_waiters() {
     for seed in 0..5_000 {
         play_watches(seed);
     }
@@ -469,8 +475,8 @@ fn server_keeps_the_watches_that_have_waiters_and_no_others() {
 
 #[test]
 fn refused_removal_of_a_watch_is_sent_again() {
-    // The removal of a watch that a throttled server refused was forgotten: the watch stayed as
-    // long as the connection.
+    // The client forgot a removal that a throttling server refused: the watch stayed as long as the
+    // connection.
     let mut play = Play::connected(1);
     play.watch("/a", 1, 10);
     let kind = WatchKind::Data;
@@ -489,7 +495,8 @@ fn refused_removal_of_a_watch_is_sent_again() {
     }
 }
 
-/// How many connections are made in a minute to a server that does this with each.
+/// Returns how many connections the client makes in a minute to a server that treats each with
+/// `serve`.
 fn connects(hosts: usize, mut serve: impl FnMut(&mut Play, u32)) -> u32 {
     let mut play = Play::new(hosts);
     let end = play.now + Duration::from_secs(60);
@@ -506,12 +513,15 @@ fn connects(hosts: usize, mut serve: impl FnMut(&mut Play, u32)) -> u32 {
 }
 
 #[test]
-fn connections_that_live_briefly_are_made_at_a_bounded_rate() {
-    // A good handshake reset the backoff: 3,100 connections a second with three hosts.
+fn short_lived_connections_are_made_at_a_bounded_rate() {
+    // A successful handshake reset the backoff: the client made 3,100 connections a second to three
+    // hosts.
     type Serve = fn(&mut Play, u32);
     let cases: [(&str, Serve); 6] = [
         ("cut before the handshake", |_, _| {}),
-        ("cut behind a good handshake", |play, _| play.welcome(7)),
+        ("cut after a successful handshake", |play, _| {
+            play.welcome(7)
+        }),
         ("session refused every other time", |play, count| {
             match count % 2 {
                 1 => play.welcome(7),
@@ -542,7 +552,8 @@ fn connections_that_live_briefly_are_made_at_a_bounded_rate() {
     for hosts in [1, 3] {
         for (what, serve) in cases {
             let count = connects(hosts, serve);
-            // One round over the servers a second at most once pauses have grown, some more before.
+            // At most one round over the servers a second once the pauses have grown, and some more
+            // before.
             let most = 60 * 2 * u32::try_from(hosts).unwrap() + 40;
             assert!(count <= most, "{what}, {hosts} hosts: {count} a minute");
             assert!(count > 20, "{what}, {hosts} hosts: {count} a minute");
@@ -551,7 +562,7 @@ fn connections_that_live_briefly_are_made_at_a_bounded_rate() {
 }
 
 #[test]
-fn connection_that_has_lived_long_is_replaced_at_once() {
+fn connection_that_lasted_is_replaced_at_once() {
     for hosts in [1, 3] {
         let mut play = Play::connected(hosts);
         play.now += Duration::from_secs(5);
@@ -563,7 +574,7 @@ fn connection_that_has_lived_long_is_replaced_at_once() {
 }
 
 #[test]
-fn session_that_has_lived_long_is_replaced_at_once() {
+fn session_that_lasted_is_replaced_at_once() {
     let mut play = Play::connected(1);
     play.now += Duration::from_secs(5);
     play.unlink();
@@ -572,16 +583,16 @@ fn session_that_has_lived_long_is_replaced_at_once() {
         play.unlink();
     }
     play.link();
-    let told_at = play.now;
+    let expired_at = play.now;
     play.welcome_with(0, Duration::ZERO, false);
     play.link();
-    assert_eq!(play.now, told_at);
+    assert_eq!(play.now, expired_at);
 }
 
 #[test]
 fn every_server_has_its_share_of_the_time_to_connect() {
-    // With the defaults, a server that swallows packets had a third of the session timeout, 20 s,
-    // of the 15 s in which a client has to have connected.
+    // With the defaults, a server that drops packets was given a third of the session timeout, 20
+    // s, although a client must connect within 15 s.
     let mut play = Play::new(3);
     play.core.handle_timeout(play.now, &mut play.log);
     let begun_at = play.now;
@@ -598,8 +609,8 @@ fn every_server_has_its_share_of_the_time_to_connect() {
 }
 
 #[test]
-fn granted_session_timeout_bounds_the_time_of_each_server() {
-    // What was asked for did, so that a server that granted less cost the session.
+fn granted_session_timeout_limits_the_time_for_each_server() {
+    // The requested timeout did, so the session was lost if a server had granted less.
     let mut play = Play::new(3);
     play.link();
     let granted = Duration::from_secs(6);
@@ -613,8 +624,8 @@ fn granted_session_timeout_bounds_the_time_of_each_server() {
 }
 
 #[test]
-fn closing_is_told_before_the_session_is_given_back() {
-    // A guard said that its lock was held until the server had confirmed the end of the session.
+fn closing_is_reported_before_the_session_is_released() {
+    // A guard reported its lock as held until the server had confirmed the end of the session.
     let mut play = Play::connected(1);
     play.core.close(play.now, &mut play.log);
     assert_eq!(play.log.changes.last(), Some(&Change::Closed));
@@ -623,11 +634,11 @@ fn closing_is_told_before_the_session_is_given_back() {
     assert_eq!(request, Request::CloseSession);
     play.reply(xid, 1, Ok(&Reply::Empty));
     assert!(play.core.is_stopped());
-    assert_eq!(play.log.changes.len(), changes, "told once");
+    assert_eq!(play.log.changes.len(), changes, "reported once");
 }
 
 #[test]
-fn closed_client_tells_of_no_later_change() {
+fn closed_client_reports_no_later_change() {
     let mut play = Play::connected(1);
     play.unlink();
     play.core.close(play.now, &mut play.log);
@@ -641,7 +652,7 @@ fn closed_client_tells_of_no_later_change() {
 
 #[test]
 fn read_only_server_does_not_prolong_a_session() {
-    // Its answers counted as those of a server that keeps the session alive.
+    // Its replies counted as those of a server that keeps the session alive.
     let mut play = Play::connected(1);
     let safe_until = play.core.safe_until().unwrap();
     play.now += Duration::from_secs(30);
@@ -650,7 +661,7 @@ fn read_only_server_does_not_prolong_a_session() {
     play.welcome_with(7, SESSION_TIMEOUT, true);
     play.watch("/a", 1, 10);
     assert_eq!(play.core.safe_until(), Some(safe_until));
-    // In the end it is presumed lost, although there is a connection.
+    // In the end the session is presumed lost, although there is a connection.
     while play.core.safe_until().is_some() {
         play.now = play.core.next_deadline().unwrap().max(play.now);
         play.core.handle_timeout(play.now, &mut play.log);
@@ -667,7 +678,7 @@ fn read_only_server_does_not_prolong_a_session() {
 }
 
 #[test]
-fn session_of_a_read_only_server_is_no_session() {
+fn session_created_by_a_read_only_server_is_not_resumed() {
     let mut play = Play::new(1);
     play.link();
     play.welcome_with(7, SESSION_TIMEOUT, true);
@@ -681,8 +692,8 @@ fn session_of_a_read_only_server_is_no_session() {
 }
 
 #[test]
-fn requests_that_wait_have_a_bound() {
-    // What was asked without a connection was kept, however much it was.
+fn pending_requests_are_limited_by_their_size() {
+    // Requests made without a connection were kept without a limit.
     let mut play = Play::new(1);
     play.core.settings.pending_bytes_max = 10_000;
     let set = Request::SetData {
@@ -719,8 +730,9 @@ fn requests_that_wait_have_a_bound() {
 }
 
 #[test]
-fn connection_is_given_up_rather_than_the_removal_of_a_watch() {
-    // A server that refuses each removal made the client remember a path for each watch it dropped.
+fn too_many_refused_watch_removals_end_the_connection() {
+    // A server that refused every removal made the client remember a path for each watch that it
+    // dropped.
     let mut play = Play::connected(1);
     for token in 0..=100 {
         let path = format!("/{token}");
@@ -736,7 +748,7 @@ fn connection_is_given_up_rather_than_the_removal_of_a_watch() {
     play.core.handle_timeout(play.now, &mut play.log);
     assert!(!play.core.is_linked());
     assert_ne!(play.core.next_deadline(), Some(Time::ZERO), "no busy wait");
-    // The session goes on, and the server has nothing to forget.
+    // The session continues, and the server has no watch to remove.
     assert_eq!(play.link().session_id, SessionId(7));
     play.welcome(7);
     assert!(play.sent().is_empty());
@@ -746,7 +758,7 @@ fn connection_is_given_up_rather_than_the_removal_of_a_watch() {
 }
 
 #[test]
-fn session_is_given_up_rather_than_a_clean_up() {
+fn too_many_clean_ups_end_the_session() {
     let mut play = Play::connected(1);
     play.unlink();
     for number in 0..=100 {

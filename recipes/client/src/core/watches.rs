@@ -1,7 +1,7 @@
-//! The watches of a session: which callers wait for what, and what the server has registered.
+//! The watches of a session: the callers that wait, and the watches that the server has registered.
 //!
-//! The server keeps one watch for a connection, path and table, however many wait for it here; so
-//! firing reaches all of them, and only the last one that leaves takes the server's watch away.
+//! The server keeps one watch per connection, path and table, for any number of waiters here. So an
+//! event reaches all of them, and only the last waiter that leaves removes the server's watch.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 12.1 to 12.9; `ZKWatchManager` of ZooKeeper's
 //! client.
@@ -16,28 +16,28 @@ use super::{
     outcome::Time,
 };
 
-/// A message that registers watches again holds no more than this, apart from a longer path, so
-/// that it stays far below what servers take. Unit: bytes.
+/// The largest message that registers watches again, except for a single longer path. It stays far
+/// below the limit of servers. Unit: bytes.
 const AGAIN_BYTES_MAX: usize = 128 << 10;
 
-/// The waits before a removal that the server refused is sent again.
+/// The waits before a refused removal is sent again.
 const PAUSES: Pauses = Pauses {
     min: Duration::from_millis(20),
     max: Duration::from_secs(5),
 };
 
-/// What a watch looks at.
+/// The events to which a watch reacts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum WatchKind {
-    /// A znode that is there: its data, its deletion.
+    /// Change of data and deletion of an existing znode.
     Data,
-    /// A znode that is not there: its creation.
+    /// Creation of a missing znode.
     Exist,
-    /// A znode's children, and its deletion.
+    /// Change of a znode's children, and its deletion.
     Child,
-    /// Everything about a znode and its children, until removed.
+    /// All events of a znode, including changes of its list of children, until removed.
     Persistent,
-    /// Everything about a znode and all below it, until removed.
+    /// All events of a znode and those below it, until removed.
     PersistentRecursive,
 }
 
@@ -46,7 +46,7 @@ impl WatchKind {
         matches!(self, Self::Data | Self::Exist | Self::Child)
     }
 
-    /// Under which name the server forgets it.
+    /// Returns the type under which the server removes the watch.
     pub(crate) const fn watcher_type(self) -> WatcherType {
         match self {
             Self::Data | Self::Exist => WatcherType::Data,
@@ -56,7 +56,7 @@ impl WatchKind {
         }
     }
 
-    /// The kind that stands for all kinds that share one watch on the server.
+    /// Returns the kind that represents all kinds that share one watch on the server.
     const fn table(self) -> Self {
         match self {
             Self::Exist => Self::Data,
@@ -64,7 +64,7 @@ impl WatchKind {
         }
     }
 
-    /// Whether a one-shot watch of this kind ends with such an event.
+    /// Returns whether this event ends a one-shot watch of this kind.
     const fn ends_with(self, event: EventKind) -> bool {
         matches!(
             (self, event),
@@ -76,7 +76,7 @@ impl WatchKind {
     }
 }
 
-/// The number the shell knows a watch by.
+/// The number by which the rest of the client identifies a watch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct WatchToken(pub(crate) u32);
 
@@ -84,10 +84,10 @@ pub(crate) struct WatchToken(pub(crate) u32);
 #[derive(Debug, Default)]
 struct ServerWatch {
     waiters: SmallVec<[(WatchKind, WatchToken); 1]>,
-    /// Registrations on their way.
+    /// Pending registrations.
     registering: u32,
-    /// Whether the server may keep the watch: a registration has left it, and neither an event nor
-    /// a removal has ended it since.
+    /// Whether the server may keep the watch: a registration created it, and neither an event nor a
+    /// removal has ended it since.
     is_kept: bool,
 }
 
@@ -101,10 +101,10 @@ impl ServerWatch {
     }
 }
 
-/// Every watch of the session.
+/// All watches of the session.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    /// By table and path. Ordered, so that what is sent after a reconnect is the same each time.
+    /// By table and path. Sorted, so that a reconnect sends the same messages each time.
     watches: BTreeMap<(WatchKind, Ustring), ServerWatch>,
     persistent: usize,
     /// Removals that the server refused, to be sent again.
@@ -115,30 +115,30 @@ pub(crate) struct Watches {
 #[derive(Clone, Copy, Debug)]
 struct Refused {
     count: u32,
-    /// When it is sent again; `None` while it is on its way.
+    /// When it is sent again; `None` while it is pending.
     due: Option<Time>,
 }
 
 /// The watches that an event fires.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FiredWatches {
-    /// One-shot watches that have ended with it.
+    /// One-shot watches, which the event ends.
     pub(crate) ended: Vec<WatchToken>,
-    /// Persistent watches, which go on.
+    /// Persistent watches, which continue.
     pub(crate) going_on: Vec<WatchToken>,
 }
 
 impl Watches {
-    /// Notes that a request was sent that will leave a watch. It may turn out to be another kind of
-    /// the same server's watch (exists finds the znode or does not).
+    /// Records that a request will register a watch. Its kind may turn out to be another one of the
+    /// same table (`exists` finds the znode or does not).
     pub(crate) fn announce(&mut self, kind: WatchKind, path: &Ustring) {
         self.watch(kind, path).registering += 1;
     }
 
-    /// Ends a registration: its request was answered, or never will be. `left` is the watch that
-    /// it has left, with its waiter if there still is one.
+    /// Ends a registration: its request got its reply, or never will. `left` is the watch that it
+    /// created, with its waiter if there still is one.
     ///
-    /// Returns whether the server keeps a watch that has no waiter any more and is to be removed.
+    /// Returns whether the server keeps a watch that no longer has a waiter and must be removed.
     #[must_use]
     pub(crate) fn settle(
         &mut self,
@@ -158,7 +158,7 @@ impl Watches {
         self.release(announced, path)
     }
 
-    /// Takes a waiter away. Returns whether the server keeps the watch without need, as
+    /// Removes a waiter. Returns whether the server keeps a watch that must be removed, as
     /// [`Watches::settle`] does.
     #[must_use]
     pub(crate) fn leave(&mut self, kind: WatchKind, path: &Ustring, token: WatchToken) -> bool {
@@ -173,7 +173,7 @@ impl Watches {
         self.release(kind, path)
     }
 
-    /// Ends the one-shot watches that an event for this path ends, and says who hears of it.
+    /// Ends the one-shot watches that this event ends, and returns all watches that it fires.
     pub(crate) fn fire(&mut self, event: EventKind, path: &Ustring) -> FiredWatches {
         let mut fired = FiredWatches::default();
         for kind in [WatchKind::Data, WatchKind::Child] {
@@ -192,8 +192,8 @@ impl Watches {
         fired
     }
 
-    /// Starts a new connection, on which the server keeps the watches that are registered again and
-    /// no others.
+    /// Handles a new connection, on which the server keeps only the watches that are registered
+    /// again.
     pub(crate) fn reconnected(&mut self) {
         self.refused.clear();
         for watch in self.watches.values_mut() {
@@ -201,8 +201,8 @@ impl Watches {
         }
     }
 
-    /// Notes what became of the removal of a watch: the server has done it, or refused it with an
-    /// error that may pass. One that is still without waiters is sent again after a pause.
+    /// Handles the reply to the removal of a watch: the server has removed it, or refused
+    /// temporarily. If the watch still has no waiters, the removal is sent again after a pause.
     pub(crate) fn removal_answered(
         &mut self,
         now: Time,
@@ -215,7 +215,7 @@ impl Watches {
         if !is_refused {
             self.refused.remove(&key);
         } else if let Some(watch) = self.watches.get_mut(&key) {
-            // It has waiters again, or will have: the last one who leaves removes it.
+            // It has waiters again, or will have: the last one that leaves removes it.
             watch.is_kept = true;
             self.refused.remove(&key);
         } else {
@@ -228,12 +228,12 @@ impl Watches {
         }
     }
 
-    /// How many removals the server has refused, and not done since.
+    /// Returns how many removals the server has refused and not done since.
     pub(crate) fn removals_refused(&self) -> usize {
         self.refused.len()
     }
 
-    /// When a refused removal is sent again.
+    /// Returns when the next refused removal is due.
     pub(crate) fn next_removal(&self) -> Option<Time> {
         self.refused
             .values()
@@ -241,7 +241,7 @@ impl Watches {
             .min()
     }
 
-    /// The refused removals that are to be sent now.
+    /// Returns the refused removals to send now.
     pub(crate) fn due_removals(&mut self, now: Time) -> Vec<(WatchKind, Ustring)> {
         let mut due = Vec::new();
         self.refused.retain(|key, refused| {
@@ -263,7 +263,7 @@ impl Watches {
         if let Some(watch) = self.watches.get(&(WatchKind::Persistent, path.clone())) {
             fired.going_on.extend(watch.tokens());
         }
-        // Recursive watches see creation, deletion and data below them, but no lists of children.
+        // Recursive watches get creation, deletion and data events below them, but no child events.
         if event == EventKind::ChildrenChanged {
             return;
         }
@@ -287,7 +287,7 @@ impl Watches {
         }
     }
 
-    /// Every watch that has waiters, for registering again.
+    /// Returns all watches that have waiters, to register them again.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (WatchKind, &Ustring)> {
         self.watches.iter().flat_map(|((table, path), watch)| {
             let kinds = match table {
@@ -300,7 +300,7 @@ impl Watches {
         })
     }
 
-    /// Ends every watch, with its session.
+    /// Ends all watches, with their session.
     pub(crate) fn end(&mut self) -> Vec<WatchToken> {
         self.persistent = 0;
         self.refused.clear();
@@ -324,7 +324,7 @@ impl Watches {
             .or_default()
     }
 
-    /// Forgets a watch that is not wanted any more. Returns whether the server keeps its watch.
+    /// Drops a watch that is no longer wanted. Returns whether the server keeps its watch.
     fn release(&mut self, kind: WatchKind, path: &Ustring) -> bool {
         let key = (kind.table(), path.clone());
         match self.watches.get(&key) {
@@ -338,10 +338,10 @@ impl Watches {
     }
 }
 
-/// The messages that register every watch on a new connection. The server fires at once what has
-/// happened since `last_zxid`.
+/// Returns the messages that register all watches on a new connection. The server at once fires
+/// those whose znodes have changed since `last_zxid`.
 ///
-/// The older message is used where it can say everything: servers before 3.6 know no other.
+/// Uses the older message where it suffices: servers before 3.6 know only that one.
 pub(crate) fn register_again(watches: &Watches, last_zxid: Zxid) -> Vec<Request> {
     let mut messages = Vec::new();
     let mut lists: [Vec<Ustring>; 5] = Default::default();
@@ -409,8 +409,8 @@ mod tests {
     }
 
     #[test]
-    fn last_one_who_leaves_takes_the_servers_watch_away() {
-        // Hazard H40: one removal on the wire takes away what two wait for.
+    fn only_the_last_waiter_that_leaves_removes_the_servers_watch() {
+        // Hazard H40: one removal on the wire removes the watch of two waiters.
         let mut watches = Watches::default();
         registered(&mut watches, WatchKind::Data, "/a", A);
         registered(&mut watches, WatchKind::Exist, "/a", B);
@@ -420,21 +420,21 @@ mod tests {
     }
 
     #[test]
-    fn watch_is_not_taken_away_under_a_registration_on_its_way() {
+    fn watch_is_not_removed_during_another_registration() {
         let mut watches = Watches::default();
         registered(&mut watches, WatchKind::Data, "/a", A);
         watches.announce(WatchKind::Data, &"/a".into());
         assert!(!watches.leave(WatchKind::Data, &"/a".into(), A));
-        // The future was dropped in between: the server's watch is no longer needed.
+        // The future was dropped meanwhile: the server's watch is no longer needed.
         let left = Some((WatchKind::Data, None));
         assert!(watches.settle(WatchKind::Data, &"/a".into(), left));
         assert!(watches.is_empty());
     }
 
     #[test]
-    fn failed_registration_does_not_leave_the_watch_it_was_kept_for() {
-        // The last waiter left while another registration was on its way, so the watch stayed; then
-        // that registration was refused, and no client removed the watch.
+    fn failed_registration_removes_the_watch_that_was_kept_for_it() {
+        // The last waiter left during another registration, so the watch was kept; then that
+        // registration was refused, and nothing removed the watch.
         let mut watches = Watches::default();
         registered(&mut watches, WatchKind::Data, "/a", A);
         watches.announce(WatchKind::Data, &"/a".into());
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_removal_is_due_again_unless_the_watch_is_wanted_again() {
+    fn refused_removal_is_retried_unless_the_watch_is_wanted_again() {
         let mut watches = Watches::default();
         let mut chance = Chance::new(1);
         let now = Duration::from_secs(1);
@@ -455,7 +455,7 @@ mod tests {
             assert!((PAUSES.min / 2..=PAUSES.max).contains(&(due - now)));
             assert_eq!(watches.due_removals(now), []);
             assert_eq!(watches.due_removals(due), [(WatchKind::Data, path.clone())]);
-            assert_eq!(watches.next_removal(), None, "it is on its way");
+            assert_eq!(watches.next_removal(), None, "it is pending");
         }
         watches.removal_answered(now, WatchKind::Exist, &path, true, &mut chance);
         let due = watches.next_removal().unwrap();
@@ -464,12 +464,12 @@ mod tests {
         assert_eq!(watches.next_removal(), None);
         assert!(
             watches.settle(WatchKind::Data, &path, None),
-            "it is still kept"
+            "the server still keeps it"
         );
     }
 
     #[test]
-    fn recursive_watch_hears_of_everything_below_but_no_lists() {
+    fn recursive_watch_gets_all_events_below_except_child_events() {
         let mut watches = Watches::default();
         registered(&mut watches, WatchKind::PersistentRecursive, "/", A);
         registered(&mut watches, WatchKind::PersistentRecursive, "/a", B);

@@ -247,7 +247,7 @@ async fn e7_request_timed_out_or_dropped_before_sending_is_never_sent() {
         cause: Cause::DeadlinePassed,
     };
     assert_eq!(error, expected);
-    // The same for a dropped request.
+    // The same holds for a dropped request.
     let dropped = scene.client.create("/later", b"", CreateMode::Persistent);
     assert!(timeout(Duration::from_millis(500), dropped).await.is_err());
     scene.link.set(Mode::Pass);
@@ -255,9 +255,9 @@ async fn e7_request_timed_out_or_dropped_before_sending_is_never_sent() {
     assert_eq!(scene.server.children("/").unwrap(), ["zookeeper"]);
 }
 
-/// The driver sleeps until another deadline when the request is made.
+/// When the request is made, the driver sleeps until a later deadline.
 #[tokio::test(start_paused = true)]
-async fn e7_unanswered_request_ends_when_its_time_is_over() {
+async fn e7_unanswered_request_fails_at_its_deadline() {
     let scene = scene().await;
     scene.link.set(Mode::Freeze);
     let within = Duration::from_millis(100);

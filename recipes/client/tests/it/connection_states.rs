@@ -70,7 +70,8 @@ async fn test_validate_connection_event_races() {
 
 #[tokio::test(start_paused = true)]
 async fn test_retry() {
-    // Curator retries internally. Here the caller gets an error that says what may have happened.
+    // Curator retries internally. Here the caller gets an error that says whether the request may
+    // have been carried out.
     let scene = scene().await;
     scene.link.set(Mode::SwallowRequests);
     let create = scene.client.create("/a", b"", CreateMode::Persistent);

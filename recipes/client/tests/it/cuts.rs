@@ -1,5 +1,5 @@
-//! The connection ends after every single byte, in either direction: every watch fires, every call
-//! ends, and every reply is true.
+//! The connection is cut after each single byte, in either direction: every watch fires, every call
+//! ends, and every result agrees with the server.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ fn transaction() -> Multi {
         .set_data(CHANGED, b"2", None)
 }
 
-/// Registers seven watches on what a transaction of another client changes, and cuts the connection
-/// after `at` bytes. Returns `false` if it carried fewer.
+/// Registers seven watches on znodes that a transaction of another client changes, and cuts the
+/// connection after `at` bytes. Returns `false` if it carried fewer.
 async fn watch_with_cut(direction: Direction, at: usize) -> bool {
     let scene = scene().await;
     let (client, other) = (&scene.client, scene.other().await);

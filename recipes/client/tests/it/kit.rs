@@ -33,7 +33,7 @@ pub(crate) fn builder(link: &Link) -> ClientBuilder {
 }
 
 impl Scene {
-    /// Connects another client, over a link of its own without faults.
+    /// Connects another client, over its own link without faults.
     pub(crate) async fn other(&self) -> Client {
         builder(&Link::to(&self.server)).connect().await.unwrap()
     }
@@ -52,7 +52,9 @@ pub(crate) async fn state(
             }
         }
     };
-    timeout(PATIENCE, wait).await.expect("the state comes")
+    timeout(PATIENCE, wait)
+        .await
+        .expect("the state is reached in time")
 }
 
 pub(crate) async fn lost(states: &mut States) -> LostReason {

@@ -3,10 +3,10 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `link` | the link and its faults |
-//! | `kit` | a server, clients on it |
+//! | `kit` | a server and its clients |
 //! | `acceptance` | E1 to E13 of `docs/client.md` section 2, each with the opposite outcome |
 //! | `auto_traits` | `Send` and `Sync` |
-//! | `cuts` | the connection ends after every single byte |
+//! | `cuts` | the connection is cut after each single byte |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
 //! | `watches` | one-shot and persistent watches, their removal |

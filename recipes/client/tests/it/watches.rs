@@ -4,7 +4,7 @@ use minikeeper_client::{AddWatchMode, ConnectionState, CreateMode, EventKind, Fi
 
 use crate::kit::{self, Scene, scene, until};
 
-/// Whether the server has no watch.
+/// Returns whether the server has no watch.
 fn has_none(scene: &Scene) -> bool {
     !scene.server.dump().contains("watch")
 }
