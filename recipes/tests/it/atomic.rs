@@ -1,5 +1,4 @@
-//! The counter. Curator's `TestDistributedAtomicLong` gives the names of tests that are also
-//! there.
+//! The counter. Tests that Curator's `TestDistributedAtomicLong` also has keep their names.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -37,7 +36,7 @@ async fn test_basic() {
     let server = start().await;
     let (counter, _, _) = counter(&server, 1).await;
     assert_eq!(counter.get().await.unwrap(), 0);
-    assert!(server.get(COUNTER).is_none(), "reading makes nothing");
+    assert!(server.get(COUNTER).is_none(), "a read creates nothing");
     let change = counter.add(1).await.unwrap();
     assert_eq!((change.previous, change.current), (0, 1));
     assert_eq!(
@@ -52,7 +51,7 @@ async fn test_basic() {
     let change = counter.set(i64::MAX).await.unwrap();
     assert_eq!((change.previous, change.current), (-3, i64::MAX));
     assert_eq!(counter.add(1).await.unwrap().current, i64::MIN);
-    // As Java's ByteBuffer writes it.
+    // The bytes are those that Java's ByteBuffer writes.
     counter.set(-3).await.unwrap();
     let data = server.get(COUNTER).unwrap().0;
     assert_eq!(data.as_deref(), Some(&(-3_i64).to_be_bytes()[..]));
@@ -90,7 +89,7 @@ async fn test_corrupted_value() {
             .await
             .unwrap();
     }
-    // Nothing at all is 0, as in Java.
+    // Empty data counts as 0, as in Java.
     assert_eq!(counter.add(1).await.unwrap().current, 1);
     client.set_data(COUNTER, b"foo", None).await.unwrap();
     let error = counter.get().await.unwrap_err();
@@ -101,7 +100,7 @@ async fn test_corrupted_value() {
 
 #[tokio::test(start_paused = true)]
 async fn test_simulation() {
-    // Ten at once: every change counts once, and previous values are all different.
+    // Ten contenders at once: every change counts once, and all previous values differ.
     let server = start().await;
     let mut options = AtomicOptions::default();
     options.attempts_max = 1000;
@@ -125,7 +124,7 @@ async fn test_simulation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contention_ends_after_so_many_attempts() {
+async fn contended_change_fails_after_the_maximum_of_attempts() {
     let server = start().await;
     let mut options = AtomicOptions::default();
     options.attempts_max = 3;
@@ -142,7 +141,7 @@ async fn contention_ends_after_so_many_attempts() {
         error.to_string(),
         "counter \"/counters/a\": changed by others during each of 3 attempts; try later"
     );
-    // With a mutex it is tried as often again, alone under it.
+    // With a mutex there are as many attempts again, under the mutex.
     options.promotion = Some(Promotion {
         path: "/counters/lock".to_owned(),
         within: Duration::from_secs(1),
@@ -167,7 +166,7 @@ async fn contention_ends_after_so_many_attempts() {
             .is_empty()
     })
     .await;
-    // If the mutex is not free either, that is the error.
+    // If the mutex is not free either, the error says so.
     let mutex = InterProcessMutex::new(client.clone(), "/counters/lock").unwrap();
     let _guard = mutex.acquire().await.unwrap();
     let interfere = |value: i64| {
@@ -181,9 +180,9 @@ async fn contention_ends_after_so_many_attempts() {
     );
 }
 
-/// What a change is worth whose request or reply got lost: made once, or said to be unknown.
+/// A change whose request or reply was lost is made once, or its outcome is reported as unknown.
 #[tokio::test(start_paused = true)]
-async fn lost_answers_change_nothing_twice() {
+async fn lost_replies_change_nothing_twice() {
     for mode in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
         for delay_ms in 0..8 {
             let server = start().await;
@@ -227,7 +226,7 @@ async fn lost_answers_change_nothing_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_go_on_in_a_new_session() {
+async fn change_is_made_at_most_once_across_a_lost_session() {
     for delay_ms in 0..6 {
         let server = start().await;
         let (counter, client, link) = counter(&server, 1).await;
@@ -249,7 +248,7 @@ async fn changes_go_on_in_a_new_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_at_every_await_point_changes_it_once_at_most() {
+async fn dropping_at_every_await_point_changes_the_counter_at_most_once() {
     let mut polls = 0;
     loop {
         let server = start().await;

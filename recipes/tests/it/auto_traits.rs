@@ -81,7 +81,7 @@ const _: () = {
 
 fn send<F: Future + Send>(_: F) {}
 
-/// Never called: it is enough that it compiles, with any client.
+/// Never called: it is enough that this compiles, with any client.
 #[expect(dead_code, reason = "only the types matter")]
 async fn futures_are_send<C: ZooKeeper>(client: C) -> Result<(), Box<dyn std::error::Error>> {
     let path = "/a";

@@ -1,5 +1,5 @@
-//! The barrier and the double barrier. Curator's `TestDistributedBarrier` and
-//! `TestDistributedDoubleBarrier` give the names of tests that are also there.
+//! The barrier and the double barrier. Tests that Curator's `TestDistributedBarrier` and
+//! `TestDistributedDoubleBarrier` also have keep their names.
 
 use std::{
     pin::pin,
@@ -67,7 +67,7 @@ async fn test_basic() {
 
 #[tokio::test(start_paused = true)]
 async fn test_multi_client() {
-    // One sets and goes; many wait; another removes.
+    // One client sets the barrier and leaves; many wait; another one removes it.
     let server = start().await;
     let (setter, setting, _) = barrier(&server, 1).await;
     setter.set().await.unwrap();
@@ -96,7 +96,7 @@ async fn test_no_barrier() {
 
 #[tokio::test(start_paused = true)]
 async fn curator_654_watches_do_not_pile_up() {
-    // Waits that time out, and waits for a barrier that is not there.
+    // Some waits time out, others wait for a barrier that does not exist.
     let server = start().await;
     let (barrier, client, _) = barrier(&server, 1).await;
     for _ in 0..10 {
@@ -113,7 +113,7 @@ async fn curator_654_watches_do_not_pile_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_outlasts_interruptions_and_sessions() {
+async fn wait_survives_lost_connections_and_sessions() {
     let server = start().await;
     let (barrier, client, link) = barrier(&server, 1).await;
     let (other, changer, _) = self::barrier(&server, 2).await;
@@ -129,13 +129,13 @@ async fn waiting_outlasts_interruptions_and_sessions() {
     server.expire(client.session_id().unwrap()).unwrap();
     sleep(Duration::from_secs(10)).await;
     assert!(!waiting.is_finished());
-    // Removed while the event is lost.
+    // The barrier is removed while the connection is down, so the event is lost.
     link.set(Mode::Cut);
     sleep(Duration::from_secs(1)).await;
     other.remove().await.unwrap();
     link.set(Mode::Pass);
     soon(waiting).await.unwrap().unwrap();
-    // Setting and removing wait for a connection.
+    // `set` and `remove` wait for a connection.
     link.set(Mode::Cut);
     sleep(Duration::from_millis(100)).await;
     let (set, ()) = tokio::join!(soon(barrier.set()), async {
@@ -179,7 +179,7 @@ async fn test_double_basic() {
 
 #[tokio::test(start_paused = true)]
 async fn test_over_subscribed() {
-    // More come than are needed: they may begin too, and all end together.
+    // More members come than are needed: they may begin too, and all end together.
     let server = start().await;
     let mut tasks = Vec::new();
     for seed in 1..=7 {
@@ -197,7 +197,7 @@ async fn test_over_subscribed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rounds_follow_each_other() {
+async fn barrier_is_usable_in_rounds() {
     let server = start().await;
     let (one, _, _) = double(&server, 1, 2).await;
     let (other, _, _) = double(&server, 2, 2).await;
@@ -212,17 +212,17 @@ async fn rounds_follow_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn member_that_gives_up_does_not_count() {
+async fn member_that_timed_out_does_not_count() {
     let server = start().await;
     let (one, client, _) = double(&server, 1, 2).await;
     let within = Duration::from_secs(1);
     let error = one.enter().within(within).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
-    until("its znode goes", || queue(&server).is_empty()).await;
+    until("its znode is deleted", || queue(&server).is_empty()).await;
     until_clean(&server, &[&client]).await;
     let (other, _, _) = double(&server, 2, 2).await;
     assert!(timeout(within, other.enter()).await.is_err());
-    // Leaving too may take too long.
+    // `leave` can time out too.
     let (first, second) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
     let error = first.unwrap().leave().within(within).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
@@ -232,7 +232,7 @@ async fn member_that_gives_up_does_not_count() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_expire_and_links_are_cut_in_every_phase() {
-    // A millisecond a reply, so that steps can be told apart.
+    // Each reply takes a millisecond, so that each delay hits another step.
     for is_expired in [false, true] {
         for delay_ms in 0..12 {
             let server = start().await;
@@ -286,9 +286,9 @@ async fn dropping_at_every_await_point_leaves_no_member() {
             };
             timeout(Duration::from_secs(1), limited).await
         };
-        until("its znode goes", || queue(&server).is_empty()).await;
+        until("its znode is deleted", || queue(&server).is_empty()).await;
         until_clean(&server, &[&client]).await;
-        // And while leaving.
+        // Drop at the same points while leaving.
         let (other, second, _) = double(&server, 2, 2).await;
         let (leaver, stayer) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
         let (leaver, stayer) = (leaver.unwrap(), stayer.unwrap());
@@ -312,7 +312,7 @@ async fn dropping_at_every_await_point_leaves_no_member() {
     assert!(polls >= 2, "{polls} await points");
 }
 
-/// Who had left waited for a member of the next round, who waited for him.
+/// A member that had left waited for a member of the next round, which waited for it.
 #[tokio::test(start_paused = true)]
 async fn slow_member_does_not_wait_for_the_next_round() {
     let server = start().await;
@@ -322,7 +322,7 @@ async fn slow_member_does_not_wait_for_the_next_round() {
         tasks.push(spawn(async move {
             for round in 0..12 {
                 let member = barrier.enter().await.unwrap();
-                // Another is the slow one in each round.
+                // In each round another member is slow.
                 link.delay_replies(Duration::from_millis((seed + round) % 4 * 7));
                 member.leave().await.unwrap();
             }
@@ -334,7 +334,7 @@ async fn slow_member_does_not_wait_for_the_next_round() {
     assert!(queue(&server).is_empty(), "{:?}", queue(&server));
 }
 
-/// A member who had lost its session waited for the next round when it left.
+/// A member that had lost its session waited for the next round when it left.
 #[tokio::test(start_paused = true)]
 async fn member_without_a_session_does_not_wait_for_the_next_round() {
     let server = start().await;
@@ -344,7 +344,7 @@ async fn member_without_a_session_does_not_wait_for_the_next_round() {
         let (lost, member) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
         server.expire(client.session_id().unwrap()).unwrap();
         soon(member.unwrap().leave()).await.unwrap();
-        // It enters again before the first has left.
+        // It enters again before the other one has left.
         let again = spawn({
             let other = other.clone();
             async move { other.enter().await }
@@ -361,12 +361,12 @@ async fn member_without_a_session_does_not_wait_for_the_next_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_of_a_round_that_died_does_not_open_the_barrier() {
+async fn ready_of_a_round_whose_members_died_does_not_open_the_barrier() {
     let server = start().await;
     let (one, client, _) = double(&server, 1, 2).await;
     let (other, second, _) = double(&server, 2, 2).await;
     let (first, both) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
-    // Every member goes without leaving.
+    // All members end without leaving.
     server.expire(client.session_id().unwrap()).unwrap();
     server.expire(second.session_id().unwrap()).unwrap();
     drop((first, both));

@@ -1,4 +1,4 @@
-//! Dropping a future at every await point, and losing replies at every step: nothing stays.
+//! Futures dropped at every await point, and replies lost at every step, leave nothing behind.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.6 and 15.9; hazards H20, H21 and H24.
 
@@ -47,7 +47,7 @@ impl<F: Future + Unpin> Future for Polls<F> {
     }
 }
 
-/// Drops an acquire after N polls; false if it was done before.
+/// Drops an acquire after N polls; false if it was ready before.
 async fn drop_after(polls: usize, is_contended: bool, options: &LockOptions) -> bool {
     let server = start().await;
     let other = contender(&server, 1).await;
@@ -60,7 +60,7 @@ async fn drop_after(polls: usize, is_contended: bool, options: &LockOptions) -> 
     let limited = {
         let acquire = pin!(dropper.lock.acquire());
         let limited = Polls::new(acquire, polls);
-        // A contended acquire waits for ever at its last await point.
+        // A contended acquire waits without an end at its last await point.
         tokio::time::timeout(Duration::from_secs(1), limited).await
     };
     let is_dropped = match limited {
@@ -72,12 +72,12 @@ async fn drop_after(polls: usize, is_contended: bool, options: &LockOptions) -> 
         }
     };
     let others = usize::from(is_contended);
-    until("its znode goes", || queue(&server).len() == others).await;
+    until("its znode is deleted", || queue(&server).len() == others).await;
     until("nothing is pending", || {
         dropper.client.clean_ups_pending() == 0
     })
     .await;
-    // The next one in the queue gets it, the one who dropped too.
+    // Both the next contender and the one that dropped can get the lock.
     drop(held);
     drop(soon(other.lock.acquire()).await.unwrap());
     drop(soon(dropper.lock.acquire()).await.unwrap());
@@ -93,15 +93,15 @@ async fn dropping_at_every_await_point_leaves_nothing() {
             let mut polls = 0;
             while drop_after(polls, is_contended, &options).await {
                 polls += 1;
-                assert!(polls < 100, "it ends some time");
+                assert!(polls < 100, "the loop does not end");
             }
             assert!(polls >= 2, "{polls} await points");
         }
     }
 }
 
-/// The link loses everything for a while, from the Nth write on: each step loses its reply or
-/// its request once. The lock is got all the same, once, and nothing stays.
+/// From the Nth write on, the link loses everything for a while: each step loses its reply or its
+/// request once. The lock is still acquired, once, and nothing is left behind.
 async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
     let server = start().await;
     let other = contender(&server, 1).await;
@@ -142,7 +142,7 @@ async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h20_losing_the_link_at_every_step_loses_no_place() {
+async fn h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue() {
     for options in both_ways() {
         for mode in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
             for step in 0..6 {
@@ -152,7 +152,7 @@ async fn h20_losing_the_link_at_every_step_loses_no_place() {
     }
 }
 
-/// The session expires at each step.
+/// Expires the session at each step.
 #[tokio::test(start_paused = true)]
 async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
     for options in both_ways() {
@@ -161,7 +161,7 @@ async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
             let other = contender(&server, 1).await;
             let held = other.lock.acquire().await.unwrap();
             let victim = contender_with(&server, 2, options.clone()).await;
-            // A millisecond a reply, so that steps can be told apart.
+            // Each reply takes a millisecond, so that each delay hits another step.
             victim.link.delay_replies(Duration::from_millis(1));
             let session = victim.client.session_id().unwrap();
             let waiting = spawn({

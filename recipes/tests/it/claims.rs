@@ -1,5 +1,5 @@
-//! What one has is never claimed when another may have it: while the client is being closed, and
-//! behind a server that only reads, which keeps no session alive.
+//! A holder never counts as one once another contender may have the lock: while its client closes,
+//! and on a read-only server, which keeps no session alive.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     wire::Fault,
 };
 
-/// How many messages there may be while a client is being closed.
+/// The largest number of messages while a client closes.
 const CLOSING: usize = 6;
 
 fn exclusive() -> impl Iterator<Item = Recipe> {
@@ -20,10 +20,10 @@ fn exclusive() -> impl Iterator<Item = Recipe> {
     Recipe::ALL.into_iter().filter(leads)
 }
 
-/// Also if one of the replies is lost, or is the last of its session.
+/// This also holds if one of the replies is lost, or is the last of its session.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_held_once_another_has_it_while_the_client_closes() {
-    let faults: [fn(usize) -> Fault; 3] = [Fault::Tell, Fault::LoseReply, Fault::ExpireAtReply];
+async fn closing_client_holds_nothing_once_another_contender_has_it() {
+    let faults: [fn(usize) -> Fault; 3] = [Fault::Notify, Fault::LoseReply, Fault::ExpireAtReply];
     for case in exclusive().flat_map(cases).filter(|it| !it.is_contended) {
         for (fault, step) in faults
             .iter()
@@ -40,7 +40,7 @@ async fn nothing_is_held_once_another_has_it_while_the_client_closes() {
                     theirs
                 };
                 let close = async {
-                    // The other waits.
+                    // The other contender waits by now.
                     sleep(Duration::from_millis(200)).await;
                     assert!(kept.is_held());
                     scene.wire.arm([fault(step)]);
@@ -56,7 +56,7 @@ async fn nothing_is_held_once_another_has_it_while_the_client_closes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_held_for_long_behind_a_server_that_only_reads() {
+async fn nothing_is_held_on_a_read_only_server_after_the_session_timeout() {
     for case in exclusive().flat_map(cases).filter(|it| !it.is_contended) {
         let cut_off = async {
             let scene = scene(&case).await;
@@ -67,13 +67,13 @@ async fn nothing_is_held_for_long_behind_a_server_that_only_reads() {
             scene.wire.cut();
             sleep(SESSION_TIMEOUT).await;
             assert!(scene.wire.requests() > 0, "it is connected");
-            // For the others the session is over.
+            // The other servers end the session.
             scene.server.expire(session).unwrap();
             for _ in 0..50 {
                 assert!(!kept.is_held());
                 sleep(SESSION_TIMEOUT / 10).await;
             }
         };
-        in_case(&case, "only reads", 0, cut_off).await;
+        in_case(&case, "read-only", 0, cut_off).await;
     }
 }

@@ -1,5 +1,4 @@
-//! What waiting costs, and to the moment when it ends (`docs/curator-recipes.md` sections 14 and
-//! 15.9).
+//! The cost of waiting, and exact deadlines (`docs/curator-recipes.md` sections 14 and 15.9).
 
 use std::time::Duration;
 
@@ -12,10 +11,11 @@ use crate::{
     wire::Wire,
 };
 
-/// How many wait.
+/// The number of waiting contenders.
 const WAITING: usize = 200;
 
-/// The cost of a hand-over in a queue of this length: requests, and bytes received.
+/// Returns the cost of a hand-over in a queue of [`WAITING`] contenders: requests, and bytes
+/// received.
 async fn hand_over_costs(options: LockOptions) -> (usize, usize) {
     let server = start().await;
     let wire = Wire::to(&server);
@@ -39,12 +39,13 @@ async fn hand_over_costs(options: LockOptions) -> (usize, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hand_over_in_a_long_queue_costs_no_more_than_curators() {
+async fn hand_over_in_a_long_queue_costs_no_more_than_in_curator() {
     let [thrifty, exact] = both_ways();
     let thrifty = hand_over_costs(thrifty).await;
     let exact = hand_over_costs(exact).await;
     println!("requests and bytes of a hand-over: {thrifty:?}, as Curator {exact:?}");
-    // A list of the contenders left, 59 bytes each: Curator reads it before the grant, we earlier.
+    // This is a list of the remaining contenders, 59 bytes each: Curator reads it before the grant,
+    // this crate earlier.
     let list = WAITING / 2 * 59;
     assert!((list..list + 1000).contains(&exact.1), "{exact:?}");
     assert!(thrifty.1 <= exact.1, "{thrifty:?}");
@@ -55,13 +56,13 @@ async fn hand_over_in_a_long_queue_costs_no_more_than_curators() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn grant_at_the_very_deadline_counts() {
+async fn lock_released_before_the_deadline_is_granted_and_after_it_is_not() {
     let within = Duration::from_millis(500);
     let step = Duration::from_millis(1);
     for options in both_ways() {
         for (release_after, is_granted) in [
             (within - step, Some(true)),
-            // Either, but nothing between.
+            // Either outcome is right.
             (within, None),
             (within + step, Some(false)),
         ] {

@@ -1,12 +1,12 @@
-//! Every error code as the answer of every request of every recipe, once and from then on: the
-//! recipe goes on or says what was refused, asks at a bounded pace, and leaves nothing behind.
+//! Every error code as the reply to every request of every recipe, once and from then on: the
+//! recipe continues or reports the refusal, sends requests at a bounded rate, and leaves nothing
+//! behind.
 //!
-//! The refusals are made on the link of the one client, whatever session it is in, so that the
-//! others are served. A refused request was not carried out.
+//! The link of one client makes the refusals, in any session, so that the server serves the other
+//! clients. A refused request is not carried out.
 //!
-//! By default one request in sixteen meets the codes that recipes or the client treat in a way of
-//! their own, and one of the others in turn; with `MINIKEEPER_SWEEP=full` every request meets every
-//! code.
+//! By default one request in sixteen gets the codes that recipes or the client handle specially,
+//! and one of the other codes in turn; with `MINIKEEPER_SWEEP=full` every request gets every code.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -24,7 +24,7 @@ use crate::{
     wire::Fault,
 };
 
-/// Those after which a request is made again: the server has not decided about it.
+/// Temporary errors, after which a request is retried: the server has not decided about it.
 const PASSING: [ErrorCode; 6] = [
     ErrorCode::ConnectionLoss,
     ErrorCode::OperationTimeout,
@@ -34,8 +34,8 @@ const PASSING: [ErrorCode; 6] = [
     ErrorCode::ThrottledOp,
 ];
 
-/// Those that say something about znodes, which recipes go by. Said without reason they lead
-/// astray: the recipe may end in another way than by naming them.
+/// Errors about znodes, on which recipes rely. When they are false, the recipe may end without
+/// naming them.
 const TELLING: [ErrorCode; 4] = [
     ErrorCode::NoNode,
     ErrorCode::NodeExists,
@@ -43,24 +43,25 @@ const TELLING: [ErrorCode; 4] = [
     ErrorCode::NotEmpty,
 ];
 
-/// For how long everything is refused.
+/// How long everything is refused.
 const REFUSING: Duration = Duration::from_secs(20);
 
-/// The most requests while everything is refused, of the client's own clean-up too. Pauses that
-/// double from 20 ms to 1 s, half of each by chance, make 50 of one loop at most; who polls asks
-/// every 100 ms.
+/// The largest number of requests while everything is refused, including the client's own
+/// clean-ups. With pauses that double from 20 ms to 1 s, half of each random, one loop makes at
+/// most 50; a polling lock sends one every 100 ms.
 const REQUESTS_MAX: usize = 220;
 
-/// The most steps that are refused, one at a time.
+/// The largest number of steps that are refused, one at a time.
 const STEPS_MAX: usize = 60;
 
 fn is_passing(code: ErrorCode) -> bool {
     PASSING.contains(&code)
 }
 
-/// The codes a request of this number meets, once and from then on.
+/// Returns the codes that a request of this number gets, once and from then on.
 fn codes(case: &Case, step: usize) -> [Vec<ErrorCode>; 2] {
-    // A server that knows no containers is asked for a persistent directory instead, which stays.
+    // If the server does not know containers, the client creates a persistent directory, which
+    // stays.
     let is_once = |code: &ErrorCode| *code != ErrorCode::Unimplemented;
     if is_full() {
         let mut all = ErrorCode::ALL.to_vec();
@@ -81,7 +82,7 @@ fn codes(case: &Case, step: usize) -> [Vec<ErrorCode>; 2] {
     [once, vec![ErrorCode::ThrottledOp, passing, telling, other]]
 }
 
-/// What was refused is said, unless that leads to something else.
+/// Checks that the error names the refusal, unless the code may lead to another error.
 fn check_error(case: &Case, code: ErrorCode, error: &Failure) {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -98,12 +99,12 @@ fn check_error(case: &Case, code: ErrorCode, error: &Failure) {
     );
     assert!(
         !is_passing(code) || case.recipe.may_fail(),
-        "it passes: {text}"
+        "a temporary refusal failed the recipe: {text}"
     );
 }
 
-/// Whether something may stay until the session is over: the server lied about znodes, or did not
-/// permit to delete them. What keeps a znode says so when the deletion is refused, and ends.
+/// Returns whether a znode may stay until the session is over: the server lied about znodes, or did
+/// not permit their deletion. A persistent node reports a refused deletion, and ends.
 fn may_stay(case: &Case, code: ErrorCode) -> bool {
     let is_node = matches!(case.recipe, Recipe::EphemeralNode | Recipe::SequentialNode);
     code == ErrorCode::NoNode || code == ErrorCode::NoAuth || is_node && !is_passing(code)
@@ -122,7 +123,8 @@ impl Scene {
         }
     }
 
-    /// Waits for what may have to wait for the end of the session: one may stand in one's own way.
+    /// Waits for a future that may depend on the end of the session: a contender's own znode may be
+    /// in its way.
     async fn forgiving<T>(&self, code: ErrorCode, what: impl Future<Output = T>) -> T {
         let mut what = pin!(what);
         if may_stay(&self.case, code) {
@@ -135,7 +137,7 @@ impl Scene {
     }
 }
 
-/// Has the Nth request refused; false if there were fewer.
+/// Refuses the Nth request; false if there were fewer.
 async fn refuse_once(case: &Case, code: ErrorCode, step: usize) -> bool {
     let scene = scene(case).await;
     let future = pin!(scene.begin().await);
@@ -147,14 +149,14 @@ async fn refuse_once(case: &Case, code: ErrorCode, step: usize) -> bool {
     } else {
         scene.forgiving(code, scene.check_kept(result)).await;
     }
-    // Giving back may have been refused too.
+    // The release may have been refused too.
     scene.wire.arm(None);
     scene.forgive(code).await;
     scene.check().await;
     is_reached
 }
 
-/// Has all requests refused from the Nth on, for a while; false if there were fewer.
+/// Refuses all requests from the Nth on, for a while; false if there were fewer.
 async fn refuse_from(case: &Case, code: ErrorCode, step: usize) -> bool {
     let scene = scene(case).await;
     let mut future = scene.begin().await;
@@ -164,7 +166,7 @@ async fn refuse_from(case: &Case, code: ErrorCode, step: usize) -> bool {
         Err(_) => {
             assert!(
                 is_passing(code) || TELLING.contains(&code),
-                "a refusal that is final ends it"
+                "a permanent refusal must end the recipe"
             );
             None
         }
@@ -186,7 +188,8 @@ async fn refuse_from(case: &Case, code: ErrorCode, step: usize) -> bool {
     is_reached
 }
 
-/// The same when nothing else was answered: a session that is lost again and again is given up.
+/// Like [`check_error`], when everything was refused: a recipe gives up after too many lost
+/// sessions.
 fn check_error_of_many(case: &Case, code: ErrorCode, error: &Failure) {
     let is_given_up = code == ErrorCode::SessionExpired && error.to_string().contains("times");
     if !is_given_up {
@@ -194,7 +197,8 @@ fn check_error_of_many(case: &Case, code: ErrorCode, error: &Failure) {
     }
 }
 
-/// One run, in a runtime of its own so that nothing is left of the one before. `None` if it failed.
+/// Makes one run, in its own runtime so that nothing is left of the previous one. `None` if it
+/// failed.
 fn run<F: Future<Output = bool>>(
     case: &Case,
     how: (&str, ErrorCode),
@@ -210,13 +214,13 @@ fn run<F: Future<Output = bool>>(
     catch_unwind(AssertUnwindSafe(|| runtime.block_on(what))).ok()
 }
 
-/// Reports all findings, not only the first.
+/// Reports all failures, not only the first.
 #[expect(clippy::print_stdout, reason = "the count of runs, shown on request")]
 fn sweep(recipe: Recipe) {
     let (mut runs, mut failed) = (0, 0);
     for case in cases(recipe) {
         for step in steps(STEPS_STRIDE) {
-            assert!(step < STEPS_MAX, "it ends some time");
+            assert!(step < STEPS_MAX, "the loop does not end");
             let mut is_reached = false;
             let [once, always] = codes(&case, step);
             for code in once {

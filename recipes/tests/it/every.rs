@@ -1,5 +1,5 @@
-//! Every recipe, gone about in the same way: something is waited for, kept for a while, and given
-//! back.
+//! Every recipe behind the same interface: a test waits for it, keeps it for a while, and releases
+//! it.
 
 use std::{error::Error, pin::Pin, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::kit::{PATH, spawn};
 
-/// What can be waited for.
+/// A recipe to test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Recipe {
     Mutex,
@@ -49,7 +49,7 @@ pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 pub(crate) type Waiting = Pin<Box<dyn Future<Output = Result<Kept, Failure>> + Send>>;
 
-/// What was waited for.
+/// The result of a wait.
 pub(crate) enum Kept {
     Nothing,
     Guard(Guard<Client>),
@@ -63,9 +63,9 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    /// Gives it back as one does who takes his time.
+    /// Releases it and waits for the confirmation.
     pub(crate) async fn give_back(self) {
-        // A release that was not confirmed happens all the same, which is checked later.
+        // A release that was not confirmed still happens, which is checked later.
         match self {
             Self::Latch(latch) => drop(latch.close().await),
             Self::Selector(selector) => drop(selector.close().await),
@@ -78,7 +78,7 @@ impl Kept {
         }
     }
 
-    /// Whether no other contender can hold it now, or lead.
+    /// Returns whether this still holds the lock, or leads.
     pub(crate) fn is_held(&self) -> bool {
         if let Self::Latch(latch) = self {
             return latch.has_leadership();
@@ -101,7 +101,7 @@ async fn give_back_after(delay: Duration, what: Kept) {
 
 const MULTI: [&str; 3] = ["/locks/a", "/locks/b", "/locks/c"];
 
-/// Long enough for everything in the way to be there.
+/// Long enough for the contenders ahead to be in place.
 const SETTLE: Duration = Duration::from_millis(100);
 
 impl Recipe {
@@ -131,7 +131,7 @@ impl Recipe {
         Self::Sequential,
     ];
 
-    /// Whether its holder excludes all other contenders.
+    /// Returns whether its holder excludes all other contenders.
     pub(crate) const fn is_exclusive(self) -> bool {
         matches!(
             self,
@@ -148,7 +148,7 @@ impl Recipe {
         )
     }
 
-    /// Whether it goes about its work in either of two ways.
+    /// Returns whether it depends on [`LockOptions`].
     pub(crate) const fn has_options(self) -> bool {
         matches!(
             self,
@@ -165,7 +165,7 @@ impl Recipe {
         )
     }
 
-    /// Persistent znodes that stay when all is over: they are what is shared.
+    /// Returns the persistent znodes that remain at the end, because they hold the shared value.
     pub(crate) const fn stays(self) -> &'static [&'static str] {
         match self {
             Self::CountedSemaphore
@@ -177,8 +177,8 @@ impl Recipe {
         }
     }
 
-    /// Whether it may fail when the connection or the session goes: what happened is not known, or
-    /// what it began with is lost.
+    /// Returns whether it may fail when the connection or the session is lost: the outcome is
+    /// unknown, or a part of its work is lost.
     pub(crate) const fn may_fail(self) -> bool {
         matches!(
             self,
@@ -193,7 +193,7 @@ impl Recipe {
         )
     }
 
-    /// Begins what goes about it by itself, and does not wait for anything.
+    /// Starts a recipe that runs in the background, and does not wait for anything.
     pub(crate) fn start(self, client: &Client, options: &LockOptions) -> Kept {
         let client = client.clone();
         match self {
@@ -217,7 +217,7 @@ impl Recipe {
         }
     }
 
-    /// Waits for it, from the beginning.
+    /// Waits for the recipe, from the beginning.
     pub(crate) fn enter(self, client: &Client, options: &LockOptions) -> Waiting {
         let (client, options) = (client.clone(), options.clone());
         Box::pin(self.run(client, options))
@@ -328,9 +328,9 @@ impl Recipe {
         })
     }
 
-    /// The same with another contender ahead, which leaves after `delay`.
+    /// Like [`Recipe::enter`], with another contender ahead, which leaves after `delay`.
     ///
-    /// What is there before is there when this returns.
+    /// That contender is in place when this returns.
     pub(crate) async fn enter_contended(
         self,
         client: &Client,
@@ -353,7 +353,7 @@ impl Recipe {
                 let lock = InterProcessReadWriteLock::new(other.clone(), PATH).unwrap();
                 spawn(after(Kept::Guard(lock.acquire_read().await.unwrap())));
             }
-            // A writer waits behind.
+            // Another writer waits for this one.
             Self::Downgrade => {
                 let lock =
                     InterProcessReadWriteLock::with_options(client.clone(), PATH, options.clone());
@@ -412,8 +412,8 @@ impl Recipe {
                 let (one, other) = (double(client).unwrap(), double(other).unwrap());
                 spawn(async move {
                     sleep(delay).await;
-                    // The one who was to come with him may be gone, or have lost its session when
-                    // all were there: then it comes anew, for the next round.
+                    // The other member may be gone, or may have lost its session when all had
+                    // entered: then it enters again, for the next round.
                     let within = Duration::from_secs(30);
                     for _ in 0..2 {
                         if let Ok(member) = other.enter().within(within).await {

@@ -1,5 +1,5 @@
-//! The catalogue's tests of what locks rest on (`docs/curator-recipes.md` sections 15.6 and 15.7),
-//! as far as they are about recipes; those about the client alone are among its own.
+//! The catalogue's tests of what locks are built on (`docs/curator-recipes.md` sections 15.6 and
+//! 15.7), as far as they concern recipes; those of the client alone are among the client's tests.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Makes a directory where everything is permitted but to look.
+/// Creates a directory in which everything is permitted except reading.
 async fn unreadable(client: &Client) {
     let perms = Perms(Perms::CREATE.0 | Perms::DELETE.0 | Perms::WRITE.0);
     let acl = AclList::new(&[Acl {
@@ -38,7 +38,7 @@ fn is_refused(error: &LockError) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn test_node_deleted_cleanly_with_faults() {
-    // A list that finds no directory is tried again here, so another refusal is taken.
+    // A list that finds no directory is retried here, so the test uses another refusal.
     for options in both_ways() {
         let server = start().await;
         let one = contender_with(&server, 1, options).await;
@@ -52,7 +52,7 @@ async fn test_node_deleted_cleanly_with_faults() {
 
 #[tokio::test(start_paused = true)]
 async fn test_attempt_lock_failed_exception() {
-    // The server is gone when the own znode is to go: the first error is the one told.
+    // The server is gone when the contender deletes its znode: the caller gets the first error.
     for options in both_ways() {
         let server = start().await;
         let one = contender_with(&server, 1, options).await;
@@ -71,7 +71,7 @@ async fn test_attempt_lock_failed_exception() {
     }
 }
 
-/// The reply to the creation is lost: the znode is found, and there is no second one.
+/// Loses the reply to the creation: the contender finds its znode, and creates no second one.
 async fn miss_response(is_waited_for: bool) {
     for options in both_ways() {
         let server = start().await;
@@ -101,14 +101,14 @@ async fn test_missed_response_on_es_create() {
 
 #[tokio::test(start_paused = true)]
 async fn test_missed_response_on_background_es_create() {
-    // Every creation is in the background here: it may be lost before a caller waits.
+    // Every creation is in the background here: its reply may be lost before a caller waits.
     miss_response(false).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn test_protected_create_node_deletion() {
-    // A caller that gives up before the reply leaves nothing; also below a namespace, and also if
-    // the connection is lost once more while the znode is looked for.
+    // A caller that gives up before the reply leaves nothing, also below a namespace, and also if
+    // the connection is lost once more while the client looks for the znode.
     for is_below in [false, true] {
         for losses in [1, 2] {
             let server = start().await;
@@ -138,7 +138,7 @@ async fn test_protected_create_node_deletion() {
                 sleep(Duration::from_millis(100)).await;
             }
             link.cut();
-            until("it goes", || names().is_empty()).await;
+            until("it is deleted", || names().is_empty()).await;
             until("nothing is pending", || one.clean_ups_pending() == 0).await;
             assert_eq!(one.session_id(), session);
         }
@@ -162,12 +162,13 @@ async fn test_protection_with_killed_session() {
             wire.arm(Some(Fault::LoseReply(0)));
             let waiting = spawn(async move { lock.acquire().await });
             until("the reply is lost", || !wire.is_armed()).await;
-            // While it is looked for: behind the handshake, the sync, the list, the look.
-            wire.arm(Some(Fault::ExpireBehind(session, replies)));
+            // The session expires while the client looks for the znode: after the handshake, the
+            // sync, the list or the read.
+            wire.arm(Some(Fault::ExpireAfter(session, replies)));
             let guard = soon(waiting).await.unwrap().unwrap();
             sleep(2 * SESSION_TIMEOUT).await;
             if let Status::Lost(_) = guard.status() {
-                // It was found and granted before the session ended.
+                // The znode was found and the lock granted before the session ended.
                 assert!(queue(&server).is_empty());
                 continue;
             }
@@ -180,7 +181,7 @@ async fn test_protection_with_killed_session() {
 
 #[tokio::test(start_paused = true)]
 async fn test_paths_from_protecting_in_background() {
-    // Several are created at once: each reply has its whole path, without the namespace.
+    // Several znodes are created at once: each reply has the whole path, without the namespace.
     let server = start().await;
     let (root, _) = client(&server, 1).await;
     let ns = root.create("/ns", b"", CreateMode::Persistent);
@@ -206,7 +207,7 @@ async fn test_paths_from_protecting_in_background() {
 
 #[tokio::test(start_paused = true)]
 async fn test_make_path() {
-    // Every directory on the way is made, as a container; what is there stays what it is.
+    // Missing directories are created as containers; existing ones are not changed.
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let made = one.create("/one", b"x", CreateMode::Persistent);
@@ -216,9 +217,12 @@ async fn test_make_path() {
     assert_eq!(server.children("/one/two/three/four").unwrap().len(), 1);
     assert_eq!(server.get("/one").unwrap().0.as_deref(), Some(&b"x"[..]));
     guard.release().await.unwrap();
-    // Containers go by themselves.
-    until("they go", || server.children("/one").unwrap().is_empty()).await;
-    // Nothing can be made of what is no path.
+    // The server deletes empty containers.
+    until("they are deleted", || {
+        server.children("/one").unwrap().is_empty()
+    })
+    .await;
+    // Invalid paths are refused.
     for path in ["", "one", "/one/", "//", "/./x"] {
         InterProcessMutex::new(one.clone(), path).unwrap_err();
     }

@@ -1,5 +1,5 @@
-//! What goes on by itself goes on: latches, selectors and kept znodes under refusals that pass,
-//! work that panics, and the end of servers. What cannot go on says why.
+//! Background tasks (latch, selector, persistent node) continue after temporary refusals, work that
+//! panics, and the loss of the server. If they cannot continue, they report why.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use crate::{
     link::Mode,
 };
 
-/// The server has not decided about the request: it may be made again.
+/// Temporary errors: the server has not decided about the request, so it may be retried.
 const PASSING: [ErrorCode; 5] = [
     ErrorCode::ConnectionLoss,
     ErrorCode::OperationTimeout,
@@ -31,10 +31,10 @@ const PASSING: [ErrorCode; 5] = [
     ErrorCode::ThrottledOp,
 ];
 
-/// How many requests of each recipe are refused, one at a time.
+/// The number of requests of each recipe that are refused, one at a time.
 const STEPS: u64 = 8;
 
-/// More than pauses that double from 20 ms to 1 s let through in [`REFUSING`].
+/// More requests than one loop makes in [`REFUSING`] with pauses that double from 20 ms to 1 s.
 const REQUESTS_MAX: u64 = 60;
 
 const REFUSING: Duration = Duration::from_secs(20);
@@ -45,7 +45,7 @@ fn requeued() -> SelectorOptions {
     options
 }
 
-/// A selector that counts its turns.
+/// Starts a selector that counts its turns.
 fn counting(client: &Client, options: SelectorOptions) -> (LeaderSelector<Client>, Arc<AtomicU32>) {
     let turns = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&turns);
@@ -56,9 +56,9 @@ fn counting(client: &Client, options: SelectorOptions) -> (LeaderSelector<Client
     (selector.unwrap(), turns)
 }
 
-/// One refusal of a creation ended a latch for good.
+/// A single refused creation ended a latch permanently.
 #[tokio::test(start_paused = true)]
-async fn latch_goes_on_after_every_refusal_that_passes() {
+async fn latch_continues_after_every_temporary_refusal() {
     for code in PASSING {
         for step in 0..STEPS {
             let server = start().await;
@@ -75,9 +75,9 @@ async fn latch_goes_on_after_every_refusal_that_passes() {
     }
 }
 
-/// One refusal of a creation left a selector idle that was to queue again and again.
+/// A single refused creation left a requeued selector idle.
 #[tokio::test(start_paused = true)]
-async fn requeued_selector_goes_on_after_every_refusal_that_passes() {
+async fn requeued_selector_continues_after_every_temporary_refusal() {
     for code in PASSING {
         for step in 0..STEPS {
             let server = start().await;
@@ -96,7 +96,7 @@ async fn requeued_selector_goes_on_after_every_refusal_that_passes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn persistent_node_goes_on_after_every_refusal_that_passes() {
+async fn persistent_node_continues_after_every_temporary_refusal() {
     for code in PASSING {
         for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
             for step in 0..STEPS {
@@ -117,29 +117,29 @@ async fn persistent_node_goes_on_after_every_refusal_that_passes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_that_stay_are_errors() {
+async fn permanent_refusals_are_errors() {
     let server = start().await;
     let (client, _) = client(&server, 1).await;
     let _fault = server
         .inject(Fault::error(ErrorCode::NoAuth).at("/**"))
         .unwrap();
-    let is_told = |error: &LockError| matches!(error, LockError::Client(error) if error.is(ErrorCode::NoAuth));
+    let is_no_auth = |error: &LockError| matches!(error, LockError::Client(error) if error.is(ErrorCode::NoAuth));
     let latch = LeaderLatch::start(client.clone(), PATH, "me").unwrap();
     let failed = soon(latch.wait()).await;
-    assert!(matches!(&failed, Err(LatchError::Failed(error)) if is_told(error)));
+    assert!(matches!(&failed, Err(LatchError::Failed(error)) if is_no_auth(error)));
     assert_eq!(soon(latch.changes().next()).await, None);
     let (selector, _) = counting(&client, requeued());
     let failed = soon(selector.done()).await.unwrap_err();
-    assert!(is_told(&failed), "{failed}");
+    assert!(is_no_auth(&failed), "{failed}");
     assert_eq!(selector.last_error(), Some(failed));
     let node = PersistentNode::start(client, PATH, b"", CreateMode::Ephemeral).unwrap();
     let failed = soon(node.created()).await.unwrap_err();
-    assert!(is_told(&failed), "{failed}");
+    assert!(is_no_auth(&failed), "{failed}");
 }
 
-/// A leader whose reads are refused neither storms the server nor goes without a watch.
+/// A leader whose reads are refused neither floods the server nor stays without a watch.
 #[tokio::test(start_paused = true)]
-async fn refused_leader_asks_at_a_bounded_pace_and_sees_its_znode_go() {
+async fn leader_whose_reads_are_refused_retries_at_a_bounded_rate_and_notices_its_deletion() {
     let server = start().await;
     let (client, _) = client(&server, 1).await;
     let (admin, _) = self::client(&server, 2).await;
@@ -164,7 +164,7 @@ async fn refused_leader_asks_at_a_bounded_pace_and_sees_its_znode_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_creations_are_asked_for_at_a_bounded_pace() {
+async fn refused_creations_are_retried_at_a_bounded_rate() {
     let server = start().await;
     let (client, _) = client(&server, 1).await;
     for what in ["latch", "selector", "node", "sequential node"] {
@@ -181,7 +181,7 @@ async fn refused_creations_are_asked_for_at_a_bounded_pace() {
             .then(|| PersistentNode::start(client.clone(), "/n/n", b"", mode));
         sleep(REFUSING).await;
         let hits = fault.hits();
-        // What was not created for certain is looked for too.
+        // After an unknown outcome the recipe also looks for the znode.
         assert!((10..3 * REQUESTS_MAX).contains(&hits), "{what}: {hits}");
         drop((latch, selector, node, fault));
         sleep(REFUSING).await;
@@ -189,7 +189,7 @@ async fn refused_creations_are_asked_for_at_a_bounded_pace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_and_asking_end_without_a_server() {
+async fn close_and_participants_return_without_a_server() {
     let server = start().await;
     let (client, link) = client(&server, 1).await;
     let latch = LeaderLatch::start(client.clone(), PATH, "me").unwrap();
@@ -198,25 +198,25 @@ async fn closing_and_asking_end_without_a_server() {
     let node = PersistentNode::start(client.clone(), "/n", b"", mode).unwrap();
     soon(node.created()).await.unwrap();
     link.set(Mode::Cut);
-    // Until the session is over, and no other has come.
+    // They wait until the session is over and no new one has begun.
     let patience = 2 * SESSION_TIMEOUT + Duration::from_secs(10);
     let (asked, closed, removed) = timeout(patience, async {
         tokio::join!(latch.participants(), latch.close(), node.close())
     })
     .await
-    .expect("they end");
+    .expect("they return in time");
     assert!(asked.is_err_and(|error| error.is_retryable()));
     assert!(closed.is_err_and(|error| error.is_retryable()));
     removed.unwrap();
     let again = timeout(patience, latch.participants()).await;
-    assert!(again.expect("it ends").is_err());
+    assert!(again.expect("it returns in time").is_err());
     link.set(Mode::Pass);
     until("nothing is left", || queue(&server).is_empty()).await;
 }
 
-/// Work that panicked left its selector as if it led, and was silent.
+/// After its work panicked, a selector seemed to lead, and reported nothing.
 #[tokio::test(start_paused = true)]
-async fn work_that_panics_gives_the_lock_back_and_is_told() {
+async fn work_that_panics_releases_the_lock_and_is_reported() {
     for is_at_once in [false, true] {
         let server = start().await;
         let (client, _) = client(&server, 1).await;
@@ -248,7 +248,7 @@ async fn work_that_panics_gives_the_lock_back_and_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requeued_selector_goes_on_after_panics_at_a_bounded_pace() {
+async fn requeued_selector_continues_after_panics_at_a_bounded_rate() {
     let server = start().await;
     let (client, _) = client(&server, 1).await;
     let turns = Arc::new(AtomicU32::new(0));
@@ -289,9 +289,9 @@ fn starting_outside_a_runtime_is_an_error() {
     );
 }
 
-/// Another led while this one still did, until the server had answered `closeSession`.
+/// Two latches led at once until the server had answered `closeSession`.
 #[tokio::test(start_paused = true)]
-async fn closing_client_leads_no_more_before_another_does() {
+async fn closing_client_stops_leading_before_another_leads() {
     let server = start().await;
     let (client, link) = client(&server, 1).await;
     let (other, _) = self::client(&server, 2).await;
@@ -301,7 +301,7 @@ async fn closing_client_leads_no_more_before_another_does() {
     until("both are there", || queue(&server).len() == 2).await;
     link.delay_replies(Duration::from_millis(500));
     let closing = spawn(async move { client.close().await });
-    // What is cleaned up behind `closeSession` kept the client busy, and time from passing here.
+    // Clean-ups after `closeSession` kept the client busy, so that the test's time did not pass.
     until("the next one leads", || next.has_leadership()).await;
     assert!(!latch.has_leadership(), "two lead");
     closing.await.unwrap();

@@ -1,4 +1,4 @@
-//! Hazards of `docs/hazards.md` that are about getting a lock and are tested nowhere else.
+//! Hazards of `docs/hazards.md` about acquiring a lock that have no test elsewhere.
 
 use std::{pin::pin, sync::atomic::Ordering, time::Duration};
 
@@ -22,8 +22,8 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn h4_waiters_of_one_object_do_not_hold_up_events() {
-    // Owners wait for each other inside the object, the connection breaks and is repaired.
+async fn h4_waiters_of_one_object_do_not_block_events() {
+    // Owners wait for each other within the object while the connection is lost and restored.
     for options in both_ways() {
         let server = start().await;
         let other = contender(&server, 1).await;
@@ -52,8 +52,8 @@ async fn h4_waiters_of_one_object_do_not_hold_up_events() {
 
 #[tokio::test(start_paused = true)]
 async fn h6_znode_of_a_dying_session_is_not_taken_over() {
-    // The reply is lost until the client gives its session up; the server, which still hears it,
-    // does so later.
+    // Replies are lost until the client gives up its session; the server, which still hears the
+    // client, ends it later.
     for options in both_ways() {
         let server = start().await;
         let one = contender_with(&server, 1, options).await;
@@ -82,7 +82,7 @@ async fn h6_znode_of_a_dying_session_is_not_taken_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h8_each_attempt_has_a_prefix_of_its_own() {
+async fn h8_each_attempt_has_its_own_prefix() {
     for options in both_ways() {
         let server = start().await;
         let other = contender(&server, 1).await;
@@ -96,7 +96,7 @@ async fn h8_each_attempt_has_a_prefix_of_its_own() {
             let name = queue(&server).remove(1);
             assert!(prefixes.insert(name[..naming::PROTECTION_BYTES].to_owned()));
             server.expire(one.client.session_id().unwrap()).unwrap();
-            until("its znode goes", || !queue(&server).contains(&name)).await;
+            until("its znode is deleted", || !queue(&server).contains(&name)).await;
         }
         drop(held);
         drop(soon(waiting).await.unwrap().unwrap());
@@ -114,7 +114,7 @@ async fn h10_watches_on_znodes_already_gone_do_not_pile_up() {
             one.link.delay_replies(Duration::from_millis(100));
             let lock = one.lock.clone();
             let waiting = spawn(async move { lock.acquire().await });
-            // Gone when the list that shows it arrives.
+            // The znode is deleted before the list that shows it arrives.
             until("it is created", || queue(&server).len() == 2).await;
             held.release().await.unwrap();
             let guard = soon(waiting).await.unwrap().unwrap();
@@ -128,7 +128,7 @@ async fn h10_watches_on_znodes_already_gone_do_not_pile_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h11_release_that_fails_is_made_up_for() {
+async fn h11_failed_release_is_retried_in_the_same_session() {
     for options in both_ways() {
         let server = start().await;
         let one = contender_with(&server, 1, options).await;
@@ -143,7 +143,7 @@ async fn h11_release_that_fails_is_made_up_for() {
         assert!(error.is_outcome_unknown(), "{error}");
         assert!(!one.lock.is_held_by(&owner));
         let session = one.client.session_id();
-        // Well before the session ends.
+        // The other contender acquires it well before the session ends.
         let other = contender(&server, 2).await;
         let again = timeout(SECOND, other.lock.acquire()).await.unwrap();
         drop(again.unwrap());
@@ -159,24 +159,24 @@ async fn h12_any_child_that_sorts_before_digits_blocks() {
         let one = contender_with(&server, 1, options).await;
         let (other, _) = client(&server, 2).await;
         drop(one.lock.acquire().await.unwrap());
-        until("it goes", || queue(&server).is_empty()).await;
+        until("it is deleted", || queue(&server).is_empty()).await;
         let under = InterProcessMutex::new(other.clone(), "/locks/a/0").unwrap();
         let held = under.acquire().await.unwrap();
         let error = one.lock.acquire().within(SECOND).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
-        // A znode that sorts behind blocks no contender.
+        // A znode that sorts after the contenders blocks none.
         let behind = "/locks/a/unrelated";
         other
             .create(behind, b"", CreateMode::Ephemeral)
             .await
             .unwrap();
         held.release().await.unwrap();
-        // The directory in the way is a container, and goes.
+        // The directory in the way is a container, and is deleted.
         drop(soon(one.lock.acquire()).await.unwrap());
     }
 }
 
-/// Deletes every child of a directory, and it.
+/// Deletes all children of a directory, then the directory.
 async fn sweep_away(client: &Client, directory: &str) {
     if let Ok(children) = client.children(directory).await {
         let names: Vec<_> = children.names().map(std::borrow::Cow::into_owned).collect();
@@ -188,7 +188,7 @@ async fn sweep_away(client: &Client, directory: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h13_directory_may_go_at_every_step() {
+async fn h13_directory_may_be_deleted_at_every_step() {
     for options in both_ways() {
         for step in 0..12 {
             let server = start().await;
@@ -201,7 +201,7 @@ async fn h13_directory_may_go_at_every_step() {
             sweep_away(&other, PATH).await;
             let guard = soon(waiting).await.unwrap().unwrap();
             if queue(&server).is_empty() {
-                // It was granted first, or the list that granted it was on its way.
+                // The lock was granted before the deletion, or by a list from before it.
                 assert_eq!(soon(guard.lost()).await, Loss::NodeDeleted);
             } else {
                 assert_eq!(queue(&server), [naming::name_of(guard.path())]);
@@ -211,7 +211,7 @@ async fn h13_directory_may_go_at_every_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h14_directory_of_leases_may_go_again_and_again() {
+async fn h14_directory_of_leases_may_be_deleted_repeatedly() {
     for options in both_ways() {
         for step in 0..8 {
             let server = start().await;
@@ -234,7 +234,7 @@ async fn h14_directory_of_leases_may_go_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h21_release_dropped_at_every_poll_gives_back() {
+async fn h21_release_dropped_at_every_poll_releases_the_lock() {
     for is_late in [false, true] {
         for polls in 0..6 {
             let server = start().await;
@@ -247,7 +247,7 @@ async fn h21_release_dropped_at_every_poll_gives_back() {
                     sleep(SECOND).await;
                 }
             }
-            until("it goes", || queue(&server).is_empty()).await;
+            until("it is deleted", || queue(&server).is_empty()).await;
             let other = contender(&server, 2).await;
             drop(soon(other.lock.acquire()).await.unwrap());
         }
@@ -256,12 +256,12 @@ async fn h21_release_dropped_at_every_poll_gives_back() {
 
 #[tokio::test(start_paused = true)]
 async fn h22_retries_are_not_multiplied() {
-    // Every connection is lost with its first reply, N times.
+    // Every connection is lost with its first reply, ten times.
     for options in both_ways() {
         let server = start().await;
         let wire = Wire::to(&server);
         let lock = InterProcessMutex::with_options(wire.client(1).await, PATH, options).unwrap();
-        // The directory is there, and stays.
+        // The directory exists, and stays.
         let other = contender(&server, 2).await;
         let held = other.lock.acquire().await.unwrap();
         let waiting = spawn(async move { lock.acquire().await });
@@ -272,8 +272,8 @@ async fn h22_retries_are_not_multiplied() {
             sleep(SECOND).await;
             sent += wire.requests();
         }
-        // On each new connection: the handshake, watches again or a recovery, and a look at those
-        // that are watched, or at the list.
+        // Each new connection sends the handshake, the watches or a recovery, and reads of the
+        // watched znodes or the list.
         assert!(sent <= 10 * 9, "{sent} requests on 10 or 20 connections");
         assert_eq!(queue(&server).len(), 2);
         held.release().await.unwrap();
@@ -282,7 +282,7 @@ async fn h22_retries_are_not_multiplied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h23_clean_up_of_many_neither_recurses_nor_repeats_itself() {
+async fn h23_many_clean_ups_neither_recurse_nor_repeat() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let mut guards = Vec::new();
@@ -292,7 +292,7 @@ async fn h23_clean_up_of_many_neither_recurses_nor_repeats_itself() {
         guards.push(lock.acquire().await.unwrap());
     }
     let (other, _) = client(&server, 2).await;
-    // Half of them are gone already: that is an answer like any other.
+    // Half of the znodes are already gone, which also completes a clean-up.
     for guard in guards.iter().step_by(2) {
         other.delete(guard.path(), None).await.unwrap();
     }
@@ -309,7 +309,7 @@ async fn h23_clean_up_of_many_neither_recurses_nor_repeats_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h25_reader_whose_own_znode_is_missing_starts_over() {
+async fn h25_reader_whose_znode_is_missing_queues_again() {
     for options in both_ways() {
         let server = start().await;
         let (writing, _) = client(&server, 1).await;
@@ -330,7 +330,7 @@ async fn h25_reader_whose_own_znode_is_missing_starts_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h26_raised_count_wakes_as_many_and_participants_are_leases() {
+async fn h26_raised_maximum_wakes_as_many_waiters_and_participants_are_leases() {
     for options in both_ways() {
         let server = start().await;
         let (counting, _) = client(&server, 9).await;
@@ -356,7 +356,7 @@ async fn h26_raised_count_wakes_as_many_and_participants_are_leases() {
                 .iter()
                 .all(|path| path.starts_with("/locks/a/leases/_c_"))
         );
-        assert_eq!(participants.len(), 4, "three have one, one is about to");
+        assert_eq!(participants.len(), 4, "three hold leases, one waits");
         assert_eq!(participants[0], first.path());
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
     }
@@ -364,8 +364,8 @@ async fn h26_raised_count_wakes_as_many_and_participants_are_leases() {
 
 #[tokio::test(start_paused = true)]
 async fn h36_list_beyond_the_limit_is_no_grant_and_leaves_nothing() {
-    // 59 bytes a contender: with the default limit that is more than 17,700 of them, with the one
-    // taken here seventy.
+    // A contender takes 59 bytes: the default limit allows more than 17,700 contenders, the limit
+    // here seventy.
     let limit = 4096;
     let server = start().await;
     let (filler, _) = client(&server, 1).await;
@@ -374,7 +374,7 @@ async fn h36_list_beyond_the_limit_is_no_grant_and_leaves_nothing() {
         made.await.unwrap();
     }
     for number in 0..100 {
-        // They sort behind every contender.
+        // These sort after every contender.
         let path = format!("{PATH}/_c_{:036}-lock-x{number:09}", 0);
         let made = filler.create(&path, b"", CreateMode::Persistent);
         made.await.unwrap();
@@ -390,17 +390,17 @@ async fn h36_list_beyond_the_limit_is_no_grant_and_leaves_nothing() {
         .within(SECOND)
         .await
         .unwrap_err();
-    // Told at once: asking again would end one connection after the other.
+    // The error comes at once: retries would end one connection after another.
     let LockError::Client(error) = error else {
         panic!("{error}");
     };
-    let is_told = |cause| match cause {
+    let is_too_large = |cause| match cause {
         Cause::ReplyTooLarge { bytes, bytes_max } => bytes > limit && bytes_max == limit,
         _ => false,
     };
-    assert!(error.cause().is_some_and(is_told), "{error}");
-    until("its znode goes", || queue(&server).len() == 100).await;
-    // Who takes larger replies gets it.
+    assert!(error.cause().is_some_and(is_too_large), "{error}");
+    until("its znode is deleted", || queue(&server).len() == 100).await;
+    // A client with a larger limit acquires the lock.
     let lock = contend(4 * limit).await;
     let guard = timeout(SECOND, lock.acquire()).await.unwrap().unwrap();
     assert_eq!(guard.release().await.unwrap(), Released::Done);

@@ -1,5 +1,4 @@
-//! Hazards of `docs/hazards.md` that are about many contenders, many events, and what users
-//! may get wrong.
+//! Hazards of `docs/hazards.md` about many contenders, many events, and mistakes of users.
 
 use std::{
     future::{Future, poll_fn},
@@ -29,8 +28,8 @@ async fn poll_once(future: impl Future) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h28_waiters_of_one_object_are_served_one_by_one() {
-    // Every hand-over costs a few requests, however many wait.
+async fn h28_hand_over_costs_the_same_for_any_number_of_waiters() {
+    // Every hand-over costs a few requests, for any number of waiters.
     for options in both_ways() {
         let server = start().await;
         let wire = Wire::to(&server);
@@ -80,7 +79,7 @@ async fn h30_loss_is_not_missed_among_many_unread_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h32_no_wake_up_is_lost_between_looking_and_waiting() {
+async fn h32_no_wake_up_is_lost_between_the_list_and_the_watch() {
     for options in both_ways() {
         for delay_ms in 0..12 {
             let server = start().await;
@@ -128,7 +127,7 @@ async fn h35_znodes_of_locks_end_with_their_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h37_another_session_without_a_word_is_a_loss() {
+async fn h37_silently_replaced_session_is_a_loss() {
     let server = start().await;
     let wire = Wire::to(&server);
     let client = wire.client(1).await;
@@ -184,7 +183,7 @@ async fn h42_znode_is_kept_over_a_storm_of_reconnects() {
 
 #[tokio::test(start_paused = true)]
 async fn h43_two_kinds_on_one_path_do_not_see_each_other() {
-    // A misuse that the documents name: its effect is at least known.
+    // The documentation warns of this misuse; the test records its effect.
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
@@ -195,7 +194,7 @@ async fn h43_two_kinds_on_one_path_do_not_see_each_other() {
     let guard = mutex.acquire().await.unwrap();
     let lease = semaphore(&other, 1).acquire().within(SECOND).await.unwrap();
     drop((guard, lease));
-    // Each contender goes by the number it was given.
+    // Each contender uses its own maximum.
     let (three, one) = (semaphore(&one, 3), semaphore(&other, 1));
     let held = three.acquire_many(2).await.unwrap();
     assert!(one.acquire().within(SECOND).await.is_err());
@@ -205,7 +204,7 @@ async fn h43_two_kinds_on_one_path_do_not_see_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h44_two_objects_on_one_path_have_owners_of_their_own() {
+async fn h44_two_objects_on_one_path_do_not_share_owners() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let again = InterProcessMutex::new(one.client.clone(), PATH).unwrap();

@@ -1,4 +1,4 @@
-//! A server, clients on it, and what tests of locks ask again and again.
+//! A server, its clients, and questions that tests of locks often ask.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::link::Link;
 
 pub(crate) const PATH: &str = "/locks/a";
 
-/// A contender for the mutex at [`PATH`], with a session of its own.
+/// A contender for the mutex at [`PATH`], with its own session.
 pub(crate) struct Contender {
     pub(crate) client: Client,
     pub(crate) link: Link,
@@ -34,12 +34,12 @@ pub(crate) async fn contender_with(
     Contender { client, link, lock }
 }
 
-/// Both ways to go about it.
+/// The options with all savings, and those that repeat Curator's requests.
 pub(crate) fn both_ways() -> [LockOptions; 2] {
     [LockOptions::default(), LockOptions::curator_exact()]
 }
 
-/// The names in the lock's directory.
+/// Returns the names in the lock's directory.
 pub(crate) fn queue(server: &Server) -> Vec<String> {
     server.children(PATH).unwrap_or_default()
 }

@@ -45,7 +45,7 @@ async fn h5_expiring_at_every_step_makes_no_second_leader() {
 
 #[tokio::test(start_paused = true)]
 async fn h29_nothing_is_stuck_after_a_storm() {
-    // Every kind of fault, again and again, at times that shift against each other.
+    // All kinds of faults occur repeatedly, at varying offsets.
     for lock in both_ways() {
         let server = start().await;
         let all = contenders(&server, 4, &options(lock)).await;
@@ -82,7 +82,7 @@ async fn h29_nothing_is_stuck_after_a_storm() {
 
 #[tokio::test(start_paused = true)]
 async fn h39_late_reply_of_an_old_session_names_no_znode() {
-    // The creation is answered long after its session is over.
+    // The reply to the creation arrives long after its session is over.
     for lock in both_ways() {
         let server = start().await;
         let (client, link) = client(&server, 1).await;
@@ -152,7 +152,10 @@ async fn dropping_at_every_step_leaves_nothing() {
                     latch.close().await.unwrap();
                 }
                 drop(latch);
-                until("its znode goes", || queue(&server).len() == other.len()).await;
+                until("its znode is deleted", || {
+                    queue(&server).len() == other.len()
+                })
+                .await;
                 until("nothing is pending", || client.clean_ups_pending() == 0).await;
                 drop(other);
                 until("no watch is left", || !server.dump().contains("watch")).await;

@@ -1,4 +1,4 @@
-//! The leader latch. Curator's `TestLeaderLatch` gives the names of tests that are also there.
+//! The leader latch. Tests that Curator's `TestLeaderLatch` also has keep their names.
 
 use std::{sync::Arc, time::Duration};
 
@@ -53,7 +53,7 @@ pub(crate) async fn contender_with(
     }
 }
 
-/// Contenders that came one after the other, the leader first.
+/// Starts contenders one after the other; the first one leads.
 pub(crate) async fn contenders(
     server: &Arc<Server>,
     count: u64,
@@ -104,7 +104,8 @@ async fn test_basic() {
 
 #[tokio::test(start_paused = true)]
 async fn test_correct_watching() {
-    // One in the middle leaves, by closing and by the end of its session: the leader stays.
+    // Contenders behind the leader leave, one by closing, one by the end of its session: the leader
+    // stays.
     for lock in both_ways() {
         let server = start().await;
         let mut all = contenders(&server, 5, &options(lock)).await;
@@ -114,7 +115,7 @@ async fn test_correct_watching() {
         assert!(all[0].latch.has_leadership());
         assert!(all[1..].iter().all(|other| !other.latch.has_leadership()));
         drop(all.remove(0));
-        // The one that lost its session is at the end now.
+        // The contender that lost its session is now last.
         for at in [1, 2, 0] {
             soon(all[at].latch.wait()).await.unwrap();
             all[at].latch.close().await.unwrap();
@@ -141,18 +142,21 @@ async fn test_waiting() {
 async fn test_closing() {
     let server = start().await;
     let all = contenders(&server, 3, &LatchOptions::default()).await;
-    // A follower, then the leader; closing again changes nothing.
+    // A follower closes, then the leader; closing again changes nothing.
     for at in [1, 0] {
         let path = all[at].latch.own_path().unwrap();
         all[at].latch.close().await.unwrap();
-        assert!(server.get(&path).is_none(), "it is gone when close returns");
+        assert!(
+            server.get(&path).is_none(),
+            "the znode is deleted when close returns"
+        );
         assert_eq!(all[at].latch.own_path(), None);
         all[at].latch.close().await.unwrap();
         let error = all[at].latch.wait().await.unwrap_err();
         assert_eq!(error.to_string(), "leader latch \"/locks/a\": closed");
     }
     soon(all[2].latch.wait()).await.unwrap();
-    // Waiting is ended by closing.
+    // Closing ends a wait.
     all[2].latch.close().await.unwrap();
     let waiter = contender(&server, 4).await;
     soon(waiter.latch.wait()).await.unwrap();
@@ -175,7 +179,7 @@ async fn closing_without_a_connection_leaves_nothing_behind() {
         all[0].link.set(Mode::Pass);
     });
     drop(closed);
-    until("its znode goes", || queue(&server).is_empty()).await;
+    until("its znode is deleted", || queue(&server).is_empty()).await;
     until_clean(&server, &all[0]).await;
 }
 
@@ -197,11 +201,11 @@ async fn participants_have_their_ids() {
     let server = start().await;
     let all = contenders(&server, 3, &LatchOptions::default()).await;
     let participants = all[2].latch.participants().await.unwrap();
-    let told: Vec<_> = participants
+    let seen: Vec<_> = participants
         .iter()
         .map(|one| (one.id.as_str(), one.is_leader))
         .collect();
-    assert_eq!(told, [("id 1", true), ("id 2", false), ("id 3", false)]);
+    assert_eq!(seen, [("id 1", true), ("id 2", false), ("id 3", false)]);
     let path = all[0].latch.own_path();
     assert_eq!(Some(participants[0].path.clone()), path);
     let name = all[0].own_name().await;
@@ -218,7 +222,7 @@ async fn participants_have_their_ids() {
 
 #[tokio::test(start_paused = true)]
 async fn test_lost_connection() {
-    // And h42: no latch creates a new znode for a reconnect.
+    // Also hazard H42: no latch creates a new znode after a reconnect.
     for lock in both_ways() {
         let server = start().await;
         let all = contenders(&server, 3, &options(lock)).await;
@@ -251,7 +255,7 @@ async fn test_lost_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn interruption_too_short_to_see_is_reported_all_the_same() {
+async fn interruption_that_ends_before_the_next_call_is_still_reported() {
     let server = start().await;
     let all = contenders(&server, 1, &LatchOptions::default()).await;
     let token = soon(all[0].latch.wait()).await.unwrap();
@@ -259,7 +263,7 @@ async fn interruption_too_short_to_see_is_reported_all_the_same() {
     let leader = Some(Leadership::Leader { token });
     assert_eq!(changes.next().await, leader);
     all[0].link.cut();
-    // No caller reads the changes until it is over.
+    // The caller reads no change until the interruption is over.
     sleep(Duration::from_secs(3)).await;
     assert!(all[0].latch.has_leadership());
     assert_eq!(changes.next().await, Some(Leadership::Follower));
@@ -284,7 +288,7 @@ async fn test_error_policies() {
     all[0].link.set(Mode::Pass);
     let quiet = Duration::from_secs(60);
     assert!(timeout(quiet, changes.next()).await.is_err());
-    // A long one ends it before the other leads.
+    // A long one ends the leadership before the other latch leads.
     all[0].link.set(Mode::Freeze);
     let (follower, ()) = tokio::join!(soon(changes.next()), async {
         soon(all[1].latch.wait()).await.unwrap();
@@ -294,7 +298,7 @@ async fn test_error_policies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h2_paused_leader_sees_the_loss_at_its_first_look() {
+async fn h2_paused_leader_sees_the_loss_in_its_first_call() {
     for error_policy in [ErrorPolicy::Standard, ErrorPolicy::Session] {
         let server = start().await;
         let mut options = LatchOptions::default();
@@ -321,7 +325,8 @@ async fn test_watched_node_deleted() {
         let path = all[2].latch.own_path().unwrap();
         all[1].client.delete(&path, None).await.unwrap();
         let is_back = || queue(&server).len() == 3 && all[2].latch.own_path() != Some(path.clone());
-        // Curator's followers do not watch their own znodes: they see it with the next list.
+        // Curator's followers do not watch their own znodes: they notice the deletion in the next
+        // list.
         if is_seen_at_once {
             until("all are back", is_back).await;
         }
@@ -345,7 +350,7 @@ async fn leader_whose_data_is_changed_keeps_leading() {
         let quiet = Duration::from_secs(10);
         assert!(timeout(quiet, changes.next()).await.is_err());
     }
-    // It is still watched.
+    // The latch still watches its znode.
     all[1].client.delete(&path, None).await.unwrap();
     assert_eq!(soon(changes.next()).await, Some(Leadership::Follower));
 }

@@ -1,5 +1,4 @@
-//! The leader selector. Curator's `TestLeaderSelector` gives the names of tests that are also
-//! there.
+//! The leader selector. Tests that Curator's `TestLeaderSelector` also has keep their names.
 
 use std::{
     sync::{
@@ -51,7 +50,7 @@ fn for_ever(_: &Guard<Client>) -> Work<'_> {
     Box::pin(std::future::pending())
 }
 
-/// Work that may be dropped.
+/// Leaves when the work is done or dropped.
 struct Leaving(Arc<AtomicUsize>);
 
 impl Drop for Leaving {
@@ -60,7 +59,7 @@ impl Drop for Leaving {
     }
 }
 
-/// Counts its turns, and sees that it is alone.
+/// Returns work that counts its turns, and checks that it is alone.
 fn counting(
     turns: &Arc<AtomicUsize>,
     inside: &Arc<AtomicUsize>,
@@ -93,7 +92,7 @@ async fn test_basic() {
     }
     assert_eq!(turns.load(Ordering::SeqCst), 5);
     assert!(queue(&server).is_empty());
-    // And once more.
+    // A requeued selector gets another turn.
     assert!(all[0].selector.requeue());
     until("it has its turn", || turns.load(Ordering::SeqCst) == 6).await;
 }
@@ -117,7 +116,7 @@ async fn test_auto_requeue() {
         contender.selector.close().await.unwrap();
         assert!(!contender.selector.requeue());
     }
-    until("all are gone", || queue(&server).is_empty()).await;
+    until("no contender is left", || queue(&server).is_empty()).await;
     until("no watch is left", || !server.dump().contains("watch")).await;
 }
 
@@ -135,7 +134,7 @@ async fn test_interrupt_leadership() {
         .map(|one| (one.id.as_str(), one.is_leader))
         .collect();
     assert_eq!(ids, [("id 1", true), ("id 2", false)]);
-    // Asked for while it leads, it queues again.
+    // A selector that is requeued while it leads queues again after its turn.
     assert!(one.selector.requeue());
     assert!(one.selector.interrupt());
     until("the other leads", || other.selector.has_leadership()).await;
@@ -145,14 +144,17 @@ async fn test_interrupt_leadership() {
     until("it leads again", || one.selector.has_leadership()).await;
     assert_eq!(one.selector.leader().await.unwrap().unwrap().id, "id 1");
     one.selector.close().await.unwrap();
-    assert!(queue(&server).is_empty(), "it is gone when close returns");
+    assert!(
+        queue(&server).is_empty(),
+        "the znode is deleted when close returns"
+    );
     one.selector.close().await.unwrap();
     soon(one.selector.done()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn test_kill_session() {
-    // The leader's session ends, then a follower's: both go on in new ones.
+    // The follower's session ends, then the leader's: both continue in new sessions.
     let server = start().await;
     let one = contender(&server, 1, requeued(), for_ever).await;
     until("it leads", || one.selector.has_leadership()).await;
@@ -190,7 +192,7 @@ async fn interruption_ends_the_work_by_policy() {
         assert_eq!(one.selector.has_leadership(), is_kept);
         assert_eq!(queue(&server).len(), usize::from(is_kept));
         if is_kept {
-            // Until the session may be over.
+            // The work runs until the session may be over.
             one.link.set(Mode::Freeze);
             tokio::time::advance(crate::kit::SESSION_TIMEOUT).await;
             assert!(!one.selector.has_leadership());
@@ -222,7 +224,7 @@ async fn dropping_at_every_step_leaves_nothing() {
             }
             drop(dropper.selector);
             let left = usize::from(is_second);
-            until("its znode goes", || queue(&server).len() == left).await;
+            until("its znode is deleted", || queue(&server).len() == left).await;
             until("nothing is pending", || {
                 dropper.client.clean_ups_pending() == 0
             })
@@ -234,7 +236,7 @@ async fn dropping_at_every_step_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_client_ends_it_and_a_panic_its_turn() {
+async fn closed_client_ends_the_selector_and_a_panic_ends_the_turn() {
     let server = start().await;
     let one = contender(&server, 1, requeued(), for_ever).await;
     until("it leads", || one.selector.has_leadership()).await;
@@ -254,9 +256,9 @@ async fn closed_client_ends_it_and_a_panic_its_turn() {
     soon(other.selector.close()).await.unwrap();
 }
 
-/// From another thread an interruption can come between the moment at which the selector says that
-/// it leads and the one at which it begins to: it counts all the same. Tried many times, on time
-/// that is not moved, because the moment is short.
+/// Another thread can interrupt between the moment when the selector reports that it leads and the
+/// moment when its work begins: the interruption still counts. The test tries this many times, in
+/// real time, because the moment is short.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn interruptions_count_from_the_first_moment_of_a_turn() {
     let server = start().await;

@@ -1,4 +1,4 @@
-//! Passing a lock on inside a process.
+//! Passing a lock on within a process.
 //!
 //! Source: `docs/curator-recipes.md` section 14.5, S9.
 
@@ -21,7 +21,7 @@ fn options(times_max: u32, time_max: Duration) -> LockOptions {
 
 type Log = Arc<Mutex<Vec<(&'static str, i64, u32)>>>;
 
-/// A task that takes the lock, notes that down, holds it for 10 ms, and gives it back.
+/// Spawns a task that acquires the lock, logs that, holds it for 10 ms, and releases it.
 fn visit(who: &'static str, contender: &Contender, log: &Log) -> JoinHandle<Released> {
     let (lock, log) = (contender.lock.clone(), Arc::clone(log));
     spawn(async move {
@@ -33,8 +33,8 @@ fn visit(who: &'static str, contender: &Contender, log: &Log) -> JoinHandle<Rele
     })
 }
 
-/// Who of three locals and two others gets the lock when, and with which token; how it was given
-/// back.
+/// Runs four tasks of one process and one of another. Returns the order of grants with their
+/// passes, and the results of the releases.
 async fn order(options: LockOptions) -> (Vec<(&'static str, u32)>, Vec<Released>) {
     let server = start().await;
     let here = contender_with(&server, 1, options).await;
@@ -63,7 +63,7 @@ async fn order(options: LockOptions) -> (Vec<(&'static str, u32)>, Vec<Released>
 }
 
 #[tokio::test(start_paused = true)]
-async fn s9_lock_is_passed_on_so_often_and_no_more() {
+async fn s9_lock_is_passed_on_at_most_times_max_times() {
     let (order, released) = order(options(2, Duration::from_secs(1))).await;
     assert_eq!(order, [("a", 0), ("b", 1), ("c", 2), ("x", 0), ("d", 0)]);
     use Released::{Done, PassedOn};
@@ -71,20 +71,20 @@ async fn s9_lock_is_passed_on_so_often_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s9_lock_is_passed_on_so_long_and_no_longer() {
+async fn s9_lock_is_passed_on_only_within_time_max() {
     let (order, _) = order(options(100, Duration::from_millis(15))).await;
     assert_eq!(order, [("a", 0), ("b", 1), ("x", 0), ("c", 0), ("d", 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn s9_off_by_default() {
+async fn s9_lock_is_not_passed_on_by_default() {
     let (order, released) = order(LockOptions::default()).await;
     let expected = ["a", "x", "b", "c", "d"].map(|who| (who, 0));
     assert_eq!(order, expected);
     assert_eq!(released, [Released::Done; 5]);
 }
 
-/// The task that was to get it leaves: the next task of the process gets it, or other processes.
+/// When the next task leaves, the lock goes to the task after it, or to another process.
 #[tokio::test(start_paused = true)]
 async fn s9_dropping_a_waiting_task_leaves_nothing() {
     for leaving in [1, 2] {
@@ -121,7 +121,7 @@ async fn s9_dropping_a_waiting_task_leaves_nothing() {
 
 /// A lost lock is not passed on.
 #[tokio::test(start_paused = true)]
-async fn s9_lost_lock_is_queued_for_anew() {
+async fn s9_lost_lock_is_queued_for_again() {
     let server = start().await;
     let here = contender_with(&server, 1, options(9, Duration::from_secs(9))).await;
     let held = here.lock.acquire().await.unwrap();
@@ -141,9 +141,9 @@ async fn s9_lost_lock_is_queued_for_anew() {
     assert_eq!(guard.epoch(), here.client.epoch());
 }
 
-/// A deadline counts while waiting for the own process too.
+/// A deadline also limits the wait for tasks of the same process.
 #[tokio::test(start_paused = true)]
-async fn s9_try_does_not_wait_for_the_own_process() {
+async fn s9_try_does_not_wait_for_tasks_of_the_same_process() {
     let server = start().await;
     let here = contender_with(&server, 1, options(9, Duration::from_secs(9))).await;
     let held = here.lock.acquire().await.unwrap();

@@ -1,5 +1,5 @@
-//! Guards that lose their lock, and tokens that make late writers harmless
-//! (`docs/curator-recipes.md` section 10).
+//! Guards that lose their lock, and tokens that stop late writers (`docs/curator-recipes.md`
+//! section 10).
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ async fn h1_holder_notices_its_expired_session() {
         sleep(Duration::from_secs(1)).await;
         server.expire(session).unwrap();
     });
-    // The server tells of the znode before it ends the connection.
+    // The server sends the deletion of the znode before it closes the connection.
     assert!(
         matches!(loss, Loss::NodeDeleted | Loss::SessionOver),
         "{loss:?}"
     );
     assert_eq!(guard.status(), Status::Lost(loss));
     assert_eq!(guard.deadline(), None);
-    // Final, whatever comes after.
+    // The loss is final.
     until("there is a new session", || holder.client.epoch().0 == 2).await;
     assert_eq!(guard.status(), Status::Lost(loss));
     assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
@@ -51,8 +51,8 @@ async fn h1_holder_notices_that_its_znode_was_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_is_known_before_another_is_granted() {
-    // Freeze the holder's link; compare the local loss with the next grant.
+async fn loss_is_known_before_the_next_grant() {
+    // Freezes the holder's link, and compares the local loss with the next grant.
     let server = start().await;
     let holder = contender(&server, 1).await;
     let waiter = contender(&server, 2).await;
@@ -81,8 +81,8 @@ async fn lost_is_known_before_another_is_granted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h2_paused_holder_sees_the_loss_at_its_first_look() {
-    // Nothing of the holder runs: no task of its client, no timer. Then it looks.
+async fn h2_paused_holder_sees_the_loss_in_its_first_call() {
+    // No task or timer of the holder runs until it asks for the status.
     let server = start().await;
     let holder = contender(&server, 1).await;
     let guard = holder.lock.acquire().await.unwrap();
@@ -96,7 +96,7 @@ async fn h2_paused_holder_sees_the_loss_at_its_first_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn short_interruption_loses_nothing() {
+async fn short_interruption_loses_no_lock() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     let guard = holder.lock.acquire().await.unwrap();
@@ -135,7 +135,7 @@ async fn work_is_dropped_with_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h3_lost_hold_is_not_entered_again() {
+async fn h3_lost_hold_is_not_reentered() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     let owner = Owner::new();
@@ -171,14 +171,17 @@ async fn h7_guarded_write_happens_only_under_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_grow_though_sequences_start_anew() {
-    // The directory is swept between two grants: the second gets the same digits.
+async fn tokens_grow_although_sequence_numbers_restart() {
+    // The directory is deleted between two grants, so the second gets the same digits.
     let server = start().await;
     let holder = contender(&server, 1).await;
     let first = holder.lock.acquire().await.unwrap();
     let (path, token) = (first.path().to_owned(), first.token());
     first.release().await.unwrap();
-    until("the directory goes", || server.get("/locks/a").is_none()).await;
+    until("the directory is deleted", || {
+        server.get("/locks/a").is_none()
+    })
+    .await;
     let second = holder.lock.acquire().await.unwrap();
     assert_eq!(
         path[path.len() - 10..],

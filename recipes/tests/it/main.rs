@@ -1,39 +1,39 @@
-//! The recipes against a server in the same process, over links that can be made to misbehave, on
-//! time that passes only when all tasks wait.
+//! The recipes against a server in the same process, over links that inject faults, on time that
+//! passes only when all tasks wait.
 //!
-//! Tests that come from Curator (`docs/curator-recipes.md` section 15) carry its
-//! names; those about a hazard of `docs/hazards.md` begin with the hazard's number.
+//! Tests from Curator's catalogue (`docs/curator-recipes.md` section 15) keep their names there;
+//! tests of a hazard of `docs/hazards.md` begin with the hazard's number.
 //!
-//! | module | what belongs there |
+//! | module | contents |
 //! | --- | --- |
 //! | `link`, `kit` | the link and its faults; servers, clients, helpers |
-//! | `read_write` | the same of the read/write lock, and revoking |
+//! | `read_write` | the catalogue's tests of the read/write lock, and revocation |
 //! | `mutex` | the catalogue's tests of the mutex |
-//! | `semaphore`, `semaphore_faults` | those of the semaphore; under faults, and dropped |
-//! | `semaphore_mutex` | those of the semaphore mutex |
-//! | `multi_lock` | those of the multi-lock |
-//! | `shared_count` | those of shared values and counts |
+//! | `semaphore`, `semaphore_faults` | the catalogue's tests of the semaphore; the semaphore under faults |
+//! | `semaphore_mutex` | the catalogue's tests of the semaphore mutex |
+//! | `multi_lock` | the catalogue's tests of the multi-lock |
+//! | `shared_count` | the catalogue's tests of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `leader_latch`, `latch_faults` | the leader latch |
 //! | `atomic` | the counter |
 //! | `auto_traits` | `Send` and `Sync` |
 //! | `leader_selector` | the leader selector |
-//! | `persistent_node` | the znode that comes back |
-//! | `simple` | locks written by hand |
-//! | `local_hand_over` | locks passed on inside a process |
-//! | `thrift` | what goes over the wire, with each saving and without |
+//! | `persistent_node` | the persistent node |
+//! | `simple` | the hand-written locks |
+//! | `local_hand_over` | locks that are passed on within a process |
+//! | `thrift` | the requests on the wire, with each saving and without it |
 //! | `barriers` | the barrier and the double barrier |
-//! | `wire`, `every`, `sweeps` | every recipe dropped, cut off and expired at every step |
+//! | `wire`, `every`, `sweeps` | every recipe dropped, disconnected and expired at every step |
 //! | `error_sweep` | every refusal of every request of every recipe |
-//! | `retries` | what is asked again: after refusals, reconnects, in later sessions |
-//! | `owners` | one owner in several tasks; giving back without a server |
-//! | `costs` | what waiting costs, deadlines to the moment |
-//! | `going_on` | latches, selectors and kept znodes under refusals, panics, without a server |
-//! | `claims` | nothing is claimed that another may have: closing clients, servers that only read |
-//! | `framework` | what locks rest on |
-//! | `restart` | servers that really stop |
-//! | `hazards`, `hazards_of_many` | hazards of the register that belong nowhere else |
-//! | `cancelling` | dropping at every await point, lost replies at every step |
+//! | `retries` | retries after refusals, after reconnects and in later sessions |
+//! | `owners` | one owner in several tasks; releases without a server |
+//! | `costs` | the cost of waiting; exact deadlines |
+//! | `going_on` | background tasks (latch, selector, persistent node) under refusals, panics and without a server |
+//! | `claims` | no lock counts as held once another contender may have it: closing clients, read-only servers |
+//! | `framework` | the catalogue's tests of what locks are built on |
+//! | `restart` | servers that stop and restart |
+//! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
+//! | `cancelling` | futures dropped at every await point, lost replies at every step |
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
 //! The catalogue's tests of the multi-lock (`docs/curator-recipes.md` sections 15.1 and 15.3), and
-//! what `docs/curator-recipes.md` section 8 says.
+//! the rules of section 8.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -34,7 +34,7 @@ async fn contender(server: &Arc<Server>, seed: u64) -> Contender {
     Contender { client, link, lock }
 }
 
-/// How many contend for each member.
+/// Returns the number of contenders for each member.
 fn queues(server: &Server) -> [usize; 3] {
     PATHS.map(|path| server.children(path).unwrap_or_default().len())
 }
@@ -58,7 +58,7 @@ async fn test_locker() {
     let guard = one.lock.acquire().within(WITHIN).await.unwrap();
     assert_eq!(guard.status(), Status::Held);
     assert_eq!(paths(&guard), PATHS);
-    // Members are taken one after the other, each with its own token.
+    // Members are acquired one after the other, each with its own token.
     assert!(guard.tokens().is_sorted_by(|a, b| a < b));
     drop(guard);
     until("nothing is left", || queues(&server) == [0; 3]).await;
@@ -128,7 +128,7 @@ async fn test_reentrant_2_threads() {
 
 #[tokio::test(start_paused = true)]
 async fn test_reentrant_single_lock() {
-    // Ten owners on one object: never two inside.
+    // Ten owners use one object: never two hold it at once.
     let server = start().await;
     let one = contender(&server, 1).await;
     let inside = Arc::new(tokio::sync::Mutex::new(()));
@@ -138,7 +138,7 @@ async fn test_reentrant_single_lock() {
             let owner = Owner::new();
             let outer = lock.acquire().as_owner(&owner).await.unwrap();
             let inner = lock.acquire().as_owner(&owner).await.unwrap();
-            let alone = inside.try_lock().expect("no other task is inside");
+            let alone = inside.try_lock().expect("no other task holds the lock");
             sleep(Duration::from_millis(5)).await;
             drop(alone);
             drop((outer, inner));
@@ -206,7 +206,10 @@ async fn test_container_cleanup() {
     for task in tasks {
         soon(task).await.unwrap();
     }
-    until("the directories go", || server.get("/multi").is_none()).await;
+    until("the directories are deleted", || {
+        server.get("/multi").is_none()
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,8 +233,8 @@ async fn test_with_namespace() {
 
 #[tokio::test(start_paused = true)]
 async fn test_some_releases_fail() {
-    // The server refuses to delete one member's znode: the others are released, and that one
-    // in the background.
+    // The server refuses to delete one member's znode: the others are released, and that one is
+    // released in the background.
     let server = start().await;
     let one = contender(&server, 1).await;
     let lock = InterProcessMultiLock::from_paths(one.client.clone(), PATHS).unwrap();
@@ -248,7 +251,8 @@ async fn test_some_releases_fail() {
 
 #[tokio::test(start_paused = true)]
 async fn release_says_that_a_member_was_lost() {
-    // The members are of two clients, one of which is closed: the others are released.
+    // The members belong to two clients, one of which is closed: the members of the other are
+    // released.
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
@@ -280,8 +284,11 @@ async fn test_some_locks_fail_to_lock() {
         error.to_string().contains("the client is closed"),
         "{error}"
     );
-    until("the one before is released", || queues(&server) == [0; 3]).await;
-    // Hazard H18: the one behind was not asked for.
+    until("the member before it is released", || {
+        queues(&server) == [0; 3]
+    })
+    .await;
+    // Hazard H18: the member after it was not requested.
     assert!(server.get(PATHS[2]).is_none());
 }
 
@@ -294,24 +301,24 @@ async fn h18_all_members_have_one_deadline() {
     let _last = mutex(&blocker, PATHS[2]).acquire().await.unwrap();
     let begun = clock::now();
     let (waited, ()) = tokio::join!(one.lock.acquire().within(WITHIN), async {
-        // Most of the time goes with the first member.
+        // The first member takes most of the time.
         sleep(Duration::from_secs(4)).await;
         drop(first);
     });
     assert_eq!(begun.elapsed().as_secs(), WITHIN.as_secs());
-    // The member is named, with the time there was for all.
+    // The error names the member, and the time limit for all.
     assert_eq!(
         waited.unwrap_err().to_string(),
         "lock \"/multi/c\": not free within 5000 ms"
     );
-    until("the ones before are released", || {
+    until("the members before it are released", || {
         queues(&server) == [0, 0, 1]
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn partial_acquire_goes_in_reverse_order() {
+async fn partial_acquire_is_released_in_reverse_order() {
     let server = start().await;
     let (looker, _) = client(&server, 9).await;
     let (blocker, _) = client(&server, 1).await;
@@ -324,7 +331,7 @@ async fn partial_acquire_goes_in_reverse_order() {
         while deleted.len() < count {
             match soon(watch.next()).await {
                 WatchEvent::Event { kind, path, .. } => {
-                    // Not the directories, which are swept later.
+                    // The directories do not count; they are deleted later.
                     if kind == EventKind::Deleted && path.contains("lock-") {
                         deleted.push(path["/multi/".len()..][..1].to_owned());
                     }
@@ -334,14 +341,14 @@ async fn partial_acquire_goes_in_reverse_order() {
         }
         deleted.concat()
     };
-    // Dropped while it waits for the last one.
+    // The acquire is dropped while it waits for the last member.
     let dropped = timeout(Duration::from_secs(1), one.lock.acquire()).await;
     assert!(dropped.is_err());
     assert_eq!(deleted(3).await, "cba");
-    // Timed out.
+    // The acquire times out.
     assert!(one.lock.try_acquire().await.unwrap().is_none());
     assert_eq!(deleted(3).await, "cba");
-    // Held, and released in both ways.
+    // The lock is held, then dropped or released.
     drop(last);
     assert_eq!(deleted(1).await, "c");
     drop(one.lock.acquire().await.unwrap());
@@ -351,7 +358,7 @@ async fn partial_acquire_goes_in_reverse_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sorted_paths_are_taken_in_one_order_and_but_once() {
+async fn sorted_paths_are_acquired_in_one_order_without_duplicates() {
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let given = ["/multi/c", "/multi/a", "/multi/c", "/multi/b", "/multi/a"];
@@ -366,12 +373,12 @@ async fn sorted_paths_are_taken_in_one_order_and_but_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn overlapping_sorted_sets_never_wait_for_one_another() {
+async fn overlapping_sorted_sets_do_not_deadlock() {
     let server = start().await;
     let mut tasks = Vec::new();
     for seed in 0..3 {
         let (one, _) = client(&server, seed as u64).await;
-        // Each leaves another one out, and names the two others in a circle.
+        // Each leaves another path out, and names the other two in circular order.
         let two = [PATHS[(seed + 2) % 3], PATHS[seed]];
         let lock = InterProcessMultiLock::from_paths_sorted(one, two).unwrap();
         tasks.push(spawn(async move {
@@ -413,7 +420,7 @@ async fn locks_of_any_kind_are_members() {
     assert_eq!(guard.status(), Status::Held);
     drop(soon(book.acquire_write().as_owner(&owner)).await.unwrap());
     drop(guard);
-    // No member at all is no lock.
+    // A multi-lock without members is always held.
     let none = InterProcessMultiLock::new([] as [MultiMember<Client>; 0]);
     let guard = none.acquire().await.unwrap();
     assert_eq!(guard.status(), Status::Held);
@@ -422,7 +429,7 @@ async fn locks_of_any_kind_are_members() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn loss_of_one_member_is_loss_of_all() {
+async fn loss_of_one_member_is_the_loss_of_the_multi_lock() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let guard = one.lock.acquire().await.unwrap();
@@ -439,7 +446,7 @@ async fn loss_of_one_member_is_loss_of_all() {
     assert_eq!(queues(&server), [0; 3]);
 }
 
-/// Drops an acquire after N polls; false if it was done before.
+/// Drops an acquire after N polls; false if it was ready before.
 async fn drop_after(polls: usize, is_contended: bool) -> bool {
     let server = start().await;
     let (blocker, _) = client(&server, 1).await;
@@ -457,13 +464,13 @@ async fn drop_after(polls: usize, is_contended: bool) -> bool {
     drop(limited);
     until("nothing is pending", || one.client.clean_ups_pending() == 0).await;
     let others = [0, usize::from(is_contended), 0];
-    until("its znodes go", || queues(&server) == others).await;
+    until("its znodes are deleted", || queues(&server) == others).await;
     drop(held);
-    // So does a release that is dropped.
+    // A dropped release does the same.
     let guard = soon(one.lock.acquire()).await.unwrap();
     let release = Box::pin(guard.release());
     drop(timeout(WITHIN, Polls::new(release, polls)).await);
-    until("its znodes go", || queues(&server) == [0; 3]).await;
+    until("its znodes are deleted", || queues(&server) == [0; 3]).await;
     until("no watch is left", || !server.dump().contains("watch")).await;
     server.check().unwrap();
     is_dropped
@@ -475,7 +482,7 @@ async fn dropping_at_every_await_point_leaves_nothing() {
         let mut polls = 0;
         while drop_after(polls, is_contended).await {
             polls += 1;
-            assert!(polls < 100, "it ends some time");
+            assert!(polls < 100, "the loop does not end");
         }
         assert!(polls >= 4, "{polls} await points");
     }
@@ -483,7 +490,7 @@ async fn dropping_at_every_await_point_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn h5_session_lost_between_members_is_no_grant() {
-    // The member that waits gets its lock in the new session; the one before is gone.
+    // The member that waits acquires its lock in the new session; the member before it is lost.
     let server = start().await;
     let (blocker, _) = client(&server, 1).await;
     let one = contender(&server, 2).await;

@@ -1,5 +1,5 @@
 //! The catalogue's tests of the mutex (`docs/curator-recipes.md` sections 15.1, 15.2 and 15.6),
-//! each in both ways: with the savings, and as Curator does it.
+//! each with the savings and with Curator's requests.
 
 use std::{
     sync::{
@@ -37,7 +37,7 @@ async fn test_locker() {
         assert_eq!(guard.status(), Status::Held);
         drop(guard);
         assert!(!holder.lock.is_held_by(&owner));
-        until("the znode goes", || queue(&server).is_empty()).await;
+        until("the znode is deleted", || queue(&server).is_empty()).await;
     }
 }
 
@@ -83,9 +83,9 @@ async fn test_reentrant() {
     assert!(!holder.lock.is_held_by(&owner));
 }
 
-/// `docs/client.md` section 2, E9: of two guards of one hold, dropping one gives nothing back.
+/// `docs/client.md` section 2, E9: dropping one of two guards of a hold does not release the lock.
 #[tokio::test(start_paused = true)]
-async fn e9_one_guard_of_two_is_dropped() {
+async fn e9_dropping_one_of_two_guards_keeps_the_lock() {
     let server = start().await;
     let contender = contender(&server, 1).await;
     let owner = Owner::new();
@@ -116,7 +116,7 @@ async fn test_reentrant_2_threads() {
 
 #[tokio::test(start_paused = true)]
 async fn test_reentrant_single_lock() {
-    // Ten owners on one object: never two inside.
+    // Ten owners use one object: never two hold it at once.
     let server = start().await;
     let holder = contender(&server, 1).await;
     let inside = Arc::new(AtomicUsize::new(0));
@@ -154,7 +154,8 @@ async fn concurrent_calls_of_one_owner_are_one_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn test_killed_session() {
-    // The common session of a holder and a waiter is expired: a second lock object gets the lock.
+    // The common session of a holder and a waiter expires: the waiter, a second lock object,
+    // acquires the lock.
     for options in both_ways() {
         let server = start().await;
         let shared = contender_with(&server, 1, options.clone()).await;
@@ -176,7 +177,7 @@ async fn test_killed_session() {
 
 #[tokio::test(start_paused = true)]
 async fn test_waiting_process_killed_server() {
-    // Two contenders; every connection is cut while one holds, and comes back.
+    // There are two contenders; while one holds the lock, all connections are lost and restored.
     for options in both_ways() {
         let server = start().await;
         let first = contender_with(&server, 1, options.clone()).await;
@@ -200,7 +201,7 @@ async fn test_waiting_process_killed_server() {
         assert_eq!(
             queue(&server),
             before,
-            "no znode was made anew (hazard H42)"
+            "no znode was created again (hazard H42)"
         );
         assert_eq!(guard.release().await.unwrap(), Released::Done);
         drop(soon(waiting).await.unwrap().unwrap());
@@ -227,7 +228,7 @@ async fn test_container_cleanup() {
     for task in tasks {
         soon(task).await.unwrap();
     }
-    until("the directory goes", || server.get(PATH).is_none()).await;
+    until("the directory is deleted", || server.get(PATH).is_none()).await;
     drop(contenders[0].lock.acquire().await.unwrap());
 }
 
@@ -265,7 +266,7 @@ async fn test_interrupted_during_acquire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contenders_are_served_in_the_order_in_which_they_came() {
+async fn contenders_are_served_in_order_of_arrival() {
     for options in both_ways() {
         let server = start().await;
         let (mut tasks, mut contenders) = (Vec::new(), Vec::new());
@@ -296,7 +297,7 @@ async fn contenders_are_served_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contender_in_the_middle_that_leaves_wakes_no_other() {
+async fn contender_that_leaves_the_middle_of_the_queue_grants_no_lock() {
     for options in both_ways() {
         let server = start().await;
         let holder = contender_with(&server, 0, options.clone()).await;
@@ -311,13 +312,13 @@ async fn contender_in_the_middle_that_leaves_wakes_no_other() {
             until("it waits", || queue(&server).len() == count).await;
             contenders.push(contender);
         }
-        // The second and third go, one by giving up, one by losing its session.
+        // The second gives up; the third loses its session.
         waiting[1].abort();
-        until("it is gone", || queue(&server).len() == 4).await;
+        until("the second has left", || queue(&server).len() == 4).await;
         server
             .expire(contenders[2].client.session_id().unwrap())
             .unwrap();
-        until("it is at the end", || queue(&server).len() == 4).await;
+        until("the third is at the end", || queue(&server).len() == 4).await;
         sleep(Duration::from_secs(1)).await;
         assert!(
             [0, 2, 3]
@@ -334,7 +335,7 @@ async fn contender_in_the_middle_that_leaves_wakes_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h38_waits_of_no_length_are_one_attempt() {
+async fn h38_acquire_within_zero_is_one_attempt() {
     for options in both_ways() {
         let server = start().await;
         let first = contender_with(&server, 1, options.clone()).await;
@@ -347,7 +348,7 @@ async fn h38_waits_of_no_length_are_one_attempt() {
             .await
             .unwrap_err();
         assert_eq!(error.to_string(), "lock \"/locks/a\": not free within 0 ms");
-        until("its znode goes", || queue(&server).len() == 1).await;
+        until("its znode is deleted", || queue(&server).len() == 1).await;
         drop(guard);
     }
 }
@@ -370,7 +371,7 @@ async fn h27_deadline_is_not_overrun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deadline_holds_without_a_connection() {
+async fn deadline_is_kept_without_a_connection() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     holder.link.set(Mode::Cut);
@@ -397,10 +398,10 @@ async fn peek_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h19_negative_number_sorts_before_all_others_and_blocks() {
+async fn h19_negative_sequence_number_blocks_all_contenders() {
     let server = start().await;
     let contender = contender(&server, 1).await;
-    // The counter cannot be brought there from here; the name can, by a znode that has it.
+    // The test cannot raise the counter that far; it creates a znode with such a name instead.
     let (client, _) = kit::client(&server, 2).await;
     for path in ["/locks", PATH] {
         client
@@ -413,7 +414,7 @@ async fn h19_negative_number_sorts_before_all_others_and_blocks() {
         .create(&stray, b"", CreateMode::Ephemeral)
         .await
         .unwrap();
-    // It sorts before all others, as it does in Java, and blocks.
+    // The name sorts before all others, as in Java, and blocks them.
     assert!(contender.lock.try_acquire().await.unwrap().is_none());
     client.delete(&stray, None).await.unwrap();
     drop(contender.lock.acquire().await.unwrap());

@@ -1,4 +1,4 @@
-//! One owner in several tasks, and giving back without a server.
+//! One owner in several tasks, and releases without a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,26 +18,30 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// While one task of an owner waited for the lock of its own, another could not see what the owner
-/// held: it queued behind it.
+/// While one task of an owner waited, another task could not see what the owner held, and queued
+/// behind it.
 #[tokio::test(start_paused = true)]
-async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
+async fn hold_of_an_owner_is_found_while_another_of_its_tasks_waits() {
     let server = start().await;
     let (client, _) = client(&server, 1).await;
     let lock = InterProcessReadWriteLock::new(client.clone(), PATH).unwrap();
     let owner = Owner::new();
     let writer = lock.acquire_write().as_owner(&owner).await.unwrap();
-    // Gets the same hold, and stays in the middle of that.
+    // This task gets the same hold, and has not finished.
     let (task, of) = (lock.clone(), owner.clone());
     let again = spawn(async move { task.acquire_write().as_owner(&of).await });
     let reader = timeout(SECOND, lock.acquire_read().as_owner(&owner)).await;
     assert_eq!(
-        reader.expect("it is beside it").unwrap().token(),
+        reader
+            .expect("a reader may read under its owner's write lock")
+            .unwrap()
+            .token(),
         writer.token()
     );
     drop(again.await.unwrap().unwrap());
 
-    // One that is about to write: a reader of the same owner waits for that, not behind it.
+    // The owner is about to write: its reader waits for that acquisition, not behind it in the
+    // queue.
     let lock = InterProcessReadWriteLock::new(client.clone(), "/locks/b").unwrap();
     let other = lock.acquire_read().await.unwrap();
     let (task, of) = (lock.clone(), owner.clone());
@@ -53,11 +57,11 @@ async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
     let writer = soon(writing).await.unwrap().unwrap();
     let reader = timeout(SECOND, reading)
         .await
-        .expect("it does not wait for itself");
+        .expect("the owner does not wait for itself");
     assert_eq!(reader.unwrap().unwrap().token(), writer.token());
 }
 
-/// It said no whenever another task of the owner was asking.
+/// `is_held_by` returned false whenever another task of the owner was acquiring.
 #[tokio::test(start_paused = true)]
 async fn is_held_by_does_not_depend_on_concurrent_calls() {
     let server = start().await;
@@ -66,7 +70,7 @@ async fn is_held_by_does_not_depend_on_concurrent_calls() {
     let owner = Owner::new();
     let guard = one.lock.acquire().as_owner(&owner).await.unwrap();
     let (lock, of) = (one.lock.clone(), owner.clone());
-    // Asks all the time.
+    // Acquires and releases continuously.
     let asking = spawn(async move {
         loop {
             drop(lock.acquire().as_owner(&of).await);
@@ -84,7 +88,8 @@ async fn is_held_by_does_not_depend_on_concurrent_calls() {
     drop(soon(other.lock.acquire()).await.unwrap());
 }
 
-/// The place in the queue went with the first of an owner's tasks, though others waited for it.
+/// The place in the queue was given up with the first of an owner's tasks, although others waited
+/// for it.
 #[tokio::test(start_paused = true)]
 async fn cancelling_the_first_of_several_callers_keeps_the_place() {
     let server = start().await;
@@ -105,17 +110,17 @@ async fn cancelling_the_first_of_several_callers_keeps_the_place() {
     assert!(first.await.unwrap_err().is_cancelled());
     sleep(SECOND).await;
     assert_eq!(queue(&server), places);
-    // The last one takes it along.
+    // The last task gives up the place.
     second.abort();
     assert!(second.await.unwrap_err().is_cancelled());
-    until("the place goes", || queue(&server).len() == 1).await;
+    until("the place is given up", || queue(&server).len() == 1).await;
     let third = ask();
     until("it waits", || queue(&server).len() == 2).await;
     drop(held);
     assert!(soon(third).await.unwrap().is_ok());
 }
 
-/// Another caller's deadline ends neither one's own wait nor makes it longer.
+/// A caller's wait neither ends at another caller's deadline nor lasts longer because of it.
 #[tokio::test(start_paused = true)]
 async fn callers_of_one_owner_keep_their_own_deadlines() {
     let server = start().await;
@@ -131,12 +136,12 @@ async fn callers_of_one_owner_keep_their_own_deadlines() {
     let [first, shorter, longer] = waits;
     let late = timeout(3 * SECOND, shorter)
         .await
-        .expect("its own is over")
+        .expect("its own deadline has passed")
         .unwrap();
     assert!(matches!(late, Err(LockError::TimedOut { within, .. }) if within == 2 * SECOND));
     let late = timeout(4 * SECOND, first)
         .await
-        .expect("its own is over")
+        .expect("its own deadline has passed")
         .unwrap();
     assert!(matches!(late, Err(LockError::TimedOut { .. })));
     sleep(SECOND).await;
@@ -144,9 +149,9 @@ async fn callers_of_one_owner_keep_their_own_deadlines() {
     assert!(soon(longer).await.unwrap().is_ok());
 }
 
-/// Both took the other for the one that keeps it.
+/// Each of the two assumed that the other still held the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_two_concurrent_releases_gives_back() {
+async fn one_of_two_concurrent_releases_releases_the_lock() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let owner = Owner::new();
@@ -161,7 +166,7 @@ async fn one_of_two_concurrent_releases_gives_back() {
             let (lock, owner) = (one.lock.clone(), owner.clone());
             spawn(async move {
                 barrier.wait().await;
-                // Looking at it is no hold.
+                // This check does not count as a hold.
                 let _ = lock.is_held_by(&owner);
                 guard.release().await
             })
@@ -177,7 +182,7 @@ async fn one_of_two_concurrent_releases_gives_back() {
     }
 }
 
-/// Without a server giving back waited for one, for ever, though all was known.
+/// Without a server, a release waited for one without an end, although the outcome was known.
 #[tokio::test(start_paused = true)]
 async fn nothing_waits_for_a_server_longer_than_the_session_lasts() {
     let server = start().await;
@@ -193,7 +198,7 @@ async fn nothing_waits_for_a_server_longer_than_the_session_lasts() {
     let late = other.acquire().await.unwrap();
     one.link.set(Mode::Cut);
     until("it is cut", || !one.client.state().is_connected()).await;
-    // A try is one attempt.
+    // `try_acquire` makes one attempt.
     assert!(
         timeout(SECOND, one.lock.try_acquire())
             .await
@@ -208,31 +213,40 @@ async fn nothing_waits_for_a_server_longer_than_the_session_lasts() {
             .unwrap()
             .is_none()
     );
-    // Held: until the session is presumed lost.
+    // The release of a held lock waits until the session is presumed lost.
     let released = timeout(2 * SESSION_TIMEOUT, early.release()).await;
     released.expect("not longer than the session").unwrap_err();
-    // Known to be lost: at once.
+    // The release of a lost lock returns at once.
     assert!(matches!(late.status(), Status::Lost(_)));
     let released = timeout(SECOND, late.release()).await.expect("at once");
     assert_eq!(released, Ok(Released::AlreadyGone));
     let data = timeout(10 * SECOND, lease.data()).await;
-    assert!(data.expect("not for ever").unwrap_err().is_retryable());
+    assert!(
+        data.expect("it returns in time")
+            .unwrap_err()
+            .is_retryable()
+    );
     let released = timeout(SECOND, lease.release()).await.expect("at once");
     assert_eq!(released, Ok(Released::AlreadyGone));
     let asked = timeout(10 * SECOND, one.lock.participants()).await;
-    assert!(asked.expect("not for ever").unwrap_err().is_retryable());
+    assert!(
+        asked
+            .expect("it returns in time")
+            .unwrap_err()
+            .is_retryable()
+    );
     let asked = timeout(10 * SECOND, semaphore.available()).await;
-    asked.expect("not for ever").unwrap_err();
+    asked.expect("it returns in time").unwrap_err();
     // The released lock is free.
     one.link.set(Mode::Pass);
-    until("it goes", || queue(&server).is_empty()).await;
+    until("it is deleted", || queue(&server).is_empty()).await;
     drop(soon(one.lock.acquire()).await.unwrap());
 }
 
-/// The znode of a writer was deleted by hand, and another one wrote: its holder could still become
-/// a reader, which looked held.
+/// A writer's znode was deleted by hand, and another contender wrote: the first could still turn
+/// into a reader that seemed to be held.
 #[tokio::test(start_paused = true)]
-async fn deleted_writer_cannot_go_on_as_a_reader() {
+async fn writer_whose_znode_was_deleted_cannot_become_a_reader() {
     for options in crate::kit::both_ways() {
         let server = start().await;
         let (one, _) = client(&server, 1).await;
@@ -255,7 +269,7 @@ async fn deleted_writer_cannot_go_on_as_a_reader() {
             matches!(reader, Err(LockError::HoldLost { .. })),
             "{reader:?}"
         );
-        until("its znode goes", || queue(&server).len() == 1).await;
+        until("its znode is deleted", || queue(&server).len() == 1).await;
         assert_eq!(other.status(), Status::Held);
     }
 }
@@ -271,7 +285,7 @@ async fn lost_lock_is_not_passed_on() {
     });
     let one = contender_with(&server, 1, options).await;
     let guard = one.lock.acquire().await.unwrap();
-    // The one whose turn it is next is not woken before the session is lost.
+    // The task whose turn is next is not polled until the session is lost.
     let lock = one.lock.clone();
     let mut next = Box::pin(async move { lock.acquire().await });
     let waiting = timeout(Duration::from_millis(1), next.as_mut()).await;
@@ -286,11 +300,11 @@ async fn lost_lock_is_not_passed_on() {
     })
     .await;
     let granted = timeout(SECOND, next.as_mut()).await;
-    assert!(granted.is_err(), "it is lost: {granted:?}");
+    assert!(granted.is_err(), "the lock is lost: {granted:?}");
     one.link.set(Mode::Pass);
     let granted = soon(next).await.unwrap();
     assert_eq!(granted.epoch(), one.client.epoch());
-    // Nothing of the earlier session is in the way.
+    // No znode of the earlier session is left.
     let mode = CreateMode::Persistent;
     one.client.create("/there", b"", mode).await.unwrap();
     assert_eq!(queue(&server).len(), 1);

@@ -1,5 +1,5 @@
-//! The znode that comes back. Curator's `TestPersistentNode` and `TestPersistentEphemeralNode`
-//! give the names of tests that are also there.
+//! The persistent node. Tests that Curator's `TestPersistentNode` and `TestPersistentEphemeralNode`
+//! also have keep their names.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ async fn h20_losing_the_link_at_every_step_makes_no_second_znode() {
                 sleep(Duration::from_secs(10)).await;
                 let path = soon(node.created()).await.unwrap().unwrap();
                 assert_eq!(queue(&server), [naming::name_of(&path)]);
-                // The same znode through a reconnect.
+                // The znode stays the same over a reconnect.
                 let before = server.get(&path).unwrap().1.czxid;
                 link.cut();
                 sleep(Duration::from_secs(10)).await;
@@ -153,7 +153,7 @@ async fn dropping_at_every_step_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn znodes_of_others_are_waited_for_or_taken_over() {
+async fn ephemeral_znode_of_another_client_is_waited_for_and_a_persistent_one_taken_over() {
     let server = start().await;
     let (other, _) = client(&server, 1).await;
     for path in ["/locks", PATH] {
@@ -162,7 +162,7 @@ async fn znodes_of_others_are_waited_for_or_taken_over() {
             .await
             .unwrap();
     }
-    // An ephemeral one: until it goes.
+    // The task waits until an ephemeral znode is deleted.
     other
         .create(NODE, b"other", CreateMode::Ephemeral)
         .await
@@ -175,11 +175,11 @@ async fn znodes_of_others_are_waited_for_or_taken_over() {
     other.delete(NODE, None).await.unwrap();
     soon(node.created()).await.unwrap();
     assert_eq!(data(&server, NODE), b"own");
-    // What others write to it stays.
+    // Data that other clients write stays.
     other.set_data(NODE, b"other", None).await.unwrap();
     sleep(Duration::from_secs(10)).await;
     assert_eq!(data(&server, NODE), b"other");
-    // One that is another's again is left to it by closing.
+    // Closing does not delete another client's znode.
     node.close().await.unwrap();
     other
         .create(NODE, b"other", CreateMode::Ephemeral)
@@ -190,7 +190,7 @@ async fn znodes_of_others_are_waited_for_or_taken_over() {
     soon(node.close()).await.unwrap();
     assert_eq!(data(&server, NODE), b"other");
     other.delete(NODE, None).await.unwrap();
-    // A persistent one: with the data given.
+    // A persistent znode is taken over, and gets the data.
     other
         .create(NODE, b"other", CreateMode::Persistent)
         .await
@@ -201,13 +201,13 @@ async fn znodes_of_others_are_waited_for_or_taken_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_client_ends_it() {
+async fn closed_client_ends_the_task() {
     let server = start().await;
     let (kept, _) = client(&server, 1).await;
     let node = PersistentNode::start(kept.clone(), NODE, b"", CreateMode::Ephemeral).unwrap();
     soon(node.created()).await.unwrap();
     kept.close().await;
-    until("it knows", || node.path().is_none()).await;
+    until("the task notices", || node.path().is_none()).await;
     let error = soon(node.created()).await.unwrap_err();
     assert!(
         error.to_string().contains("the client is closed"),
@@ -216,9 +216,9 @@ async fn closed_client_ends_it() {
     soon(node.close()).await.unwrap_err();
 }
 
-/// The znode stayed as long as the session, although no task kept it.
+/// After the task had failed, the znode stayed as long as the session.
 #[tokio::test(start_paused = true)]
-async fn keeper_that_ends_takes_its_ephemeral_znode_away() {
+async fn task_that_fails_deletes_its_ephemeral_znode() {
     for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
         for step in 0..8 {
             let server = start().await;
@@ -231,7 +231,7 @@ async fn keeper_that_ends_takes_its_ephemeral_znode_away() {
                 break;
             }
             if created.is_err() {
-                // The session lives on.
+                // The session is still alive.
                 assert!(client.session_id().is_some());
                 until("nothing is left", || queue(&server).is_empty()).await;
             }

@@ -1,5 +1,5 @@
-//! The catalogue's tests of the read/write lock (`docs/curator-recipes.md` section 15.4) and its
-//! hazards (5.4, 5.6).
+//! The catalogue's tests of the read/write lock (`docs/curator-recipes.md` section 15.4), and its
+//! hazards (sections 5.4 and 5.6).
 
 use std::{sync::Arc, time::Duration};
 
@@ -57,9 +57,9 @@ async fn test_get_participant_nodes() {
 async fn test_that_upgrading_is_disallowed() {
     let server = start().await;
     let owner = Owner::new();
-    let told = contender(&server, 1, &LockOptions::default()).await;
-    let reader = told.lock.acquire_read().as_owner(&owner).await.unwrap();
-    let error = told
+    let refusing = contender(&server, 1, &LockOptions::default()).await;
+    let reader = refusing.lock.acquire_read().as_owner(&owner).await.unwrap();
+    let error = refusing
         .lock
         .acquire_write()
         .as_owner(&owner)
@@ -114,7 +114,7 @@ async fn test_downgrading() {
 
 #[tokio::test(start_paused = true)]
 async fn h9_test_contending_downgrading() {
-    // A writer of another object waits; after the downgrade it must still wait (621).
+    // A writer of another object waits; after the downgrade it must still wait (CURATOR-621).
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, &options).await;
@@ -126,7 +126,10 @@ async fn h9_test_contending_downgrading() {
         });
         until("it waits", || queue(&server).len() == 2).await;
         let reader = soon(writer.downgrade()).await.unwrap();
-        until("the writer's znode goes", || queue(&server).len() == 2).await;
+        until("the writer's znode is deleted", || {
+            queue(&server).len() == 2
+        })
+        .await;
         sleep(A_WHILE).await;
         assert!(!waiting.is_finished());
         drop(reader);
@@ -142,7 +145,7 @@ async fn h9_test_contending_downgrading() {
 
 #[tokio::test(start_paused = true)]
 async fn test_basic() {
-    // Eight clients, a hundred rounds, about one in ten a writer: a writer is alone, readers
+    // Eight clients make a hundred rounds, one in ten as a writer: a writer is alone, readers
     // overlap.
     for options in both_ways() {
         let server = start().await;
@@ -247,7 +250,7 @@ async fn readers_behind_two_writers_wait_for_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h34_lost_writer_cannot_go_on_as_a_reader() {
+async fn h34_lost_writer_cannot_become_a_reader() {
     let server = start().await;
     let one = contender(&server, 1, &LockOptions::default()).await;
     let owner = Owner::new();
@@ -262,7 +265,7 @@ async fn h34_lost_writer_cannot_go_on_as_a_reader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_downgrade_gives_everything_back() {
+async fn dropped_downgrade_releases_the_lock() {
     for polls in 0..4 {
         let server = start().await;
         let one = contender(&server, 1, &LockOptions::default()).await;
@@ -291,13 +294,16 @@ async fn downgrade_whose_reply_is_lost_finds_its_znode() {
     until("it is created", || queue(&server).len() == 2).await;
     one.link.cut();
     let reader = soon(downgrade).await.unwrap().unwrap();
-    until("the writer's znode goes", || queue(&server).len() == 1).await;
+    until("the writer's znode is deleted", || {
+        queue(&server).len() == 1
+    })
+    .await;
     assert_eq!(reader.status(), Status::Held);
 }
 
 #[tokio::test(start_paused = true)]
 async fn test_revoking() {
-    // The holder is asked by another client, releases, and the other acquires.
+    // Another client asks the holder, which releases the lock; then the other client acquires it.
     let server = start().await;
     let one = contender(&server, 1, &LockOptions::default()).await;
     let two = contender(&server, 2, &LockOptions::default()).await;
@@ -317,7 +323,7 @@ async fn test_revoking() {
         .await
         .unwrap();
     soon(holder).await.unwrap();
-    // One that is gone needs not be asked.
+    // The request succeeds for a znode that is already gone.
     minikeeper_recipes::Revoker::attempt_revoke(&two.client, &path)
         .await
         .unwrap();
@@ -335,9 +341,9 @@ async fn h33_revocation_before_the_holder_listens_is_not_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_for_revocation_releases_no_lock() {
-    // The data of a watched znode changes: that is no release
-    // (`docs/curator-recipes.md` section 4.8).
+async fn revocation_request_grants_no_lock() {
+    // The data of a watched znode changes, which is not a release (`docs/curator-recipes.md`
+    // section 4.8).
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, &options).await;

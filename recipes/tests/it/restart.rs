@@ -1,9 +1,8 @@
-//! Servers that really stop, and others that go on with what they saved: tests of the catalogue
-//! (`docs/curator-recipes.md` sections 15.1 and 15.5) in which links that are cut would not be the
-//! same.
+//! Servers that stop, and later ones that continue with the saved data: tests of the catalogue
+//! (`docs/curator-recipes.md` sections 15.1 and 15.5) for which cut links would not suffice.
 //!
-//! An ensemble is played by one server at a time on one data directory. It runs while more than
-//! half of the addresses are up, and answers at each of those.
+//! One server at a time on one data directory plays an ensemble. It runs while more than half of
+//! the addresses are up, and serves each of those.
 
 use std::{
     collections::BTreeMap,
@@ -33,10 +32,10 @@ use crate::{
     kit::{PATH, SESSION_TIMEOUT, soon, spawn, until},
 };
 
-/// A second is more than any step here takes.
+/// A second is longer than any step here.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Servers by the addresses at which they are reached.
+/// Servers by their addresses.
 #[derive(Clone)]
 struct Net {
     hosts: Arc<Mutex<BTreeMap<String, Arc<Server>>>>,
@@ -47,7 +46,7 @@ impl Net {
     fn new(name: &str) -> Self {
         let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("restart");
         let data = root.join(name);
-        // Left by an earlier run.
+        // Delete the data of an earlier run.
         let _ = std::fs::remove_dir_all(&data);
         Self {
             hosts: Arc::default(),
@@ -55,7 +54,7 @@ impl Net {
         }
     }
 
-    /// Starts a server on what was saved last, which answers at these addresses.
+    /// Starts a server at these addresses on the data that was saved last.
     async fn start(&self, hosts: &[&str]) {
         let builder = Server::builder()
             .initial_zxid(0)
@@ -71,16 +70,19 @@ impl Net {
         }
     }
 
-    /// Stops the server; it is at no address any more.
+    /// Stops the server, which leaves its addresses.
     async fn stop(&self) {
         let hosts = std::mem::take(&mut *self.hosts.lock());
-        let server = hosts.into_values().next().expect("there is one");
-        // Connections in the making hold it for a moment.
-        until("no other task has it", || Arc::strong_count(&server) == 1).await;
+        let server = hosts.into_values().next().expect("a server runs");
+        // Connections that are being made hold it for a moment.
+        until("no connection holds the server", || {
+            Arc::strong_count(&server) == 1
+        })
+        .await;
         Arc::into_inner(server).unwrap().shutdown().await.unwrap();
     }
 
-    /// From now on nothing that was saved is known.
+    /// Deletes the saved data.
     fn forget(&self) {
         std::fs::remove_dir_all(&self.data).unwrap();
     }
@@ -177,7 +179,7 @@ async fn test_waiting_process_killed_server_of_a_multi_lock() {
 
 #[tokio::test(start_paused = true)]
 async fn test_acquire_after_lost_server() {
-    // The server stops a little later each time, also between a lease's creation and its list.
+    // The server stops slightly later each time, also between a lease's creation and its list.
     let net = Net::new("after_lost");
     net.start(&["one"]).await;
     let inside = Arc::new(AtomicUsize::new(0));
@@ -216,7 +218,7 @@ async fn test_acquire_after_lost_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h31_dead_clients_znodes_live_for_one_timeout_after_a_restart() {
+async fn h31_znodes_of_a_dead_client_live_for_one_timeout_after_a_restart() {
     let net = Net::new("dead");
     net.start(&["one"]).await;
     let builder = Client::builder("one").unwrap();
@@ -246,7 +248,7 @@ async fn h31_dead_clients_znodes_live_for_one_timeout_after_a_restart() {
     net.stop().await;
 }
 
-/// Contends again and again, and works for as long as it is sure.
+/// Contends repeatedly, and works while it certainly holds the lock.
 async fn work(client: Client, inside: Arc<Inside>) {
     let lock = mutex(&client);
     loop {
@@ -285,8 +287,8 @@ impl Inside {
         self.holders.load(Ordering::SeqCst)
     }
 
-    /// They work one after the other, and never two.
-    async fn goes_on(&self) {
+    /// Checks that the contenders work one at a time, and that grants continue.
+    async fn check_progress(&self) {
         let before = self.grants.load(Ordering::SeqCst);
         for _ in 0..1000 {
             sleep(Duration::from_millis(3)).await;
@@ -299,8 +301,8 @@ impl Inside {
 
 #[tokio::test(start_paused = true)]
 async fn test_killed_server_with_ensemble_provider() {
-    // All servers die, and with them what they knew; others come up at other addresses, which the
-    // host list has named from the start.
+    // All servers die and lose their data; others start at new addresses, which the host list has
+    // named from the start.
     let net = Net::new("provider");
     net.start(&["a", "b", "c"]).await;
     let inside = Arc::new(Inside::default());
@@ -309,17 +311,17 @@ async fn test_killed_server_with_ensemble_provider() {
         let client = net.client("a,b,c,x,y,z", seed).await;
         tasks.push(spawn(work(client, Arc::clone(&inside))));
     }
-    inside.goes_on().await;
+    inside.check_progress().await;
     net.stop().await;
     net.forget();
     sleep(SECOND).await;
     for _ in 0..20 {
-        assert_eq!(inside.holders(), 0, "all have given up");
+        assert_eq!(inside.holders(), 0, "no contender holds the lock");
         sleep(SECOND).await;
     }
     net.start(&["x", "y", "z"]).await;
     sleep(2 * SECOND).await;
-    inside.goes_on().await;
+    inside.check_progress().await;
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
     until("no contender is left", || net.children(PATH).is_empty()).await;
     net.stop().await;
@@ -335,16 +337,16 @@ async fn test_cluster() {
         let client = net.client("a,b,c", seed).await;
         tasks.push(spawn(work(client, Arc::clone(&inside))));
     }
-    inside.goes_on().await;
+    inside.check_progress().await;
     for up in [["a", "b"], ["b", "c"], ["a", "c"]] {
         net.stop().await;
         sleep(SECOND).await;
-        assert_eq!(inside.holders(), 0, "work stops");
-        // One of three is not enough, and serves no client.
+        assert_eq!(inside.holders(), 0, "no contender works");
+        // One server of three is no majority, and serves no client.
         sleep(10 * SECOND).await;
         net.start(&up).await;
         sleep(2 * SECOND).await;
-        inside.goes_on().await;
+        inside.check_progress().await;
     }
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
     until("no contender is left", || net.children(PATH).is_empty()).await;
@@ -353,7 +355,7 @@ async fn test_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn holder_notices_that_the_server_forgot_its_session() {
-    // A server on the same address that knows no session.
+    // The next server on the same address knows no session.
     let net = Net::new("forgot");
     net.start(&["one"]).await;
     let client = net.client("one", 1).await;
@@ -361,8 +363,8 @@ async fn holder_notices_that_the_server_forgot_its_session() {
     net.stop().await;
     net.forget();
     net.start(&["one"]).await;
-    // Servers refuse clients that have seen newer changes than they, so it may take until the
-    // session is given up.
+    // A server refuses clients that have seen newer changes than it has, so the loss may come only
+    // when the client gives up the session.
     let loss = timeout(SESSION_TIMEOUT + SECOND, guard.lost())
         .await
         .unwrap();

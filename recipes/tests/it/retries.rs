@@ -1,4 +1,4 @@
-//! What is asked again: after refusals that pass, after reconnects, in later sessions.
+//! Retries after temporary refusals, after reconnects and in later sessions.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Those after which a request is made again.
+/// Temporary errors, after which a request is retried.
 const PASSING: [ErrorCode; 6] = [
     ErrorCode::ConnectionLoss,
     ErrorCode::OperationTimeout,
@@ -29,9 +29,9 @@ const PASSING: [ErrorCode; 6] = [
     ErrorCode::ThrottledOp,
 ];
 
-/// A create that waited for a connection went out in the session after the one it was made in, and
-/// its reply was lost: the znode was looked for in the old session alone, stayed, and its maker
-/// waited behind it for ever.
+/// A create that waited for a connection was sent in the session after the one in which it was
+/// made, and its reply was lost: the contender looked for the znode only in the old session, the
+/// znode stayed, and the contender waited behind it forever.
 #[tokio::test(start_paused = true)]
 async fn reply_lost_after_a_change_of_session_leaves_no_orphan() {
     for recipe in [
@@ -51,12 +51,14 @@ async fn reply_lost_after_a_change_of_session_leaves_no_orphan() {
                         let session = scene.client.session_id().unwrap();
                         let future = scene.begin().await;
                         scene.wire.arm([
-                            wire::Fault::ExpireBehind(session, expired),
+                            wire::Fault::ExpireAfter(session, expired),
                             wire::Fault::LoseReply(lost),
                         ]);
-                        // Shorter than a session: no session ends in between.
+                        // This is shorter than a session timeout, so no session ends meanwhile.
                         let kept = timeout(3 * SECOND, future).await;
-                        let kept = kept.expect("it does not wait for itself").unwrap();
+                        let kept = kept
+                            .expect("the contender does not wait for itself")
+                            .unwrap();
                         soon(kept.give_back()).await;
                         scene.wire.arm(None);
                         scene.check().await;
@@ -68,8 +70,8 @@ async fn reply_lost_after_a_change_of_session_leaves_no_orphan() {
     }
 }
 
-/// A server gives another session and lets the old one live: the znode made in that was in its
-/// maker's way until it expired.
+/// A server replaced a session and let the old one live: the contender's old znode blocked it until
+/// the old session expired.
 #[tokio::test(start_paused = true)]
 async fn own_znode_of_an_earlier_session_is_not_waited_for() {
     for options in both_ways() {
@@ -87,11 +89,11 @@ async fn own_znode_of_an_earlier_session_is_not_waited_for() {
         })
         .await;
         sleep(Duration::from_millis(100)).await;
-        assert_eq!(queue(&server).len(), 2, "the old znode is deleted");
+        assert_eq!(queue(&server).len(), 2, "the old znode was not deleted");
         drop(held);
         let guard = timeout(SECOND, waiting)
             .await
-            .expect("the old session lives");
+            .expect("the grant does not wait for the old session");
         assert_eq!(
             queue(&server),
             [&guard.unwrap().unwrap().path()[PATH.len() + 1..]]
@@ -99,9 +101,9 @@ async fn own_znode_of_an_earlier_session_is_not_waited_for() {
     }
 }
 
-/// These as the answer to a create made mutexes and semaphores fail.
+/// A temporary refusal of a create made mutexes and semaphores fail.
 #[tokio::test(start_paused = true)]
-async fn refusals_that_pass_are_waited_out() {
+async fn temporary_refusals_of_a_create_are_retried() {
     for code in PASSING {
         for recipe in [
             Recipe::Mutex,
@@ -125,9 +127,9 @@ async fn refusals_that_pass_are_waited_out() {
     }
 }
 
-/// A throttled waiter asked 16,000 times a second.
+/// A throttled waiter sent 16,000 requests a second.
 #[tokio::test(start_paused = true)]
-async fn throttled_waiter_asks_ever_more_seldom() {
+async fn throttled_waiter_backs_off() {
     for op in [OpCode::GetChildren, OpCode::GetData, OpCode::Create] {
         for recipe in [
             Recipe::Mutex,
@@ -150,20 +152,20 @@ async fn throttled_waiter_asks_ever_more_seldom() {
             let waiting = spawn(recipe.enter(&throttled, &options));
             wire.arm(None);
             sleep(60 * SECOND).await;
-            // Four at a time with the longest pause in between, the client's pings, and the short
-            // pauses first; a polling lock asks ten times a second.
+            // This allows four requests per longest pause, the client's pings, and the short pauses
+            // at first; a polling lock sends ten requests a second.
             let most = if recipe == Recipe::Polling { 700 } else { 400 };
             let requests = wire.requests();
             assert!(requests <= most, "{recipe:?}, {op:?}: {requests} requests");
             drop(throttling);
             held.give_back().await;
             let kept = timeout(3 * SECOND, waiting).await;
-            kept.expect("it is heard soon").unwrap().unwrap();
+            kept.expect("it is granted in time").unwrap().unwrap();
         }
     }
 }
 
-/// What ends a wait with a deadline while nothing is answered is the deadline.
+/// While the server refuses everything, a wait ends at its deadline.
 #[tokio::test(start_paused = true)]
 async fn throttled_wait_ends_at_its_deadline() {
     for code in [ErrorCode::ThrottledOp, ErrorCode::ConnectionLoss] {
@@ -188,7 +190,7 @@ async fn throttled_wait_ends_at_its_deadline() {
                     options,
                 );
                 let (mutex, lock) = (mutex.unwrap(), lock.unwrap());
-                // An answer that was asked for in time is waited for a second longer.
+                // A reply to a request made before the deadline may take a second longer.
                 let most = within + 2 * SECOND;
                 let errors = [
                     timeout(most, mutex.acquire().within(within))
@@ -205,7 +207,9 @@ async fn throttled_wait_ends_at_its_deadline() {
                         .map(Result::err),
                 ];
                 for error in errors {
-                    let error = error.expect("it does not overrun").expect("it is refused");
+                    let error = error
+                        .expect("the wait ends in time")
+                        .expect("the wait fails");
                     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
                 }
             }
@@ -213,10 +217,10 @@ async fn throttled_wait_ends_at_its_deadline() {
     }
 }
 
-/// The event that says that a lease is free gets lost with the connection, and the client has seen
-/// later changes: the watch is set again as if nothing had happened.
+/// The event of a release was lost with the connection after the client had seen later changes: the
+/// watch was registered again, and did not fire.
 #[tokio::test(start_paused = true)]
-async fn waiters_look_again_after_a_reconnect() {
+async fn waiters_read_again_after_a_reconnect() {
     for recipe in [
         Recipe::Mutex,
         Recipe::Semaphore,
@@ -233,7 +237,7 @@ async fn waiters_look_again_after_a_reconnect() {
             sleep(SECOND).await;
             let losing = server.inject(Fault::hold_events()).unwrap();
             held.give_back().await;
-            // A reply tells the client of a later change than the one it has not been told of.
+            // A reply shows the client a later change than the one whose event is held back.
             other
                 .create("/later", b"", minikeeper_client::CreateMode::Persistent)
                 .await
@@ -247,16 +251,17 @@ async fn waiters_look_again_after_a_reconnect() {
             .await;
             drop(losing);
             let kept = timeout(SECOND, waiting).await;
-            kept.unwrap_or_else(|_| panic!("{recipe:?} sleeps on"))
+            kept.unwrap_or_else(|_| panic!("{recipe:?} does not wake up"))
                 .unwrap()
                 .unwrap();
         }
     }
 }
 
-/// A holder that waited for its revocation asked without a pause when it was refused.
+/// When the server refused its reads, a holder that waited for its revocation sent requests without
+/// a pause.
 #[tokio::test(start_paused = true)]
-async fn waiting_for_revocation_is_patient_with_refusals() {
+async fn wait_for_revocation_backs_off_after_refusals() {
     for code in [ErrorCode::ThrottledOp, ErrorCode::NoAuth] {
         let server = start().await;
         let wire = Wire::to(&server);
@@ -275,6 +280,6 @@ async fn waiting_for_revocation_is_patient_with_refusals() {
         Revoker::attempt_revoke(&other, &path).await.unwrap();
         drop(refusing);
         let asked = timeout(2 * SECOND, asked).await;
-        assert_eq!(asked.expect("it is heard soon").unwrap(), Ok(()));
+        assert_eq!(asked.expect("it is noticed in time").unwrap(), Ok(()));
     }
 }

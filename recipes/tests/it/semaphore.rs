@@ -1,5 +1,5 @@
-//! The catalogue's tests of the semaphore (`docs/curator-recipes.md` section 15.5), in both ways,
-//! and its shared maximum.
+//! The catalogue's tests of the semaphore (`docs/curator-recipes.md` section 15.5), with the
+//! savings and with Curator's requests, and its shared maximum.
 
 use std::{
     sync::{
@@ -55,7 +55,7 @@ pub(crate) fn locks(server: &Server) -> Vec<String> {
     server.children("/semaphores/a/locks").unwrap_or_default()
 }
 
-/// Who waits for what: counts those inside, and the most there ever were.
+/// Counts the leases that are held, and their largest number.
 #[derive(Default)]
 struct Inside {
     now: AtomicUsize,
@@ -111,7 +111,7 @@ async fn test_simple2() {
         for _ in 0..3 {
             got.push(one.semaphore.acquire().within(WITHIN).await.unwrap());
         }
-        // Several are valid at once: each has an identity.
+        // Several leases are valid at once, each with its own czxid.
         let ids: Vec<Zxid> = got.iter().map(|lease| lease.czxid()).collect();
         assert!(ids.windows(2).all(|two| two[0] < two[1]), "{ids:?}");
         assert!(one.semaphore.acquire().within(WITHIN).await.is_err());
@@ -126,7 +126,8 @@ async fn test_simple2() {
 
 #[tokio::test(start_paused = true)]
 async fn test_acquire_after_lost_server() {
-    // Ten clients, one lease; connections are lost again and again, at every step of some client.
+    // Ten clients share one lease; connections are lost repeatedly, at different steps of the
+    // clients.
     for options in both_ways() {
         let server = start().await;
         let inside = Arc::new(Inside::default());
@@ -181,7 +182,7 @@ async fn test_threaded_lease_increase() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lowered_maximum_takes_nothing_away() {
+async fn lowered_maximum_takes_no_lease_away() {
     for options in both_ways() {
         let server = start().await;
         let (counting, _) = client(&server, 9).await;
@@ -191,7 +192,7 @@ async fn lowered_maximum_takes_nothing_away() {
         count.set(1).await.unwrap();
         sleep(Duration::from_secs(1)).await;
         assert!(held.iter().all(|lease| lease.status() == Status::Held));
-        // The number must fall below the new maximum first.
+        // The number of leases must first fall below the new maximum.
         for _ in 0..2 {
             assert!(one.semaphore.try_acquire().await.unwrap().is_none());
             drop(held.pop());
@@ -199,7 +200,7 @@ async fn lowered_maximum_takes_nothing_away() {
         assert!(one.semaphore.try_acquire().await.unwrap().is_none());
         drop(held.pop());
         let last = one.semaphore.acquire().await.unwrap();
-        // Zero leases, and fewer than zero: no contender gets one.
+        // With a maximum of zero or less, no contender gets a lease.
         drop(last);
         for max in [0, -5] {
             count.set(max).await.unwrap();
@@ -260,8 +261,8 @@ async fn test_max_per_session() {
         let together = options.leases_together;
         let mut tasks = Vec::new();
         for seed in 0..10_u32 {
-            // As Curator does it, two who each want several can wait for one another (hazard H16):
-            // they give up after a while.
+            // With Curator's requests, two contenders that each want several leases can deadlock
+            // (hazard H16), so they give up after a while.
             let one = contender(&server, seed.into(), 5, options.clone()).await;
             let inside = Arc::clone(&inside);
             tasks.push(spawn(async move {
@@ -398,7 +399,7 @@ async fn several_leases_take_one_hold_of_the_inner_lock() {
     let writes = || one.link.writes.load(Ordering::Relaxed);
     let before = writes();
     let held = one.semaphore.acquire_many(5).await.unwrap();
-    // The inner lock; the leases.
+    // One write is for the inner lock, one for the leases.
     assert_eq!(writes() - before, 2);
     let created = server.get("/semaphores/a/locks");
     assert!(created.is_none_or(|(_, stat)| stat.cversion <= 3));
@@ -424,7 +425,7 @@ async fn h16_two_contenders_that_want_all_leases_do_not_deadlock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_never_be_got_is_told() {
+async fn impossible_number_of_leases_is_an_error() {
     let server = start().await;
     let one = contender(&server, 1, 3, LockOptions::default()).await;
     let error = one.semaphore.acquire_many(4).await.unwrap_err();
@@ -435,7 +436,7 @@ async fn what_can_never_be_got_is_told() {
     let error = one.semaphore.acquire_many(0).await.unwrap_err();
     assert!(matches!(error, LockError::NothingWanted { .. }), "{error}");
     assert!(server.get("/semaphores").is_none());
-    // In Curator's way, all leases are acquired and released.
+    // With Curator's requests, all leases are acquired and released.
     let two = contender(&server, 2, 3, LockOptions::curator_exact()).await;
     let error = two.semaphore.acquire_many(4).within(WITHIN).await;
     assert!(matches!(error, Err(LockError::TimedOut { .. })));
@@ -480,7 +481,7 @@ async fn peek_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h27_deadline_holds_without_a_connection() {
+async fn h27_deadline_is_kept_without_a_connection() {
     let server = start().await;
     let one = contender(&server, 1, 1, LockOptions::default()).await;
     one.link.set(Mode::Cut);

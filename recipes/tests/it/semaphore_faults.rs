@@ -24,14 +24,14 @@ async fn clean(server: &Server, one: &Contender) {
     until("nothing waits", || locks(server).is_empty()).await;
 }
 
-/// Drops an acquire after N polls; false if it was done before.
+/// Drops an acquire after N polls; false if it was ready before.
 async fn drop_after(polls: usize, is_full: bool, options: &LockOptions) -> bool {
     let server = start().await;
     let other = contender(&server, 1, 2, options.clone()).await;
     let mut held = Vec::new();
     if is_full {
         held.push(other.semaphore.acquire().await.unwrap());
-        until("its inner lock goes", || locks(&server).is_empty()).await;
+        until("its inner lock is released", || locks(&server).is_empty()).await;
     }
     let dropper = contender(&server, 2, 2, options.clone()).await;
     let limited = {
@@ -47,7 +47,10 @@ async fn drop_after(polls: usize, is_full: bool, options: &LockOptions) -> bool 
         }
     };
     clean(&server, &dropper).await;
-    until("its leases go", || leases(&server).len() == held.len()).await;
+    until("its leases are deleted", || {
+        leases(&server).len() == held.len()
+    })
+    .await;
     drop(held);
     drop(soon(other.semaphore.acquire_many(2)).await.unwrap());
     drop(soon(dropper.semaphore.acquire_many(2)).await.unwrap());
@@ -58,13 +61,13 @@ async fn drop_after(polls: usize, is_full: bool, options: &LockOptions) -> bool 
 
 #[tokio::test(start_paused = true)]
 async fn test_interrupt_acquire() {
-    // At every await point (hazards H21 and H24).
+    // The acquire is dropped at every await point (hazards H21 and H24).
     for options in both_ways() {
         for is_full in [false, true] {
             let mut polls = 0;
             while drop_after(polls, is_full, &options).await {
                 polls += 1;
-                assert!(polls < 100, "it ends some time");
+                assert!(polls < 100, "the loop does not end");
             }
             assert!(polls >= 4, "{polls} await points");
         }
@@ -72,7 +75,7 @@ async fn test_interrupt_acquire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_acquire_gives_leases_back_before_the_inner_lock() {
+async fn dropped_acquire_releases_leases_before_the_inner_lock() {
     let server = start().await;
     let (looker, _) = client(&server, 9).await;
     let other = contender(&server, 1, 3, LockOptions::default()).await;
@@ -94,7 +97,7 @@ async fn dropped_acquire_gives_leases_back_before_the_inner_lock() {
             deleted.push(path);
         }
     }
-    // The last lease first, the inner lock last.
+    // The last lease is deleted first, the inner lock last.
     let digits = |path: &String| path[path.len() - 10..].to_owned();
     assert!(
         deleted[..3].is_sorted_by(|a, b| digits(a) > digits(b)),
@@ -160,7 +163,7 @@ async fn inner_lock_deleted_by_another_client_is_acquired_again() {
     drop(soon(waiting).await.unwrap().unwrap());
 }
 
-/// The link loses everything for a while, from the Nth write on.
+/// From the Nth write on, the link loses everything for a while.
 async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
     let server = start().await;
     let other = contender(&server, 1, 2, options.clone()).await;
@@ -178,7 +181,7 @@ async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
         sleep(Duration::from_millis(200)).await;
         link.cut();
     });
-    // A millisecond a reply, so that steps can be told apart.
+    // Replies are delayed, so that the saboteur can hit each step.
     victim.link.delay_replies(Duration::from_millis(2));
     let waiting = spawn({
         let semaphore = victim.semaphore.clone();
@@ -215,8 +218,8 @@ async fn h24_losing_the_link_at_every_step_leaves_no_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
-    // The link swallows the request that releases the inner lock: the lease is there at once, and
-    // the lock is released with the next connection.
+    // The link swallows the request that releases the inner lock: the lease is granted at once, and
+    // the lock is released on the next connection.
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, 2, options.clone()).await;
@@ -226,7 +229,7 @@ async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
             let semaphore = one.semaphore.clone();
             async move { semaphore.acquire().await.unwrap() }
         });
-        until("the lease is on its way", || leases(&server).len() == 1).await;
+        until("the lease is created", || leases(&server).len() == 1).await;
         one.link.set(Mode::SwallowRequests);
         let at_once = timeout(Duration::from_millis(100), &mut acquiring).await;
         sleep(Duration::from_millis(200)).await;
@@ -234,7 +237,7 @@ async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
         one.link.cut();
         let lease = match at_once {
             Ok(lease) => lease.unwrap(),
-            // As Curator does it, the list is yet to be asked for.
+            // With Curator's requests, the list has not been requested yet.
             Err(_) => soon(acquiring).await.unwrap(),
         };
         let second = soon(other.semaphore.acquire()).await.unwrap();
@@ -244,7 +247,7 @@ async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
     }
 }
 
-/// The session expires at each step.
+/// Expires the session at each step.
 #[tokio::test(start_paused = true)]
 async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
     for options in both_ways() {
@@ -284,7 +287,7 @@ async fn session_lost_while_waiting_starts_over() {
         });
         until("it waits", || leases(&server).len() == 2).await;
         let session = other.client.session_id().unwrap();
-        // Frozen for longer than the session lives.
+        // The link is frozen for longer than the session timeout.
         other.link.set(Mode::Freeze);
         until("its session ends", || {
             server.sessions().iter().all(|info| info.id != session)
@@ -314,7 +317,7 @@ async fn link_cut_while_waiting_keeps_the_place() {
         let before = (leases(&server), locks(&server));
         other.link.set(Mode::Cut);
         sleep(Duration::from_secs(1)).await;
-        // Changes in between are not missed.
+        // The release while the link is cut is not missed.
         drop(held);
         other.link.set(Mode::Pass);
         let lease = soon(waiting).await.unwrap().unwrap();
@@ -367,11 +370,11 @@ async fn unreadable_maximum_is_an_error() {
         "shared count \"/max\": 1 bytes found, but a count has 4; set the count to repair it"
     );
     clean(&server, &one).await;
-    until("its lease goes", || leases(&server).len() == 1).await;
+    until("its lease is deleted", || leases(&server).len() == 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn maximum_lowered_before_the_inner_lock_was_got_counts() {
+async fn maximum_lowered_during_the_wait_for_the_inner_lock_counts() {
     for options in both_ways() {
         let server = start().await;
         let (counting, _) = client(&server, 9).await;
@@ -380,7 +383,7 @@ async fn maximum_lowered_before_the_inner_lock_was_got_counts() {
         let one = contender(&server, 1, 2, options.clone()).await;
         let mut held = one.semaphore.acquire_many(2).await.unwrap();
         for seed in 2..4 {
-            // Each process has a count of its own.
+            // Each process has its own count object.
             let (client, _) = client(&server, seed).await;
             let count = SharedCount::start(client.clone(), "/max", 2).await.unwrap();
             let semaphore =
@@ -390,14 +393,17 @@ async fn maximum_lowered_before_the_inner_lock_was_got_counts() {
             let expected = usize::try_from(seed).unwrap() - 1;
             until("it queues", || locks(&server).len() == expected).await;
         }
-        // The second one waits for the inner lock, and for nothing else.
-        until("the first one waits", || leases(&server).len() == 3).await;
+        // The second contender waits only for the inner lock.
+        until("the first contender waits for a lease", || {
+            leases(&server).len() == 3
+        })
+        .await;
         count.set(1).await.unwrap();
         held.clear();
         let second = waiting.pop().unwrap();
         let first = soon(waiting.pop().unwrap()).await.unwrap().unwrap();
         sleep(Duration::from_secs(5)).await;
-        assert!(!second.is_finished(), "two leases, and one there is");
+        assert!(!second.is_finished(), "two leases of one");
         drop(first);
         drop(soon(second).await.unwrap().unwrap());
     }

@@ -1,5 +1,5 @@
 //! The catalogue's tests of the semaphore mutex (`docs/curator-recipes.md` sections 15.1 and 15.5),
-//! in both ways.
+//! with the savings and with Curator's requests.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -82,7 +82,7 @@ async fn semaphore_mutex_is_not_reentrant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h41_acquire_right_behind_a_release_keeps_its_lease() {
+async fn h41_acquire_right_after_a_release_keeps_its_lease() {
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, options).await;
@@ -157,7 +157,7 @@ async fn test_container_cleanup() {
     for task in tasks {
         soon(task).await.unwrap();
     }
-    until("the directory goes", || server.get(PATH).is_none()).await;
+    until("the directory is deleted", || server.get(PATH).is_none()).await;
     let one = contender(&server, 11, LockOptions::default()).await;
     drop(one.lock.acquire().await.unwrap());
 }
@@ -189,7 +189,7 @@ async fn dropping_at_every_await_point_leaves_nothing() {
         let mut polls = 0;
         while !is_done {
             polls += 1;
-            assert!(polls < 100, "it ends some time");
+            assert!(polls < 100, "the loop does not end");
             let server = start().await;
             let one = contender(&server, 1, options.clone()).await;
             let got = {

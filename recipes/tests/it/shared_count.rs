@@ -1,5 +1,5 @@
 //! The catalogue's tests of shared values and counts (`docs/curator-recipes.md` section 15.8), and
-//! what `docs/curator-recipes.md` section 7 says.
+//! the rules of section 7.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 
 const COUNT: &str = "/counts/a";
 
-/// Nothing comes for a while.
+/// The time in which no change must come.
 const LONG: Duration = Duration::from_secs(60);
 
 #[tokio::test(start_paused = true)]
@@ -38,7 +38,7 @@ async fn test_simple() {
 
 #[tokio::test(start_paused = true)]
 async fn test_multi_clients() {
-    // All see the same sequence.
+    // All readers see the same sequence.
     let server = start().await;
     let (setter, _) = client(&server, 0).await;
     let setter = SharedCount::start(setter, COUNT, 0).await.unwrap();
@@ -56,7 +56,7 @@ async fn test_multi_clients() {
         }));
     }
     for value in 1..=50 {
-        // Time passes when all tasks wait: all have seen the value before.
+        // Time passes only when all tasks wait, so all have seen the previous value.
         sleep(Duration::from_millis(1)).await;
         setter.set(value).await.unwrap();
     }
@@ -76,7 +76,7 @@ async fn test_simple_versioned() {
     assert_eq!((one.value, one.version), (1, zero.version + 1));
     assert!(one.mzxid > zero.mzxid);
     assert_eq!(count.try_set(&zero, 2).await.unwrap(), None);
-    // The same count in another version is another one.
+    // The same number with another version does not match.
     let back = count.try_set(&one, 0).await.unwrap().unwrap();
     assert_eq!(count.try_set(&zero, 2).await.unwrap(), None);
     assert_eq!(count.get().await.unwrap(), back);
@@ -84,7 +84,7 @@ async fn test_simple_versioned() {
 
 #[tokio::test(start_paused = true)]
 async fn test_multi_client_versioned() {
-    // Clients that do not know the newest version are refused, and know it then.
+    // A client that does not know the latest version is refused, and then knows it.
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
@@ -138,7 +138,7 @@ async fn test_multi_client_different_seed() {
 
 #[tokio::test(start_paused = true)]
 async fn test_disconnect_event_on_watcher_does_not_retry() {
-    // Who waits is not held up by a disconnect: the change is there with the connection.
+    // A disconnect does not delay a waiting caller: it gets the change with the next connection.
     let server = start().await;
     let (one, link) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
@@ -198,7 +198,7 @@ async fn test_disconnect_reconnect_with_multiple_clients() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn get_asks_only_after_a_change() {
+async fn get_sends_a_request_only_after_a_change() {
     let server = start().await;
     let (one, link) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
@@ -213,7 +213,7 @@ async fn get_asks_only_after_a_change() {
     sleep(Duration::from_millis(1)).await;
     assert_eq!(&value.current().value[..], b"a");
     assert_eq!(&value.get().await.unwrap().value[..], b"b");
-    // Without a connection the value is uncertain: it waits for one.
+    // Without a connection the value is uncertain, so `get` waits for one.
     link.set(Mode::Cut);
     sleep(Duration::from_secs(1)).await;
     assert!(timeout(Duration::from_secs(1), value.get()).await.is_err());
@@ -223,7 +223,8 @@ async fn get_asks_only_after_a_change() {
 
 #[tokio::test(start_paused = true)]
 async fn own_change_is_returned_once() {
-    // By the reply to the set, and by the event, of which the reading brings nothing new.
+    // The reply to the set and the event both report it; the read after the event finds nothing
+    // new.
     let server = start().await;
     let (one, link) = client(&server, 1).await;
     let value = SharedValue::start(one.clone(), "/value", b"a")
@@ -251,11 +252,11 @@ async fn h17_stream_that_was_dropped_leaves_no_watch() {
     let with_count = watches();
     drop(count);
     until("no watch is left", || !server.dump().contains("watch")).await;
-    assert_eq!(with_count, 1, "the count's own");
+    assert_eq!(with_count, 1, "only the count's own watch");
 }
 
 #[tokio::test(start_paused = true)]
-async fn starting_and_waiting_may_be_dropped_anywhere() {
+async fn dropped_start_and_next_lose_no_change() {
     for polls in 0..10 {
         let server = start().await;
         let (one, _) = client(&server, 1).await;
@@ -280,7 +281,7 @@ async fn starting_and_waiting_may_be_dropped_anywhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_value_is_an_error_and_may_come_back() {
+async fn deleted_value_is_an_error_until_it_is_created_again() {
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let value = SharedValue::start(one.clone(), "/value", b"a")
@@ -296,7 +297,7 @@ async fn deleted_value_is_an_error_and_may_come_back() {
     assert_eq!(soon(changes.next()).await.unwrap_err(), expected);
     assert_eq!(value.get().await.unwrap_err(), expected);
     assert_eq!(&value.current().value[..], b"a");
-    // Its version starts anew; its mzxid does not.
+    // Its version restarts; its mzxid does not.
     one.create("/value", b"b", CreateMode::Persistent)
         .await
         .unwrap();
@@ -304,7 +305,7 @@ async fn deleted_value_is_an_error_and_may_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_count_is_told() {
+async fn data_that_is_not_a_count_is_an_error() {
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     one.create("/count", b"abc", CreateMode::Persistent)
@@ -316,7 +317,7 @@ async fn what_is_no_count_is_told() {
         error.to_string(),
         "shared count \"/count\": 3 bytes found, but a count has 4; set the count to repair it"
     );
-    // Java looks at the first four.
+    // Java reads the first four bytes.
     one.set_data("/count", &[0, 0, 1, 0, 7], None)
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! The locks written by hand (`docs/curator-recipes.md` sections 13.1 to 13.3).
+//! The hand-written locks (`docs/curator-recipes.md` sections 13.1 to 13.3).
 
 use std::{
     pin::{Pin, pin},
@@ -23,7 +23,7 @@ use crate::{
 
 type Acquire = Pin<Box<dyn Future<Output = Result<Guard<Client>, LockError>> + Send>>;
 
-/// Any of the locks, which is waited for so long.
+/// Acquires one of the locks within a time limit.
 fn acquire(kind: usize, client: &Client, within: Duration) -> Acquire {
     let client = client.clone();
     Box::pin(async move {
@@ -54,7 +54,7 @@ fn acquire(kind: usize, client: &Client, within: Duration) -> Acquire {
 const LONG: Duration = Duration::from_secs(500);
 
 #[tokio::test(start_paused = true)]
-async fn never_two_at_once() {
+async fn lock_has_one_holder_at_a_time() {
     for kind in 0..3 {
         let server = start().await;
         let inside = Arc::new(AtomicUsize::new(0));
@@ -80,7 +80,7 @@ async fn never_two_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_time_out_and_are_got_when_a_session_ends() {
+async fn lock_times_out_and_is_acquired_when_the_holders_session_ends() {
     for kind in 0..3 {
         let server = start().await;
         let (holder, _) = client(&server, 1).await;

@@ -1,5 +1,5 @@
-//! Every recipe, dropped, cut off (behind every message and at every byte) and expired at every
-//! step, alone and behind another contender: afterwards others get what there is to get, and
+//! Every recipe, dropped, disconnected (after every message and at every byte) and expired at every
+//! step, alone and behind another contender: afterwards other contenders can acquire the lock, and
 //! nothing is left behind.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.6 and 15.9 (1, 2 and 9); hazards H5, H20 to H24.
@@ -28,10 +28,10 @@ use crate::{
 /// When the contender ahead leaves.
 pub(crate) const DELAY: Duration = Duration::from_millis(500);
 
-/// How many messages it takes to find out what became of a lost reply.
+/// The largest number of messages that it takes to find the outcome after a lost reply.
 const RECOVERY: usize = 8;
 
-/// One way to go about one recipe.
+/// A recipe, its options, and whether another contender is ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) recipe: Recipe,
@@ -39,7 +39,7 @@ pub(crate) struct Case {
     pub(crate) options: LockOptions,
 }
 
-/// A server, one who is in trouble and another who is not.
+/// A server, a client that meets faults, and another client that does not.
 pub(crate) struct Scene {
     pub(crate) case: Case,
     pub(crate) server: Arc<Server>,
@@ -78,7 +78,7 @@ pub(crate) async fn scene(case: &Case) -> Scene {
     }
 }
 
-/// Every znode below the root but the server's own. Containers go by themselves.
+/// Returns all znodes below the root except the server's own. The server deletes empty containers.
 pub(crate) fn left(server: &Server) -> Vec<String> {
     let mut left = Vec::new();
     let mut paths = vec!["/".to_owned()];
@@ -112,7 +112,8 @@ impl Scene {
         }
     }
 
-    /// Others get it, and so does the one who was in trouble; then nothing is there any more.
+    /// Checks that the other client and then the faulty one can acquire the lock, and that nothing
+    /// is left afterwards.
     pub(crate) async fn check(self) {
         let Case {
             recipe, options, ..
@@ -132,7 +133,7 @@ impl Scene {
         self.server.check().unwrap();
     }
 
-    /// While it is held no other contender gets it.
+    /// Checks that no other contender acquires the lock while it is held.
     pub(crate) async fn check_kept(&self, result: Result<Kept, Failure>) {
         let recipe = self.case.recipe;
         let kept = match result {
@@ -140,7 +141,8 @@ impl Scene {
             Err(error) => {
                 assert!(recipe.may_fail(), "{error}");
                 if recipe == Recipe::Sequential {
-                    // Its weakness: a creation that is not answered stays as long as the session.
+                    // Its weakness: a znode whose creation got no reply stays as long as the
+                    // session.
                     let session = self.client.session_id();
                     session.map(|session| self.server.expire(session).unwrap_or(0));
                 }
@@ -148,7 +150,7 @@ impl Scene {
             }
         };
         if recipe.is_exclusive() && kept.is_held() {
-            // Of a session that has just been ended, it is not heard at once.
+            // The client may not know yet that its session has just ended.
             let theirs = recipe.enter(&self.other, &self.case.options);
             let is_got = timeout(DELAY, theirs).await.is_ok();
             assert!(!is_got || !kept.is_held(), "two have it");
@@ -157,26 +159,26 @@ impl Scene {
     }
 }
 
-/// Where a future is dropped.
+/// The point at which a future is dropped.
 #[derive(Clone, Copy, Debug)]
 enum Drop {
     /// After N polls.
     Poll,
-    /// The same, but everything that it waits for arrives in between.
+    /// After N polls, once everything that it waits for has arrived.
     LatePoll,
-    /// After N replies.
+    /// When reply N arrives.
     Reply,
     LateReply,
 }
 
-/// The distance between two messages, polls or replies at which something fails. See [`steps`].
+/// The distance between two messages, polls or replies at which a fault happens. See [`steps`].
 pub(crate) const STEPS_STRIDE: usize = 16;
 
 /// The distance between two bytes at which the connection is cut. See [`steps`].
 const BYTES_STRIDE: usize = 397;
 
-/// The steps at which something fails: every `stride`th from a random one on, without an end; all
-/// of them with `MINIKEEPER_SWEEP=full`. A run that finds no more messages ends the sweep.
+/// Returns the steps at which a fault happens: every `stride`th from a random one on, without an
+/// end; all steps with `MINIKEEPER_SWEEP=full`. A run that finds no more messages ends the sweep.
 pub(crate) fn steps(stride: usize) -> impl Iterator<Item = usize> {
     static SEED: OnceLock<u64> = OnceLock::new();
     if is_full() {
@@ -188,23 +190,23 @@ pub(crate) fn steps(stride: usize) -> impl Iterator<Item = usize> {
     (first..).step_by(stride)
 }
 
-/// Whether every step is wanted, which takes half an hour.
+/// Returns whether to take every step, which takes half an hour.
 pub(crate) fn is_full() -> bool {
     std::env::var("MINIKEEPER_SWEEP").is_ok_and(|sweep| sweep == "full")
 }
 
-/// Drops the future there; false if it was done before.
+/// Drops the future at this point; false if it was ready before.
 async fn drop_at(case: &Case, how: Drop, step: usize) -> bool {
     let scene = scene(case).await;
     let mut future = scene.begin().await;
     let done = match how {
         Drop::Poll | Drop::LatePoll => soon(Polls::new(future.as_mut(), step)).await,
         Drop::Reply | Drop::LateReply => {
-            scene.wire.arm(Some(Fault::Tell(step)));
+            scene.wire.arm(Some(Fault::Notify(step)));
             soon(async {
                 tokio::select! {
                     biased;
-                    () = scene.wire.told() => None,
+                    () = scene.wire.notified() => None,
                     done = future.as_mut() => Some(done),
                 }
             })
@@ -224,7 +226,7 @@ async fn drop_at(case: &Case, how: Drop, step: usize) -> bool {
 async fn drop_everywhere(recipe: Recipe, how: Drop) {
     for case in cases(recipe) {
         for step in steps(STEPS_STRIDE) {
-            assert!(step < 200, "it ends some time");
+            assert!(step < 200, "the loop does not end");
             if !in_case(&case, how, step, drop_at(&case, how, step)).await {
                 break;
             }
@@ -232,7 +234,7 @@ async fn drop_everywhere(recipe: Recipe, how: Drop) {
     }
 }
 
-/// Lets something fail at the Nth message; false if there are fewer.
+/// Injects a fault at the Nth message; false if there are fewer.
 async fn fail_at(case: &Case, fault: fn(&Scene, usize) -> Fault, step: usize) -> bool {
     let scene = scene(case).await;
     let future = pin!(scene.begin().await);
@@ -248,7 +250,7 @@ async fn fail_at(case: &Case, fault: fn(&Scene, usize) -> Fault, step: usize) ->
 async fn fail_everywhere(recipe: Recipe, fault: fn(&Scene, usize) -> Fault) {
     for case in cases(recipe) {
         for step in steps(STEPS_STRIDE) {
-            assert!(step < 200, "it ends some time");
+            assert!(step < 200, "the loop does not end");
             if !in_case(&case, "failing", step, fail_at(&case, fault, step)).await {
                 assert!(step > 0, "{case:?}: no message");
                 break;
@@ -257,15 +259,17 @@ async fn fail_everywhere(recipe: Recipe, fault: fn(&Scene, usize) -> Fault) {
     }
 }
 
-/// Loses one reply, and drops the future when another has come; false if there were fewer.
+/// Loses one reply, and drops the future when a later one arrives. Returns whether each happened.
 async fn lose_and_drop(case: &Case, lost: usize, told: usize) -> (bool, bool) {
     let scene = scene(case).await;
     let mut future = scene.begin().await;
-    scene.wire.arm([Fault::LoseReply(lost), Fault::Tell(told)]);
+    scene
+        .wire
+        .arm([Fault::LoseReply(lost), Fault::Notify(told)]);
     let is_dropped = soon(async {
         tokio::select! {
             biased;
-            () = scene.wire.told() => true,
+            () = scene.wire.notified() => true,
             _ = future.as_mut() => false,
         }
     })
@@ -280,7 +284,7 @@ async fn lose_and_drop(case: &Case, lost: usize, told: usize) -> (bool, bool) {
 async fn lose_and_drop_everywhere(recipe: Recipe) {
     for case in cases(recipe) {
         for lost in steps(STEPS_STRIDE) {
-            assert!(lost < 200, "it ends some time");
+            assert!(lost < 200, "the loop does not end");
             let mut told = lost + 1;
             let is_lost = loop {
                 let run = lose_and_drop(&case, lost, told);
@@ -297,7 +301,7 @@ async fn lose_and_drop_everywhere(recipe: Recipe) {
     }
 }
 
-/// Says where it was, if it goes wrong.
+/// Prints the case if the run panics.
 pub(crate) async fn in_case<T>(
     case: &Case,
     how: impl std::fmt::Debug,
@@ -332,17 +336,14 @@ fn lose_request(_: &Scene, step: usize) -> Fault {
 }
 
 fn expire(scene: &Scene, step: usize) -> Fault {
-    Fault::ExpireBehind(scene.client.session_id().unwrap(), step)
+    Fault::ExpireAfter(scene.client.session_id().unwrap(), step)
 }
 
-/// Cuts the connection behind every number of bytes, in one direction.
+/// Cuts the connection after every number of bytes, in one direction.
 ///
-/// Each run has a runtime of its own, so that nothing is left of the one before. All findings are
-/// told, not only the first.
-#[expect(
-    clippy::print_stdout,
-    reason = "shown when a test fails, or when it is asked for"
-)]
+/// Each run has its own runtime, so that nothing is left of the previous one. Reports all failures,
+/// not only the first.
+#[expect(clippy::print_stdout, reason = "shown when a test fails, or on demand")]
 fn cut_at_bytes(recipe: Recipe) {
     let directions: [fn(&Scene, usize) -> Fault; 2] = [
         |_, at| Fault::CutRequests(at),
@@ -364,7 +365,7 @@ fn cut_at_bytes(recipe: Recipe) {
                     Ok(false) => break,
                     Err(_) => failed += 1,
                 }
-                assert!(at < 100_000, "it ends some time");
+                assert!(at < 100_000, "the loop does not end");
             }
         }
     }
@@ -372,7 +373,8 @@ fn cut_at_bytes(recipe: Recipe) {
     assert_eq!(failed, 0, "cuts of {runs}");
 }
 
-/// What is looked for, because its reply was lost, is not left behind either.
+/// A znode for which the client looks after a lost reply is not left behind when the future is
+/// dropped.
 #[tokio::test(start_paused = true)]
 async fn two_faults_leave_nothing() {
     for recipe in [
@@ -386,8 +388,8 @@ async fn two_faults_leave_nothing() {
     }
 }
 
-/// Cuts the connection at one message, has the session end before there is another, and loses a
-/// reply in the next session: says whether both happened.
+/// Cuts the connection at one message, ends the session before the next connection, and loses a
+/// reply in the next session. Returns whether each happened.
 async fn change_session(case: &Case, fault: Fault, lost: usize) -> (bool, bool) {
     let scene = scene(case).await;
     let future = pin!(scene.begin().await);
@@ -400,13 +402,13 @@ async fn change_session(case: &Case, fault: Fault, lost: usize) -> (bool, bool) 
     (left < 2, left == 0)
 }
 
-/// At every message, and then at each of the next.
+/// Changes the session at every message, and loses each of the following replies.
 async fn change_session_everywhere(recipe: Recipe) {
     let mut runs = 0;
     for case in cases(recipe) {
         for is_request in [false, true] {
             for step in steps(STEPS_STRIDE) {
-                assert!(step < 200, "it ends some time");
+                assert!(step < 200, "the loop does not end");
                 let fault = if is_request {
                     Fault::ExpireAtRequest(step)
                 } else {
@@ -436,9 +438,10 @@ fn say(what: &str) {
     println!("{what}");
 }
 
-/// Closes what goes about it by itself behind each reply, and loses the one that comes then.
+/// Closes recipes that run in the background after each reply, with and without the loss of the
+/// next reply.
 #[tokio::test(start_paused = true)]
-async fn closing_behind_every_reply_leaves_nothing() {
+async fn closing_after_every_reply_leaves_nothing() {
     for recipe in [Recipe::Latch, Recipe::Selector, Recipe::SequentialNode] {
         for case in cases(recipe) {
             for (step, is_lost) in (0..16).flat_map(|step| [(step, false), (step, true)]) {
@@ -457,14 +460,16 @@ async fn closing_behind_every_reply_leaves_nothing() {
 async fn close_at(case: &Case, step: usize, is_lost: bool) {
     let scene = scene(case).await;
     if case.is_contended {
-        // Another contender is ahead, and leaves in the end.
+        // Another contender is ahead, and leaves later.
         drop(scene.begin().await);
     }
     let kept = case.recipe.start(&scene.client, &case.options);
     let lost = is_lost.then_some(Fault::LoseReply(step + 1));
-    scene.wire.arm([Fault::Tell(step)].into_iter().chain(lost));
+    scene
+        .wire
+        .arm([Fault::Notify(step)].into_iter().chain(lost));
     // There may be fewer messages.
-    let _ = timeout(DELAY, scene.wire.told()).await;
+    let _ = timeout(DELAY, scene.wire.notified()).await;
     soon(kept.give_back()).await;
     scene.wire.arm(None);
     scene.check().await;
@@ -492,7 +497,7 @@ macro_rules! sweeps {
             }
 
             #[tokio::test(start_paused = true)]
-            async fn dropping_behind_every_reply_leaves_nothing() {
+            async fn dropping_after_every_reply_leaves_nothing() {
                 drop_everywhere(Recipe::$recipe, Drop::Reply).await;
                 drop_everywhere(Recipe::$recipe, Drop::LateReply).await;
             }
@@ -513,7 +518,7 @@ macro_rules! sweeps {
             }
 
             #[tokio::test(start_paused = true)]
-            async fn expiring_behind_every_reply_leaves_nothing() {
+            async fn expiring_after_every_reply_leaves_nothing() {
                 fail_everywhere(Recipe::$recipe, expire).await;
             }
 

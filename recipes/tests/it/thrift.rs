@@ -1,4 +1,4 @@
-//! What goes over the wire, request by request: as Curator does it, and with each saving.
+//! The requests on the wire, one by one: those of Curator, and those with each saving.
 //!
 //! Source: `docs/curator-recipes.md` sections 14.2 (Curator's sequences, as observed) and 14.5.
 
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex, split};
 
 use crate::kit::{PATH, soon, spawn, start, until};
 
-/// A client whose requests are noted down: one entry a write, with the names of its requests.
+/// A client whose requests are recorded: one entry per write, with the names of its requests.
 struct Tapped {
     client: Client,
     writes: Arc<Mutex<Vec<Vec<&'static str>>>>,
@@ -34,7 +34,7 @@ impl Tapped {
                     let mut buffer = vec![0; 1 << 16];
                     let mut is_first = true;
                     while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
-                        // The handshake has neither number nor kind.
+                        // The handshake has neither an xid nor an operation.
                         if !std::mem::replace(&mut is_first, false) {
                             tap.lock().push(names(&buffer[..count]));
                         }
@@ -55,9 +55,10 @@ impl Tapped {
         InterProcessMutex::with_options(self.client.clone(), PATH, options.clone()).unwrap()
     }
 
-    /// What was written since the last time; a space between requests, a bar between writes.
+    /// Returns the requests since the last call, with a space between requests and a bar between
+    /// writes.
     async fn taken(&self) -> String {
-        // Everything that is on its way arrives before time passes.
+        // Everything that is in flight arrives before time passes.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let writes = std::mem::take(&mut *self.writes.lock());
         let writes: Vec<_> = writes.iter().map(|names| names.join(" ")).collect();
@@ -65,7 +66,7 @@ impl Tapped {
     }
 }
 
-/// The kinds of requests in a write.
+/// Returns the operations of the requests in a write.
 fn names(mut bytes: &[u8]) -> Vec<&'static str> {
     let mut names = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<12>() {
@@ -87,14 +88,14 @@ async fn curator_exact_makes_curators_requests() {
     let server = start().await;
     let options = LockOptions::curator_exact();
     let (a, b) = (Tapped::on(&server, 1).await, Tapped::on(&server, 2).await);
-    // First use, two missing levels.
+    // The first use, with two missing levels.
     let held = a.mutex(&options).acquire().await.unwrap();
     assert_eq!(
         a.taken().await,
         "create2 | exists | createContainer | exists | createContainer | create2 | getChildren2"
     );
-    // Try, lock taken; and a wait that is too long. Curator does not remove its watches then, and
-    // sets the one it has a second time.
+    // A try while the lock is taken, and a wait that times out. Curator does not remove its watches
+    // then, and sets its watch a second time.
     assert!(b.mutex(&options).try_acquire().await.unwrap().is_none());
     assert_eq!(
         b.taken().await,
@@ -106,7 +107,7 @@ async fn curator_exact_makes_curators_requests() {
         b.taken().await,
         "create2 | getChildren2 | getData | getChildren2 | delete | removeWatches"
     );
-    // Contended until asleep; release; wake-up that wins.
+    // A contended acquire that waits, a release, and the wake-up that grants the lock.
     let waiting = spawn({
         let lock = b.mutex(&options);
         async move { lock.acquire().await }
@@ -117,14 +118,14 @@ async fn curator_exact_makes_curators_requests() {
     let held = soon(waiting).await.unwrap().unwrap();
     assert_eq!(b.taken().await, "getChildren2");
     held.release().await.unwrap();
-    // Uncontended.
+    // An uncontended acquire.
     let held = a.mutex(&options).acquire().await.unwrap();
     assert_eq!(a.taken().await, "create2 | getChildren2");
     drop(held);
 }
 
 #[tokio::test(start_paused = true)]
-async fn s1_create_and_list_leave_together() {
+async fn s1_create_and_list_are_sent_together() {
     let server = start().await;
     let a = Tapped::on(&server, 1).await;
     let options = LockOptions::default();
@@ -139,7 +140,7 @@ async fn s1_create_and_list_leave_together() {
     let held = a.mutex(&options).acquire().await.unwrap();
     assert_eq!(a.taken().await, "create2 getChildren");
     drop(held);
-    // S7: a guard that is dropped, and the next acquire, wait for nothing in between.
+    // S7: the next acquire does not wait for the release of a dropped guard.
     let _held = a.mutex(&options).acquire().await.unwrap();
     let written = a.taken().await.replace(" | ", " ");
     assert_eq!(written, "delete create2 getChildren");
@@ -149,7 +150,7 @@ async fn s1_create_and_list_leave_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s2_parents_are_made_from_below() {
+async fn s2_missing_parents_are_created_from_below() {
     let server = start().await;
     let a = Tapped::on(&server, 1).await;
     let _held = a.mutex(&LockOptions::default()).acquire().await.unwrap();
@@ -161,7 +162,7 @@ async fn s2_parents_are_made_from_below() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s3_call_leaves_at_once_at_its_time_limit() {
+async fn s3_call_returns_at_once_at_its_time_limit() {
     let server = start().await;
     let (a, b) = (Tapped::on(&server, 1).await, Tapped::on(&server, 2).await);
     let options = LockOptions::default();
@@ -169,20 +170,20 @@ async fn s3_call_leaves_at_once_at_its_time_limit() {
     let lock = b.mutex(&options);
     assert!(lock.acquire().within(Duration::from_secs(1)).await.is_err());
     let written = b.taken().await;
-    // The watches go before the znode does, and nothing is asked for again.
+    // The watches are removed before the znode is deleted, and nothing is read again.
     assert!(
         written.starts_with("create2 getChildren | getData getData | "),
         "{written}"
     );
     assert_eq!(written.matches("getChildren").count(), 1, "{written}");
     assert_eq!(written.matches("delete").count(), 1, "{written}");
-    until("it has left", || {
+    until("its znode is deleted", || {
         server.children(PATH).unwrap_or_default().len() == 1
     })
     .await;
 }
 
-/// A queue of contenders, each with a session of its own, that have all gone to sleep.
+/// Starts a queue of contenders, each with its own session, that all wait.
 async fn queue_of(
     server: &Arc<Server>,
     options: &LockOptions,
@@ -202,7 +203,7 @@ async fn queue_of(
 }
 
 #[tokio::test(start_paused = true)]
-async fn s4_hand_over_needs_no_list_and_looking_ahead_one() {
+async fn s4_grant_needs_no_list_and_a_long_queue_needs_one_before() {
     for look_ahead in 2..=4 {
         let server = start().await;
         let options = without(|options| options.look_ahead = look_ahead);
@@ -217,7 +218,7 @@ async fn s4_hand_over_needs_no_list_and_looking_ahead_one() {
                 lists[other] += taken.matches("getChildren").count();
                 last[other] = taken;
             }
-            // Granted by the event alone.
+            // The event alone grants the lock.
             assert_eq!(last[at].matches("getChildren").count(), 0, "{at}: {last:?}");
             guard.release().await.unwrap();
         }
@@ -257,13 +258,13 @@ async fn s6_reader_wakes_once_for_many_writers() {
             written += &reader.taken().await;
         }
         soon(task).await.unwrap().release().await.unwrap();
-        // A look whenever others may be left that are not watched.
+        // It lists whenever unwatched writers may be left.
         assert_eq!(written.matches("getChildren").count(), lists, "{written}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn s11_a_try_that_looks_first_writes_nothing() {
+async fn s11_try_with_peek_writes_nothing() {
     let server = start().await;
     let (a, b) = (Tapped::on(&server, 1).await, Tapped::on(&server, 2).await);
     let options = without(|options| options.peek = true);

@@ -1,6 +1,6 @@
-//! A link that fails at one message, or at one byte, counted from the call that arms it.
+//! A link that injects a fault at one message, or at one byte, counted from the call that arms it.
 //!
-//! Messages are whole frames, so that replies which leave the server together can be told apart.
+//! Messages are whole frames, so that replies which the server sends together count separately.
 
 use std::{
     collections::HashMap,
@@ -22,21 +22,22 @@ use tokio::{
 
 use crate::kit::{SESSION_TIMEOUT, spawn};
 
-/// Where a handshake has the session's id: behind its length, the protocol's version, a zxid and
-/// the timeout.
+/// The position of the session's id in a handshake: after its length, the protocol version, a zxid
+/// and the timeout.
 const SESSION_ID: std::ops::Range<usize> = 20..28;
 
-/// Where a frame of a request has its xid, and its operation; one of a reply has its xid there too.
+/// The positions of the xid and the operation in a frame of a request. A reply has its xid at the
+/// same position.
 const XID: std::ops::Range<usize> = 4..8;
 const OP: std::ops::Range<usize> = 8..12;
 
-/// Where a frame of a reply has its error, and where its header ends.
+/// The position of the error in a frame of a reply, which ends its header.
 const ERROR: std::ops::Range<usize> = 16..20;
 
-/// The most requests that are refused: far more than tests allow.
+/// The largest number of requests that are refused: far more than tests allow.
 const REFUSED_MAX: usize = 5_000;
 
-/// What happens at the message of this number, the first one being 0.
+/// A fault at the message with this number, counted from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     /// The connection ends instead of carrying this request.
@@ -47,21 +48,21 @@ pub(crate) enum Fault {
     CutRequests(usize),
     /// The connection ends after this number of bytes of replies and events.
     CutReplies(usize),
-    /// The session expires behind this reply, or event.
-    ExpireBehind(SessionId, usize),
-    /// The connection ends instead of carrying this reply, and the client's session with it.
+    /// The session expires after this reply, or event.
+    ExpireAfter(SessionId, usize),
+    /// The connection and the client's session end instead of carrying this reply.
     ExpireAtReply(usize),
-    /// The same instead of carrying this request.
+    /// The connection and the client's session end instead of carrying this request.
     ExpireAtRequest(usize),
-    /// The server refuses this request. Pings and the like, which no recipe makes, do not count.
+    /// The server refuses this request. Pings and other requests that no recipe makes do not count.
     Refuse(usize, ErrorCode),
     /// The server refuses this request and all that follow.
     RefuseFrom(usize, ErrorCode),
     /// Notifies the test when this reply or event arrives.
-    Tell(usize),
+    Notify(usize),
 }
 
-/// The link, as the test holds it.
+/// The test's handle of the link.
 #[derive(Clone)]
 pub(crate) struct Wire {
     server: Arc<Server>,
@@ -71,21 +72,21 @@ pub(crate) struct Wire {
 #[derive(Default)]
 struct State {
     faults: Mutex<Vec<Fault>>,
-    /// How many requests there were that may be refused.
+    /// The number of requests that may be refused.
     refusable: AtomicUsize,
     refused: AtomicUsize,
     requests: AtomicUsize,
     replies: AtomicUsize,
-    /// What came from the server. Unit: bytes.
+    /// The bytes from the server.
     received: AtomicUsize,
-    /// What went to the server. Unit: bytes.
+    /// The bytes to the server.
     sent: AtomicUsize,
-    told: Notify,
+    notified: Notify,
     /// Counts the cuts of connections.
     cuts: watch::Sender<u32>,
     forgets_sessions: AtomicBool,
     is_read_only: AtomicBool,
-    /// The first one of the client.
+    /// The client's first session.
     session: Mutex<Option<SessionId>>,
 }
 
@@ -97,7 +98,7 @@ impl Wire {
         }
     }
 
-    /// A client over this link.
+    /// Connects a client over this link.
     pub(crate) async fn client(&self, seed: u64) -> Client {
         let builder = Client::builder("server").unwrap();
         let builder = builder.session_timeout(SESSION_TIMEOUT).seed(seed);
@@ -107,7 +108,7 @@ impl Wire {
         client
     }
 
-    /// Messages are counted from here on.
+    /// Sets the faults, and restarts the count of messages.
     pub(crate) fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state.requests.store(0, Ordering::Relaxed);
         self.state.replies.store(0, Ordering::Relaxed);
@@ -118,43 +119,43 @@ impl Wire {
         *self.state.faults.lock() = faults.into_iter().collect();
     }
 
-    /// Whether a fault has not happened, because there were fewer messages.
+    /// Returns whether a fault has not happened, because there were fewer messages.
     pub(crate) fn is_armed(&self) -> bool {
         self.armed() > 0
     }
 
-    /// How many faults have not happened.
+    /// Returns how many faults have not happened.
     pub(crate) fn armed(&self) -> usize {
         self.state.faults.lock().len()
     }
 
-    /// How much came from the server. Unit: bytes.
+    /// Returns how much came from the server. Unit: bytes.
     pub(crate) fn received(&self) -> usize {
         self.state.received.load(Ordering::Relaxed)
     }
 
-    /// How many requests there were, handshakes included.
+    /// Returns the number of requests, including handshakes.
     pub(crate) fn requests(&self) -> usize {
         self.state.requests.load(Ordering::Relaxed)
     }
 
-    /// How many requests were refused.
+    /// Returns how many requests were refused.
     pub(crate) fn refused(&self) -> usize {
         self.state.refused.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection there is.
+    /// Ends the current connection.
     pub(crate) fn cut(&self) {
         self.state.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// From now on a client that asks for its session gets another, and is not told.
+    /// From now on a client that resumes its session silently gets another one.
     pub(crate) fn forget_sessions(&self) {
         self.state.forgets_sessions.store(true, Ordering::Relaxed);
     }
 
-    /// From now on the server says in handshakes that it only reads, as one does that has lost the
-    /// others.
+    /// From now on the server reports itself as read-only in handshakes, as a server does that has
+    /// lost its ensemble.
     pub(crate) fn read_only(&self) {
         self.state.is_read_only.store(true, Ordering::Relaxed);
     }
@@ -167,21 +168,21 @@ impl Wire {
         }
     }
 
-    /// Resolves when the message that was to be told of arrives.
-    pub(crate) async fn told(&self) {
-        self.state.told.notified().await;
+    /// Waits until the message of [`Fault::Notify`] arrives.
+    pub(crate) async fn notified(&self) {
+        self.state.notified.notified().await;
     }
 }
 
 impl State {
-    /// The fault that is this message's, if there is one. It happens once.
+    /// Removes and returns the fault for this message, if there is one.
     fn fault_of(&self, fits: impl Fn(Fault) -> bool) -> Option<Fault> {
         let mut faults = self.faults.lock();
         let at = faults.iter().position(|fault| fits(*fault))?;
         Some(faults.remove(at))
     }
 
-    /// With what the server refuses this request.
+    /// Returns the error with which the server refuses this request, if it does.
     fn refusal_of(&self, frame: &[u8]) -> Option<ErrorCode> {
         let is_own = number(frame, XID) < 0 || number(frame, OP) == OpCode::CloseSession.code();
         if is_own {
@@ -198,21 +199,21 @@ impl State {
             return None;
         };
         if self.refused.fetch_add(1, Ordering::Relaxed) == REFUSED_MAX {
-            // Time may stand still while requests come without a pause.
+            // Time may not pass while requests come without a pause.
             self.faults.lock().clear();
         }
         Some(code)
     }
 }
 
-/// A number in a frame.
+/// Reads a number in a frame.
 fn number(frame: &[u8], at: std::ops::Range<usize>) -> i32 {
     let bytes = frame.get(at).and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(0, i32::from_be_bytes)
 }
 
-/// In place of a refused request: one that changes nothing, and whose reply keeps its place among
-/// the others.
+/// Returns a request that replaces a refused one: it changes nothing, and its reply keeps its place
+/// among the others.
 fn harmless(frame: &[u8]) -> Vec<u8> {
     let request = Request::Exists {
         path: Some("/".into()),
@@ -236,7 +237,7 @@ impl Transport for Wire {
             let mut cuts = this.state.cuts.subscribe();
             let refusals = Refusals::default();
             spawn(async move {
-                // Either end's end is the other's.
+                // When one end closes, so does the other.
                 tokio::select! {
                     biased;
                     _ = cuts.changed() => {}
@@ -298,7 +299,7 @@ async fn carry_replies(
         let mut frame = frame(&mut from).await?;
         if std::mem::take(&mut is_handshake) {
             if wire.state.is_read_only.load(Ordering::Relaxed) {
-                // Its last byte says so.
+                // Its last byte is the read-only flag.
                 *frame.last_mut().expect("it has a length") = 1;
             }
         } else if let Some(code) = refusals.lock().remove(&number(&frame, XID)) {
@@ -319,9 +320,9 @@ async fn carry_replies(
         }
         let fault = wire.state.fault_of(|fault| match fault {
             Fault::LoseReply(at)
-            | Fault::ExpireBehind(_, at)
+            | Fault::ExpireAfter(_, at)
             | Fault::ExpireAtReply(at)
-            | Fault::Tell(at) => at == count,
+            | Fault::Notify(at) => at == count,
             _ => false,
         });
         match fault {
@@ -334,14 +335,14 @@ async fn carry_replies(
         }
         to.write_all(&frame).await?;
         match fault {
-            Some(Fault::ExpireBehind(session, _)) => drop(wire.server.expire(session)),
-            Some(Fault::Tell(_)) => wire.state.told.notify_one(),
+            Some(Fault::ExpireAfter(session, _)) => drop(wire.server.expire(session)),
+            Some(Fault::Notify(_)) => wire.state.notified.notify_one(),
             _ => {}
         }
     }
 }
 
-/// One message with its length in front.
+/// Reads one message, with its length in front.
 async fn frame(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut frame = vec![0; 4];
     from.read_exact(&mut frame).await?;
