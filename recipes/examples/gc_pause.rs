@@ -1,17 +1,17 @@
-//! A holder is paused until its session is over, and a second one gets the lock. Then the first
-//! wakes up and continues to write. Without a fencing token that damages the data; with one it does
-//! not.
+//! A holder is paused until its session is over, and a second contender gets the lock. Then the
+//! first wakes up and continues to write. Without a fencing token that damages the data; with one
+//! it does not.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example gc_pause
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example tells what happens")]
+#![allow(clippy::print_stdout, reason = "an example prints what happens")]
 
 use minikeeper_client::Client;
 use minikeeper_recipes::{FencingToken, InterProcessMutex, Status};
 
-/// A resource outside of ZooKeeper: a file, a row, a device.
+/// A resource outside ZooKeeper: a file, a row, a device.
 #[derive(Default)]
 struct Register {
     value: &'static str,
@@ -23,7 +23,7 @@ impl Register {
     }
 }
 
-/// The same, but it remembers the largest token and refuses smaller ones.
+/// A resource that remembers the largest token and refuses smaller ones.
 #[derive(Default)]
 struct FencedRegister {
     value: &'static str,
@@ -31,7 +31,8 @@ struct FencedRegister {
 }
 
 impl FencedRegister {
-    /// Whether it was written. The same token may write again: it is the same grant.
+    /// Writes the value; returns whether the token was accepted. The same token may write again: it
+    /// belongs to the same grant.
     fn write(&mut self, value: &'static str, token: FencingToken) -> bool {
         if self.largest.is_some_and(|largest| token < largest) {
             return false;
@@ -60,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         paused.token()
     );
 
-    // As seen from the server: nothing is heard of the first for its whole timeout.
+    // The server sees this: the first sends nothing for its whole session timeout.
     server.expire(session)?;
     let second = Client::connect(&address).await?;
     let guard = InterProcessMutex::new(second, "/locks/register")?
@@ -77,16 +78,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     plain.write("first");
     let is_written = fenced.write("first", paused.token());
     println!(
-        "  without a token: the register says {:?}, the second's write is lost",
+        "  without a token: the register contains {:?}, the second's write is lost",
         plain.value
     );
     println!(
-        "  with a token: written {is_written}, the register says {:?}",
+        "  with a token: written {is_written}, the register contains {:?}",
         fenced.value
     );
     assert!(!is_written && fenced.value == "second");
 
     let loss = paused.lost().await;
-    println!("asked, the first's guard knows: {:?}", Status::Lost(loss));
+    println!("the first's guard reports: {:?}", Status::Lost(loss));
     Ok(())
 }

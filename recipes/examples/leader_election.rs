@@ -1,11 +1,12 @@
-//! Three candidates, and three ways in which a leader ends: its session expires, it is killed, it
-//! leaves. Each time the next candidate leads, with a larger token than all before it.
+//! Three candidates, and three ways in which a term ends: the leader's session expires, the leader
+//! is killed, the leader leaves. Each time the next candidate leads, with a larger token than all
+//! before it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example leader_election
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example tells what happens")]
+#![allow(clippy::print_stdout, reason = "an example prints what happens")]
 
 use std::time::Duration;
 
@@ -15,16 +16,16 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A candidate with a client of its own, as if it were a process of its own.
+/// A candidate with its own client, like a separate process.
 struct Candidate {
     name: &'static str,
     client: Client,
-    /// What the client lives by.
+    /// The client's task.
     driver: JoinHandle<()>,
     latch: LeaderLatch<Client>,
 }
 
-/// What a latch has told, and whose it was.
+/// A change of leadership, with the number of its candidate.
 type News = (usize, Leadership);
 
 impl Candidate {
@@ -71,11 +72,12 @@ async fn main() -> Result<(), Failure> {
     }
 
     let mut terms: Vec<(usize, FencingToken)> = Vec::new();
-    // A leader that loses its session knows it before the next candidate leads.
+    // A leader that loses its session knows that before the next candidate leads.
     let mut knows: Option<usize> = None;
     loop {
         let next = timeout(Duration::from_secs(10), news.recv()).await?;
-        let (number, change) = next.ok_or("the candidates tell for as long as they are there")?;
+        let (number, change) =
+            next.ok_or("the candidates report changes until they are dropped")?;
         let candidate = &candidates[number];
         let Leadership::Leader { token } = change else {
             println!("{} no longer leads", candidate.name);
@@ -95,7 +97,7 @@ async fn main() -> Result<(), Failure> {
             1 => {
                 let session = candidate.client.session_id();
                 server.expire(session.ok_or("a leader has a session")?)?;
-                println!("  its session is ended; it will queue again with another");
+                println!("  its session expires; it will queue again in a new one");
             }
             2 => {
                 candidate.driver.abort();
@@ -111,7 +113,10 @@ async fn main() -> Result<(), Failure> {
         }
     }
     let leader = candidates[terms[3].0].latch.leader().await?;
-    println!("asked, the server says: {:?} leads", leader.map(|it| it.id));
+    println!(
+        "according to the server, {:?} leads",
+        leader.map(|it| it.id)
+    );
     println!("four terms, each with a larger token than the one before");
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! cargo run -p minikeeper-recipes --example limited_workers
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example tells what happens")]
+#![allow(clippy::print_stdout, reason = "an example prints what happens")]
 
 use std::{
     sync::{
@@ -27,10 +27,10 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 const WORKERS: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the workers have in common, beside the semaphore.
+/// The state that the workers share, beside the semaphore.
 struct Site {
     at_work: watch::Sender<u32>,
-    /// The most there may be just now.
+    /// The number of workers allowed at the moment.
     allowed: AtomicU32,
     is_over: AtomicBool,
 }
@@ -47,14 +47,14 @@ async fn main() -> Result<(), Failure> {
     });
     let mut workers = Vec::new();
     for _ in 0..WORKERS {
-        // Each worker is a process of its own as far as the semaphore is concerned.
+        // For the semaphore, each worker is a separate process.
         let client = Client::connect(&server.connect_string()).await?;
         workers.push(tokio::spawn(work(client, Arc::clone(&site))));
     }
 
     let mut at_work = site.at_work.subscribe();
     timeout(PATIENCE, at_work.wait_for(|count| *count == 3)).await??;
-    println!("3 of {WORKERS} are at work, as many as may be");
+    println!("3 of {WORKERS} are at work, as many as allowed");
     sleep(Duration::from_millis(100)).await;
 
     site.allowed.store(5, SeqCst);
@@ -71,11 +71,12 @@ async fn main() -> Result<(), Failure> {
         println!("worker {number} did {done} jobs, with at most {peak} at a time");
         jobs += done;
     }
-    println!("{jobs} jobs, never more at a time than were allowed");
+    println!("{jobs} jobs, never more at a time than allowed");
     Ok(())
 }
 
-/// Works until the end. Returns how many jobs were done, and the most workers at the same time.
+/// Works until the end. Returns the number of jobs done, and the largest number of workers at the
+/// same time.
 async fn work(client: Client, site: Arc<Site>) -> Result<(u32, u32), Failure> {
     let limit = SharedCount::start(client.clone(), "/limits/workers", 3).await?;
     let semaphore = InterProcessSemaphoreV2::new(client, "/semaphores/workers", limit)?;

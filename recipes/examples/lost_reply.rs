@@ -6,7 +6,7 @@
 //! cargo run -p minikeeper-recipes --example lost_reply
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example tells what happens")]
+#![allow(clippy::print_stdout, reason = "an example prints what happens")]
 
 use minikeeper::{Fault, OpCode, Server};
 use minikeeper_client::{Client, CreateMode};
@@ -21,13 +21,13 @@ async fn main() -> Result<(), Failure> {
     protected(&server).await
 }
 
-/// The fault: of the creates below this path, the first is carried out and not answered.
+/// Returns the fault: the first create below this path is carried out, and its reply is lost.
 fn lose_first_create(path: &str) -> Fault {
     let below = format!("{path}/*");
     Fault::lose_reply().on(OpCode::Create).at(below).once()
 }
 
-/// A queue by hand: create, and if that fails, create again.
+/// A hand-written queue: create, and if that fails, create again.
 async fn naive(server: &Server) -> Result<(), Failure> {
     let client = Client::connect(&server.connect_string()).await?;
     client.create("/naive", b"", CreateMode::Persistent).await?;
@@ -35,7 +35,7 @@ async fn naive(server: &Server) -> Result<(), Failure> {
 
     let join = || client.create("/naive/n-", b"", CreateMode::EphemeralSequential);
     let Err(error) = join().await else {
-        return Err("the reply came".into());
+        return Err("the reply was not lost".into());
     };
     println!("the naive client gets: {error}");
     let joined = join().await?;
@@ -43,12 +43,12 @@ async fn naive(server: &Server) -> Result<(), Failure> {
     assert_eq!(lost.hits(), 1);
 
     let queue = server.children("/naive").unwrap_or_default();
-    println!("in the queue: {queue:?}; the first is an orphan, and lasts as long as the session");
+    println!("in the queue: {queue:?}; the first is an orphan that lives as long as the session");
     assert_eq!(queue.len(), 2);
     Ok(())
 }
 
-/// The same with a lock that marks what it creates, and looks for it when the reply is lost.
+/// The same with a lock that marks its znode, and looks for it when the reply is lost.
 async fn protected(server: &Server) -> Result<(), Failure> {
     let client = Client::connect(&server.connect_string()).await?;
     let lost = server.inject(lose_first_create("/protected"))?;

@@ -1,11 +1,11 @@
-//! A cache with many readers and two writers. Readers read at the same time, never see half of a
-//! refresh, and a writer becomes a reader before the other one writes.
+//! A cache with many readers and two writers. Readers read at the same time and never see half a
+//! refresh, and a writer turns into a reader before the other one writes.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example shared_cache
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example tells what happens")]
+#![allow(clippy::print_stdout, reason = "an example prints what happens")]
 
 use std::sync::{
     Arc,
@@ -23,7 +23,7 @@ const READS: u32 = 20;
 const WRITERS: u32 = 2;
 const REFRESHES: u32 = 10;
 
-/// Two halves that belong together, and are written one after the other.
+/// Two values that belong together, and are written one after the other.
 #[derive(Default)]
 struct Cache {
     names: AtomicU32,
@@ -33,19 +33,19 @@ struct Cache {
 }
 
 impl Cache {
-    /// The version that was read.
+    /// Reads both values; returns their version.
     async fn read(&self) -> u32 {
         let readers = self.readers.fetch_add(1, SeqCst) + 1;
         self.readers_max.fetch_max(readers, SeqCst);
         let names = self.names.load(SeqCst);
         yield_now().await;
         let prices = self.prices.load(SeqCst);
-        assert_eq!(names, prices, "half of a refresh was read");
+        assert_eq!(names, prices, "half a refresh was read");
         self.readers.fetch_sub(1, SeqCst);
         names
     }
 
-    /// The version that was written.
+    /// Writes both values; returns their version.
     async fn refresh(&self) -> u32 {
         let version = self.names.load(SeqCst) + 1;
         self.names.store(version, SeqCst);
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Failure> {
         let lock = lock(&server.connect_string()).await?;
         tasks.push(tokio::spawn(read(lock, cache.clone(), all_in.clone())));
     }
-    // A writer who queued among them would keep those behind it from joining those ahead.
+    // A writer that queued among the readers would keep those behind it waiting.
     all_in.wait().await;
     for _ in 0..WRITERS {
         let lock = lock(&server.connect_string()).await?;
@@ -75,7 +75,7 @@ async fn main() -> Result<(), Failure> {
         task.await??;
     }
     let versions = cache.names.load(SeqCst);
-    println!("{versions} refreshes, and no reader saw half of one");
+    println!("{versions} refreshes, and no reader saw half a refresh");
     assert_eq!(versions, WRITERS * REFRESHES, "a refresh was lost");
     println!(
         "up to {} readers at the same time",
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each is a process of its own as far as the lock is concerned.
+/// Returns a lock object with its own client: for the lock, each is a separate process.
 async fn lock(address: &str) -> Result<InterProcessReadWriteLock<Client>, Failure> {
     let client = Client::connect(address).await?;
     Ok(InterProcessReadWriteLock::new(client, "/locks/cache")?)
@@ -99,7 +99,7 @@ async fn read(
     for number in 0..READS {
         let guard = lock.acquire_read().await?;
         if number == 0 {
-            // Goes on only when all readers hold the lock at the same time.
+            // Wait until all readers hold the lock at the same time.
             all_in.wait().await;
         }
         let version = cache.read().await;
@@ -117,7 +117,7 @@ async fn write(lock: InterProcessReadWriteLock<Client>, cache: Arc<Cache>) -> Re
         // Waiting readers read now; the other writer waits until this reader releases.
         let guard = guard.downgrade().await?;
         let version = cache.read().await;
-        assert_eq!(version, written, "another writer has refreshed in between");
+        assert_eq!(version, written, "another writer refreshed in between");
         guard.release().await?;
     }
     Ok(())

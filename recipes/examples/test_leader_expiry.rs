@@ -13,14 +13,14 @@ use tokio::time::timeout;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A bound for when something is wrong; nothing here takes that long.
+/// A time limit in case something is wrong; nothing here takes that long.
 const WITHIN: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let server = Server::builder().start().await?;
     let address = server.connect_string();
-    // What is tested: two candidates, each with a client of its own. The first leads.
+    // Under test: two candidates, each with its own client. The first leads.
     let client = Client::connect(&address).await?;
     let session = client.session_id().ok_or("connected")?;
     let first = LeaderLatch::start(client, "/leaders/billing", "anna")?;
@@ -40,11 +40,11 @@ async fn main() -> Result<(), Failure> {
         .await?;
     assert!(!second.has_leadership());
 
-    // The leader's session ends on the server, as if nothing had been heard of it for too long.
-    // When this returns its znode is gone.
+    // The server ends the leader's session, as if the leader had been silent for too long. When
+    // this returns, its znode is gone.
     server.expire(session)?;
 
-    // It notices the loss, and the next one leads, with a larger token.
+    // The leader notices the loss, and the next one leads, with a larger token.
     assert_eq!(next(&mut first_changes).await?, Leadership::Follower);
     let second_token = timeout(WITHIN, second.wait()).await??;
     assert!(second_token > first_token);

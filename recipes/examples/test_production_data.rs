@@ -20,7 +20,7 @@ async fn main() -> Result<(), Failure> {
     outcome
 }
 
-/// What is tested: turns `/config/limit` from requests a second into requests a minute.
+/// Under test: converts `/config/limit` from requests per second to requests per minute.
 async fn migrate(client: &Client) -> Result<(), Failure> {
     let found = client.get_data("/config/limit").await?;
     let per_second: u32 = std::str::from_utf8(found.as_bytes())?.parse()?;
@@ -40,7 +40,7 @@ async fn test(dir: &Path) -> Result<(), Failure> {
     let server = Server::builder().data_from(dir).start().await?;
     let client = Client::connect(&server.connect_string()).await?;
 
-    // Sessions are data too: what they own stays until they end, as it would in production.
+    // Sessions are data too: their ephemeral znodes stay until they end, as in production.
     assert!(server.get("/services/web").is_some());
     server.expire("/services/web")?;
 
@@ -55,13 +55,14 @@ async fn test(dir: &Path) -> Result<(), Failure> {
     let again = again.downcast_ref::<Error>().map(ToString::to_string);
     assert!(again.is_some_and(|error| error.contains("/config/unit")));
 
-    // Once more from the beginning, on the same server.
+    // Start again from the beginning, on the same server.
     server.import_data(dir)?;
     assert_tree!(server, { "/config/limit" => "100", .. });
     Ok(())
 }
 
-/// Stands for production: a directory as ZooKeeper 3.8 and 3.9 write it, with a session in it.
+/// Replaces production: writes a directory in the format of ZooKeeper 3.8 and 3.9, with a session
+/// in it.
 async fn produce(dir: &Path) -> Result<(), Failure> {
     let server = Server::builder()
         .seed(tree! { "/config/limit" => "100", "/services" => "" })

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A bound for when something is wrong; nothing here takes that long.
+/// A time limit in case something is wrong; nothing here takes that long.
 const WITHIN: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -21,19 +21,19 @@ async fn main() -> Result<(), Failure> {
     let server = Server::builder().start().await?;
     let client = Client::connect(&server.connect_string()).await?;
     let session = client.session_id().ok_or("connected")?;
-    // What is tested: something that says "I am here" for as long as it lives.
+    // Under test: a service that announces itself while it lives.
     let web = CreateMode::Ephemeral;
     let here = PersistentNode::start(client.clone(), "/services/web", b"10.0.0.7:80", web)?;
     here.created().await?;
     let mut states = client.states();
 
-    // The connection is cut, once. The session lives on, and what it owns with it.
+    // The connection is cut once. The session and its znodes survive.
     server.disconnect(session)?;
     reconnected(&mut states).await?;
     assert_eq!(client.session_id(), Some(session));
     assert_eq!(server.children("/services"), Some(vec!["web".to_owned()]));
 
-    // The server is away: connecting is refused until it comes up again.
+    // The server is down: it refuses connections until it comes up again.
     server.go_down().await;
     while client.state().is_connected() {
         next(&mut states).await?;
@@ -42,14 +42,15 @@ async fn main() -> Result<(), Failure> {
     reconnected(&mut states).await?;
     assert_eq!(client.session_id(), Some(session));
 
-    // It comes up without sessions: the client learns that its own is gone, and starts again.
+    // The server comes up without sessions: the client learns that its session is gone, and starts
+    // again.
     server.restart(Keep::Data).await?;
     server.until_children("/services", 1, WITHIN).await?;
     assert_ne!(client.session_id(), Some(session));
     Ok(())
 }
 
-/// Waits until the client has a connection again, with whatever session.
+/// Waits until the client has a connection again, with any session.
 async fn reconnected(states: &mut States) -> Result<(), Failure> {
     while !matches!(next(states).await?, ConnectionState::Reconnected { .. }) {}
     Ok(())

@@ -1,4 +1,4 @@
-//! A test: what hours do, in milliseconds. `docs/testing/time-travel.md` explains it.
+//! A test: the effects of hours, in milliseconds. `docs/testing/time-travel.md` explains it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example test_time_travel
@@ -15,8 +15,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder().manual_clock().start().await?;
-    // What is tested: a worker that is there as long as it lives, and a result that is kept for
-    // an hour.
+    // Under test: a worker that is registered while it lives, and a result that is kept for an
+    // hour.
     let result = Znode::from("done").time_to_live(HOUR);
     server.seed(&tree! { "/workers" => "", "/results/42" => result })?;
     let client = Client::connect(&server.connect_string()).await?;
@@ -24,17 +24,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let worker = CreateMode::Ephemeral;
     client.create("/workers/anna", b"", worker).await?;
 
-    // The result is kept for its hour and not for two. The server looks once a minute.
+    // The result is kept for one hour, not for two. The server checks once a minute.
     server.advance(HOUR - MINUTE);
     assert!(server.get("/results/42").is_some());
     server.advance(2 * MINUTE);
     assert!(server.get("/results/42").is_none());
 
-    // The worker is connected, so it has lived through that: with the same session.
+    // The worker is connected, so it has kept its session.
     assert_eq!(client.session_id(), Some(session));
     assert_eq!(server.children("/workers"), Some(vec!["anna".to_owned()]));
 
-    // It hangs: its connection stands, and nothing is heard of it any more.
+    // The worker hangs: it stays connected but sends nothing more.
     server.silence("/workers/anna")?;
     server.advance(MINUTE);
     assert_eq!(server.children("/workers"), Some(Vec::new()));

@@ -1,10 +1,10 @@
-//! Five windows sell 250 tickets, each once: a mutex around "look what is left, sell one".
+//! Five windows sell 250 tickets, each once: a mutex around "read how many are left, sell one".
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example ticket_office
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example tells what happens")]
+#![allow(clippy::print_stdout, reason = "an example prints what happens")]
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         .await?;
     let mut windows = Vec::new();
     for number in 0..WINDOWS {
-        // Each window is a process of its own as far as the lock is concerned.
+        // For the lock, each window is a separate process.
         let client = Client::connect(&address).await?;
         windows.push(tokio::spawn(sell(client, number)));
     }
