@@ -1,4 +1,4 @@
-//! Requests: they are sent when a method is called, continue when the caller drops the future, and
+//! Requests. They are sent when a method is called, continue when the caller drops the future, and
 //! their replies prove that the session is alive.
 
 use std::{
@@ -17,7 +17,7 @@ use crate::{
     session::{Session, Shared},
 };
 
-/// Makes a request of this session now.
+/// Makes a request in this session now.
 pub(crate) fn ask<T, F>(
     shared: &Arc<Shared>,
     session: &Session,
@@ -54,13 +54,13 @@ where
 pub(crate) fn is_answer<T>(result: &Result<T, Error>) -> bool {
     match result {
         Ok(_) => true,
-        // The client itself may have raised it.
+        // The client itself may have raised these.
         Err(Error::BadArguments(_) | Error::InvalidAcl) => false,
         Err(error) => convert::code(error).is_some(),
     }
 }
 
-/// A request that was made, with its operation and path for errors.
+/// A request, with its operation and path for errors.
 pub(crate) struct Call<T> {
     op: &'static str,
     path: String,
@@ -98,7 +98,7 @@ where
 }
 
 impl<T> Call<T> {
-    /// Waits for the reply; returns the session of the request, too.
+    /// Waits for the reply; also returns the session of the request.
     pub(crate) async fn in_session(self) -> Result<(Session, T), minikeeper_client::Error> {
         match self.answer.await {
             (session, Ok(value)) => Ok((session, value)),
@@ -121,11 +121,12 @@ impl<T> Call<T> {
 /// A boxed future.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Polls a future once, at once.
+/// Polls a future once, immediately.
 ///
 /// The client sends a request when its method is called, but most of its futures borrow their
-/// arguments. A future that owns the arguments sends the request at its first poll, so that poll is
-/// made here. The task that waits for the reply registers its waker with the next poll.
+/// arguments. A future that owns the arguments sends the request at its first poll, so this
+/// function makes that poll. The task that waits for the reply registers its waker with the next
+/// poll.
 pub(crate) fn at_once<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> AtOnce<T> {
@@ -159,7 +160,7 @@ impl<T> Future for AtOnce<T> {
     }
 }
 
-/// A call that continues in the background when it is dropped, where `if_dropped` handles its
+/// A call that continues in the background when it is dropped. Then `if_dropped` handles its
 /// result.
 pub(crate) struct Insured<T: Send + 'static> {
     call: Option<Boxed<T>>,

@@ -21,7 +21,7 @@ const REQUEST_BYTES_MAX: usize = 0xf_ffff;
 /// An upper bound for the size of a request without paths and data. Unit: bytes.
 const FIXED_BYTES: usize = 512;
 
-/// Refuses larger requests: they would end the connection with each attempt.
+/// Refuses requests that are too large: each attempt would end the connection.
 fn check_size(op: &'static str, path: &str, payload_bytes: usize) -> Result<(), Error> {
     let (path, bytes) = (path.to_owned(), payload_bytes + FIXED_BYTES);
     let bytes_max = REQUEST_BYTES_MAX;
@@ -115,8 +115,8 @@ fn begin_create(
         } else {
             String::new()
         };
-        let is_told = !stat.is_invalid();
-        Ok((name, is_told.then(|| convert::stat(&stat))))
+        let has_stat = !stat.is_invalid();
+        Ok((name, has_stat.then(|| convert::stat(&stat))))
     }))
 }
 
@@ -166,14 +166,14 @@ pub(crate) fn multi(
         }
         MultiStep::Check { path, .. } | MultiStep::Delete { path, .. } => path.len(),
     });
-    // A step takes 9 bytes more, a create some 40.
+    // Each step takes 9 more bytes, a create about 40.
     let bytes = bytes.map(|bytes| bytes + 64).sum();
     let paths: Vec<_> = multi.steps().map(|step| step.path().to_owned()).collect();
     let begun = check_size(op, path, bytes).map(|()| {
         call(shared, op, path, move |client, _| async move {
             match commit(&client, &multi).await {
                 Ok(results) => Ok(Ok(results)),
-                // That is a reply.
+                // A failed operation is a reply too.
                 Err(MultiWriteError::OperationFailed { index, source }) => Ok(Err((index, source))),
                 Err(MultiWriteError::RequestFailed { source }) => Err(source),
             }

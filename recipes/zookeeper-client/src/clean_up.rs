@@ -1,7 +1,7 @@
 //! Clean-up in the background: deletes znodes whose caller no longer waits.
 //!
 //! Each clean-up is a task. It retries until the server confirms the deletion or the session is
-//! over, which removes ephemeral znodes anyway.
+//! over, which deletes ephemeral znodes anyway.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 use minikeeper_recipes::naming;
 
-/// The wait before a failed clean-up is retried; doubled up to the largest.
+/// The wait before a failed clean-up is retried. It doubles up to the maximum.
 const BACKOFF_MIN: Duration = Duration::from_millis(20);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
@@ -38,8 +38,8 @@ pub(crate) fn named(shared: &Arc<Shared>, epoch: Epoch, path: &str) {
     });
 }
 
-/// As [`named`], for a child of `parent` whose name begins with `prefix` and whose creation was not
-/// answered.
+/// Like [`named`], for a child of `parent` whose name begins with `prefix` and whose creation got
+/// no reply.
 pub(crate) fn unanswered(shared: &Arc<Shared>, epoch: Epoch, parent: &str, prefix: &str) {
     if !shared.has_session_of(epoch) {
         return;

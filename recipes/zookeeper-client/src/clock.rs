@@ -1,5 +1,8 @@
-//! The only file that reads time.
-#![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
+//! The only file that reads the clock.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "only this file may read the clock"
+)]
 
 use tokio::time::Instant;
 

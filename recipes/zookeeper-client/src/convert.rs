@@ -1,4 +1,4 @@
-//! Maps the types of one crate to those of the other.
+//! Converts between the types of the two crates.
 
 use minikeeper_client::{
     Cause, CreateMode, Data, Error, ErrorCode, EventKind, Fired, SessionId, Stat, Zxid,
@@ -30,7 +30,7 @@ pub(crate) fn code(error: &theirs::Error) -> Option<ErrorCode> {
 }
 
 /// Converts an error. The client does not distinguish a request that was not sent from one whose
-/// reply was lost, so every error that is no refusal becomes [`Error::OutcomeUnknown`].
+/// reply was lost, so every error that is not a refusal becomes [`Error::OutcomeUnknown`].
 pub(crate) fn error(op: &'static str, path: &str, error: &theirs::Error) -> Error {
     let path = path.to_owned();
     if let Some(code) = code(error) {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_no_refusal_may_have_been_carried_out() {
+    fn errors_other_than_refusals_have_an_unknown_outcome() {
         for (theirs, cause) in [
             (theirs::Error::ConnectionLoss, Cause::ConnectionLost),
             (theirs::Error::Timeout, Cause::ConnectionLost),

@@ -1,7 +1,7 @@
 //! The recipes of [`minikeeper_recipes`] on the client crate [`zookeeper_client`] 0.11.
 //!
-//! Use it if your program has a [`zookeeper_client::Client`] already, or needs what
-//! [`minikeeper_client`] lacks: SASL and TLS.
+//! Use it if your program already has a [`zookeeper_client::Client`], or needs SASL or TLS, which
+//! [`minikeeper_client`] lacks.
 //!
 //! # Examples
 //! ```
@@ -19,35 +19,35 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is different on this client
+//! # Differences from `minikeeper-client`
 //!
-//! Exclusion, order, tokens and clean-up are the same. The rest:
+//! Exclusion, order, tokens and clean-up are the same. These differ:
 //!
 //! | with [`minikeeper_client`] | with this adapter |
 //! | --- | --- |
 //! | After a lost session the client opens a new one. | Only with [`Adapter::renewing`], where calls wait for the new session. With [`Adapter::new`] every call fails from then on, as on a closed client. |
-//! | The client never continues a session that it presumed lost. | This client does if the server still has the session; the adapter counts it as another [epoch](minikeeper_client::Epoch). Locks of the earlier epoch stay lost, but keep others out until their guards are dropped. |
-//! | The session is safe for its timeout after the newest request with a reply, pings included. | The client does not report its pings, so the adapter reads the stat of `/` a quarter of the timeout after the newest reply. |
+//! | The client never continues a session that it presumed lost. | This client does if the server still has the session; the adapter counts it as a new [epoch](minikeeper_client::Epoch). Locks of the earlier epoch stay lost, but exclude other contenders until their guards are dropped. |
+//! | The session is safe for its timeout after the latest request with a reply, including pings. | The client does not report its pings, so the adapter reads the stat of `/` a quarter of the timeout after the latest reply. |
 //! | An error says whether the request was sent. | Every failure other than a refusal is [`Error::OutcomeUnknown`], never [`Error::NotSent`]. |
-//! | [`Error::TooLarge`] has the true size. | It has an estimate, some hundred bytes too large. |
-//! | A read-only server is reported as such. | Its sessions count as lost from the beginning. |
-//! | Every change of state is reported. | Several short interruptions may be reported as one, late. |
+//! | [`Error::TooLarge`] has the true size. | It has an estimate, a few hundred bytes too large. |
+//! | A read-only server is reported as such. | Its sessions count as lost from the start. |
+//! | Every change of state is reported. | Several short interruptions may be reported as one, with a delay. |
 //! | The client detects a server that assigns another session without saying so. | The adapter detects it at the next ephemeral znode, whose owner differs. ZooKeeper never does this. |
-//! | A session timeout that the server changes at a reconnect counts. | The first one counts; do not lower it on a server with connected clients. |
-//! | After a reconnect every watch learns what happened. | Not if the connection breaks again while more than 128 kB of watched paths are registered, which takes several messages. |
+//! | A session timeout that the server changes at a reconnect is used. | The first timeout is used; do not lower it on a server with connected clients. |
+//! | After a reconnect every watch gets the events that it missed. | Not if the connection is lost again while more than 128 kB of watched paths are registered, which takes several messages. |
 //! | Null data differs from empty data. | They are the same. |
 //! | Replies carry their zxid. | They do not; the recipes do not need it. |
-//! | Requests made together leave in one segment. | Mostly: Nagle's algorithm is on, which sometimes costs a round trip. |
+//! | Requests made together are sent in one segment. | Mostly: Nagle's algorithm is on, which sometimes costs a round trip. |
 //! | `close` waits for the end of the session. | The session closes in the background when the last clone of adapter and client is dropped. |
-//! | Time and sockets are tokio's. | The client has timers and a reactor thread of its own, which a paused runtime does not govern. |
-//! | A call allocates nothing. | A call makes several small allocations. |
+//! | Timers and sockets are tokio's. | The client has its own timers and reactor thread, which a paused runtime does not control. |
+//! | A call makes at most 3 small allocations. | A call makes more. |
 //!
 //! # Files
 //!
-//! `calls` sends requests and follows up those whose future was dropped; `changes` are the requests
-//! that write; `session` knows how certain the session is, and `monitor` is the task that keeps
-//! that knowledge fresh; `clean_up` deletes znodes in the background; `watch` are the watch and the
-//! stream of states; `convert` maps the types of one crate to those of the other.
+//! `calls` sends requests and completes those whose future was dropped; `changes` has the requests
+//! that write; `session` tracks how certain the session is, and `monitor` is the task that keeps
+//! this current; `clean_up` deletes znodes in the background; `watch` has the watch and the stream
+//! of states; `convert` converts between the types of the two crates.
 //!
 //! Source: `docs/curator-recipes.md` section 2.9.
 
@@ -84,7 +84,7 @@ use self::{
 #[derive(Clone)]
 pub struct Adapter {
     shared: Arc<Shared>,
-    /// Ends with the last clone.
+    /// The monitor task, which ends with the last clone.
     _monitor: Arc<JoinSet<()>>,
 }
 
@@ -92,17 +92,17 @@ impl Adapter {
     /// Wraps a client. When its session ends, every later call fails.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside a tokio runtime.
     #[must_use]
     pub fn new(client: theirs::Client) -> Self {
         Self::start(client, None)
     }
 
-    /// Wraps a client and replaces it when its session ends: calls `connect` until it succeeds. It
-    /// also replaces a client that fails for another reason, such as a wrong password.
+    /// Wraps a client and replaces it when its session ends, by calling `connect` until it
+    /// succeeds. It also replaces a client that fails for another reason, such as a wrong password.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside a tokio runtime.
     ///
     /// # Examples
     /// ```
@@ -143,7 +143,7 @@ impl Adapter {
         }
     }
 
-    /// Returns the client of the newest session, for requests outside the recipes.
+    /// Returns the client of the latest session, for requests outside the recipes.
     #[must_use]
     pub fn client(&self) -> theirs::Client {
         (*self.shared.session().client).clone()

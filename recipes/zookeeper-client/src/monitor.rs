@@ -1,4 +1,4 @@
-//! The task that proves the session alive when no other request does.
+//! The task that proves that the session is alive when no other request does.
 
 use std::{
     future::pending,
@@ -15,11 +15,11 @@ use crate::{
     session::{Errand, Shared},
 };
 
-/// The wait before another attempt to get a session or a reply; doubled up to the largest.
+/// The wait before another attempt to get a session or a reply. It doubles up to the maximum.
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Connects a client with a session of its own.
+/// Connects a client with a new session.
 pub(crate) type Connect = Arc<dyn Fn() -> Boxed<Result<Client, Error>> + Send + Sync>;
 
 /// A pending request. It does not keep the client alive.
@@ -42,15 +42,15 @@ impl Question {
     }
 }
 
-/// Runs until the adapter is dropped, or its session is over for good. Does not keep the adapter
-/// alive.
+/// Runs until the adapter is dropped, or its session is over and is not replaced. Does not keep the
+/// adapter alive.
 pub(crate) async fn run(shared: Weak<Shared>, connect: Option<Connect>) {
     let mut asked: Option<Question> = None;
     let mut pause = Duration::ZERO;
     let mut earliest = clock::now();
     while let Some(owner) = shared.upgrade() {
         let mut watcher = owner.watcher();
-        // After the line above, so that no change is missed in between.
+        // This comes after the line above, so that no change is missed in between.
         let (ask, look) = match owner.errand() {
             Errand::Keep { ask, look } => (ask, look),
             Errand::End => return,
@@ -93,7 +93,7 @@ pub(crate) async fn run(shared: Weak<Shared>, connect: Option<Connect>) {
     }
 }
 
-/// Waits for the reply to the pending request; for ever without one.
+/// Waits for the reply to the pending request; without one, never returns.
 async fn answer(asked: &mut Option<Question>) -> Result<(), Error> {
     match asked {
         Some(question) => question.answer.as_mut().await,

@@ -1,7 +1,7 @@
-//! How certain the client is of its session, which `zookeeper-client` does not report.
+//! Tracks how certain the client is of its session, which `zookeeper-client` does not report.
 //!
 //! It numbers the sessions, and computes the time until which a session is certainly alive: the
-//! session timeout after the newest request with a reply.
+//! session timeout after the latest request with a reply.
 
 use std::{
     future::Future,
@@ -30,9 +30,9 @@ const STANDINGS_WAITING_MAX: usize = 1024;
 /// The state that clones of an adapter share.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// The newest epoch that is over.
+    /// The latest epoch that is over.
     over: watch::Sender<Epoch>,
-    /// The newest client's number.
+    /// The number of the latest client.
     newest: watch::Sender<u64>,
     pub(crate) runtime: Handle,
 }
@@ -44,13 +44,13 @@ pub(crate) struct Session {
     pub(crate) epoch: Epoch,
     /// The number of the client within the adapter.
     pub(crate) generation: u64,
-    /// No request will get a reply.
+    /// Whether no request will get a reply any more.
     pub(crate) is_over: bool,
 }
 
 struct State {
     client: Arc<Client>,
-    /// How many clients there were.
+    /// The number of clients so far.
     generation: u64,
     /// The first epoch of the client's session.
     first_epoch: Epoch,
@@ -60,19 +60,19 @@ struct State {
     epoch: Epoch,
     /// Increases with each change of the connection's state.
     connections: u64,
-    /// When the newest request with a reply was made.
+    /// When the latest request with a reply was made.
     contact: Option<Instant>,
     /// How long a session lives after a request.
     lifetime: Duration,
     /// Whether another client replaces this one when its session is over.
     is_renewed: bool,
-    /// `None` when the last change was sent.
+    /// `None` once the last change was sent.
     told: Option<broadcast::Sender<Standing>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Certainty {
-    /// No request had a reply for too long, or none has had one yet.
+    /// No request got a reply for too long, or none has got one yet.
     Unsure,
     Sure,
     /// The client's session is over.
@@ -146,7 +146,7 @@ impl Shared {
         })
     }
 
-    /// Waits for a session after this one; false if none comes.
+    /// Waits for a session after this one; false if there will be none.
     pub(crate) async fn renewed(&self, session: &Session) -> bool {
         let mut newest = self.newest.subscribe();
         self.with(|state| state.is_renewed)
@@ -156,8 +156,8 @@ impl Shared {
                 .is_ok()
     }
 
-    /// Whether the newest session is the one this epoch was in. One session may have several
-    /// epochs: it can come back after it was presumed lost.
+    /// Returns whether the latest session is that of this epoch. One session may have several
+    /// epochs: it can resume after it was presumed lost.
     pub(crate) fn has_session_of(&self, epoch: Epoch) -> bool {
         self.with(|state| epoch >= state.first_epoch)
     }
@@ -185,12 +185,12 @@ impl Shared {
     pub(crate) fn epoch_over(&self, epoch: Epoch) -> impl Future<Output = ()> + Send + 'static {
         let mut over = self.over.subscribe();
         async move {
-            // The adapter was dropped, and the session with it.
+            // An error means that the adapter was dropped, and the session with it.
             let _ = over.wait_for(|over| *over >= epoch).await;
         }
     }
 
-    /// Notes that a request that was made at this time has a reply.
+    /// Records the reply to a request that was made at this time.
     pub(crate) fn answered(&self, generation: u64, made: Instant) {
         self.with(|state| {
             if generation == state.generation {
@@ -199,7 +199,7 @@ impl Shared {
         });
     }
 
-    /// Notes that a server has assigned another session without reporting it.
+    /// Records that a server has silently assigned another session.
     pub(crate) fn replaced(&self, generation: u64) {
         self.with(|state| {
             if generation == state.generation {
@@ -208,7 +208,7 @@ impl Shared {
         });
     }
 
-    /// Replaces the client by one with a new session.
+    /// Replaces the client with one that has a new session.
     pub(crate) fn renew(&self, client: Client) {
         let generation = self.with(|state| {
             state.watcher = client.state_watcher();
@@ -226,7 +226,7 @@ impl Shared {
         self.newest.send_replace(generation);
     }
 
-    /// Returns the newest client's stream of states.
+    /// Returns the stream of states of the latest client.
     pub(crate) fn watcher(&self) -> StateWatcher {
         self.with(|state| state.client.state_watcher())
     }
@@ -252,9 +252,9 @@ impl Shared {
 }
 
 impl State {
-    /// Updates the state by the client's state and the time.
+    /// Updates the state from the client's state and the time.
     fn refresh(&mut self, now: Instant) {
-        // The client keeps only the newest state, but never loses the fact that it has changed.
+        // The client keeps only its latest state, but never loses the fact that it has changed.
         while let Some(state) = changed(&mut self.watcher) {
             self.connections += 1;
             let before = std::mem::replace(&mut self.seen, state);
@@ -277,7 +277,7 @@ impl State {
         }
     }
 
-    /// A session of a read-only server is replaced as soon as another server is found.
+    /// Ends a session of a read-only server, which is replaced as soon as another server is found.
     fn check_writable(&mut self) {
         if self.client.session().is_readonly() {
             self.end();
@@ -312,7 +312,7 @@ impl State {
         }
     }
 
-    /// Notes that the client's session is over.
+    /// Records that the client's session is over.
     fn end(&mut self) {
         if self.certainty == Certainty::Over {
             return;

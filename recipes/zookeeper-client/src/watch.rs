@@ -14,8 +14,8 @@ use zookeeper_client::OneshotWatcher;
 use crate::{calls::Boxed, convert, session::Shared};
 use minikeeper_recipes::client::{Standing, StateStream};
 
-/// A watch that fires once. Dropping it removes the watch, from the server too if it is the
-/// client's last on the same znode.
+/// A watch that fires once. Dropping it removes the watch, also from the server if no other watch
+/// of the client needs it.
 pub struct Watch {
     fired: Boxed<Fired>,
 }
@@ -49,10 +49,10 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// A stream of the changes of the client's standing, see [`StateStream`].
+/// A stream of changes of the client's standing, see [`StateStream`].
 #[derive(Debug)]
 pub struct Standings {
-    /// `None` if the client was closed from the beginning.
+    /// `None` if the client was already closed.
     pub(crate) told: Option<broadcast::Receiver<Standing>>,
 }
 

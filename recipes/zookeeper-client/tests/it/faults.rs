@@ -1,5 +1,4 @@
-//! What befalls contenders on this client: expiry, cuts, lost replies, and futures that are
-//! dropped.
+//! Faults of contenders on this client: expiry, cuts, lost replies and dropped futures.
 
 use std::{
     future::Future,
@@ -36,7 +35,7 @@ async fn h1_expiry_while_holding_is_reported_as_a_loss() {
         settle().await;
         expire(&server, &client);
     });
-    // The server tells of the znode before it ends the connection.
+    // The server sends the deletion of the znode before it closes the connection.
     assert!(
         matches!(loss, Loss::NodeDeleted | Loss::SessionOver),
         "{loss:?}"
@@ -87,7 +86,7 @@ async fn holder_whose_session_is_not_renewed_notices_the_loss() {
 }
 
 #[tokio::test]
-async fn h5_expiry_while_waiting_goes_on_in_a_new_session() {
+async fn h5_waiter_whose_session_expires_queues_again_in_a_new_session() {
     for options in [LockOptions::default(), LockOptions::curator_exact()] {
         let server = start().await;
         let (holder, waiter) = (adapter(&server).await, adapter(&server).await);
@@ -99,7 +98,7 @@ async fn h5_expiry_while_waiting_goes_on_in_a_new_session() {
         until("it waits", || queue(&server).len() == 2).await;
         let before = queue(&server);
         expire(&server, &waiter);
-        until("it queues anew", || {
+        until("it queues again", || {
             queue(&server).len() == 2 && queue(&server) != before
         })
         .await;
@@ -134,7 +133,7 @@ async fn h42_cut_while_waiting_keeps_the_place() {
             .await;
             assert_eq!(queue(&server), before);
         }
-        // Released while the event is lost.
+        // The lock is released while the connection is down, so the event is lost.
         cut(&server, &waiter);
         held.release().await.unwrap();
         let guard = soon(waiting).await.unwrap().unwrap();
@@ -143,8 +142,8 @@ async fn h42_cut_while_waiting_keeps_the_place() {
     }
 }
 
-/// The link loses everything from the Nth write on, and is cut: each step loses its reply or its
-/// request once. The lock is got all the same, once, and nothing stays.
+/// From the Nth write on, the link loses everything and is cut: each step loses its reply or its
+/// request once. The lock is still acquired, once, and nothing is left behind.
 async fn lose_at(step: usize, mode: Mode, options: LockOptions) {
     let server = start().await;
     let other = adapter(&server).await;
@@ -178,7 +177,7 @@ async fn lose_at(step: usize, mode: Mode, options: LockOptions) {
     settle().await;
     settle().await;
     saboteur.abort();
-    // Whether or not it came that far.
+    // Cut the link even if that step was not reached.
     link.cut();
     until("it waits", || queue(&server).len() == 2).await;
     settle().await;
@@ -186,14 +185,14 @@ async fn lose_at(step: usize, mode: Mode, options: LockOptions) {
     assert!(!waiting.is_finished());
     drop(held);
     let guard = soon(waiting).await.unwrap().unwrap();
-    until("the other's znode goes", || queue(&server).len() == 1).await;
+    until("the other's znode is deleted", || queue(&server).len() == 1).await;
     assert_eq!(queue(&server), [&guard.path()[PATH.len() + 1..]]);
     soon(guard.release()).await.unwrap();
     assert!(queue(&server).is_empty());
 }
 
 #[tokio::test]
-async fn h20_lost_reply_of_the_create_loses_no_place() {
+async fn h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue() {
     for options in [LockOptions::default(), LockOptions::curator_exact()] {
         for mode in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
             for step in 0..4 {
@@ -204,8 +203,8 @@ async fn h20_lost_reply_of_the_create_loses_no_place() {
 }
 
 #[tokio::test]
-async fn h21_dropped_acquire_takes_its_znode_away() {
-    // The reply to the create comes when no caller waits for it any more; or never.
+async fn h21_dropped_acquire_deletes_its_znode() {
+    // The reply to the create comes after the caller has stopped waiting, or never.
     let server = start().await;
     let link = Link::to(&server);
     let address = link.listen().await.unwrap();
@@ -224,7 +223,7 @@ async fn h21_dropped_acquire_takes_its_znode_away() {
         if mode != Mode::Pass {
             link.cut();
         }
-        until("it goes", || queue(&server).is_empty()).await;
+        until("its znode is deleted", || queue(&server).is_empty()).await;
     }
 }
 
@@ -235,7 +234,7 @@ async fn h11_dropped_guard_without_a_connection_frees_its_lock() {
     let address = link.listen().await.unwrap();
     let client = adapter_at(&address, SESSION_TIMEOUT).await;
     let guard = soon(lock(&client).acquire()).await.unwrap();
-    // The deletion is lost on the way, and the one after it.
+    // The deletion and its first retry are lost.
     link.set(Mode::SwallowRequests);
     drop(guard);
     settle().await;
@@ -304,7 +303,7 @@ async fn h21_dropping_at_every_await_point_leaves_nothing() {
                     drop(guard.unwrap());
                 }
                 let others = usize::from(is_contended);
-                until("its znode goes", || queue(&server).len() == others).await;
+                until("its znode is deleted", || queue(&server).len() == others).await;
                 drop(held);
                 until("no contender is left", || queue(&server).is_empty()).await;
             }

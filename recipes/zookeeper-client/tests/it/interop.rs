@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::kit::{PATH, SESSION_TIMEOUT, adapter, cut, queue, soon, start, until};
 
-/// Who was inside, in order; and whether a contender is inside.
+/// The contenders that held the lock, in order, and whether one holds it now.
 #[derive(Default)]
 struct Log {
     is_inside: bool,
@@ -38,7 +38,7 @@ fn contend<C: ZooKeeper>(client: C, number: usize, log: &Arc<Mutex<Log>>) -> Joi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn contenders_on_both_clients_are_served_in_the_order_in_which_they_came() {
+async fn contenders_on_both_clients_are_served_in_order_of_arrival() {
     let server = start().await;
     let address = server.connect_string();
     let log = Arc::default();
@@ -69,7 +69,7 @@ async fn contenders_on_both_clients_are_served_in_the_order_in_which_they_came()
             });
             until("it waits", || queue(&server).len() == number + 2).await;
         }
-        // A cut changes nothing of it.
+        // A lost connection does not change the order.
         cut(&server, &theirs);
         server.disconnect(ours.session_id().unwrap()).unwrap();
         drop(mine);

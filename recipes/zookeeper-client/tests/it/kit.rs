@@ -1,4 +1,4 @@
-//! A server, clients on it, and what tests ask again and again.
+//! A server, its clients, and questions that tests often ask.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use minikeeper_recipes_zookeeper_client::Adapter;
 use tokio::time::timeout;
 use zookeeper_client::Client;
 
-/// Longer than anything here takes.
+/// Longer than any step here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Long enough for a busy machine: nothing here waits for it.
@@ -25,13 +25,13 @@ pub(crate) async fn start() -> Arc<Server> {
     Arc::new(builder.start().await.unwrap())
 }
 
-/// A client with a session of its own.
+/// Connects a client with its own session.
 pub(crate) async fn join(address: &str, session_timeout: Duration) -> Client {
     let connector = Client::connector().with_session_timeout(session_timeout);
     connector.connect(address).await.unwrap()
 }
 
-/// A client that gets a new session when one is over.
+/// Returns an adapter that gets a new session when one is over.
 pub(crate) async fn adapter_at(address: &str, session_timeout: Duration) -> Adapter {
     let again = address.to_owned();
     let connect = move || {
@@ -46,27 +46,27 @@ pub(crate) async fn adapter(server: &Server) -> Adapter {
     adapter_at(&server.connect_string(), SESSION_TIMEOUT).await
 }
 
-/// Ends the session that the adapter has just now.
+/// Ends the adapter's current session.
 pub(crate) fn expire(server: &Server, adapter: &Adapter) {
     server.expire(adapter.session().unwrap()).unwrap();
 }
 
-/// Ends the connection that the adapter has just now.
+/// Ends the adapter's current connection.
 pub(crate) fn cut(server: &Server, adapter: &Adapter) {
     server.disconnect(adapter.session().unwrap()).unwrap();
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 pub(crate) fn names(server: &Server, path: &str) -> Vec<String> {
     server.children(path).unwrap_or_default()
 }
 
-/// The names in the lock's directory.
+/// Returns the names in the lock's directory.
 pub(crate) fn queue(server: &Server) -> Vec<String> {
     names(server, PATH)
 }
 
-/// Waits until something holds.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let wait = async {
         while !holds() {
@@ -76,12 +76,14 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
 }
 
-/// Waits for something that must come.
+/// Waits for a future that must complete.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, what).await.expect("it comes in the end")
+    timeout(PATIENCE, what)
+        .await
+        .expect("the future completes in time")
 }
 
-/// Lets all ready tasks run: what has not arrived by then is not under way.
+/// Lets all ready tasks run: whatever has not arrived afterwards is not in flight.
 pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }

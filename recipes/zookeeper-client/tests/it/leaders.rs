@@ -49,7 +49,7 @@ async fn latch_test_lost_connection_and_session() {
     let second = start(&other);
     until("it queues", || queue(&server).len() == 2).await;
     assert_eq!(second.leadership(), Leadership::Follower);
-    // Interrupted: it leads again, for another term, from the same place.
+    // After an interruption it leads again, for another term, with the same znode.
     let before = first.own_path();
     let mut changes = first.changes();
     assert!(matches!(
@@ -64,7 +64,7 @@ async fn latch_test_lost_connection_and_session() {
     // Its session ends: the other leads, and it queues behind.
     expire(&server, &one);
     soon(second.wait()).await.unwrap();
-    // The server tells both at once; who hears it first is open, as the end was not foreseen.
+    // The server notifies both at once; either may learn of the expiry first.
     until("the first does not", || !first.has_leadership()).await;
     until("it queues again", || queue(&server).len() == 2).await;
     soon(second.close()).await.unwrap();
@@ -73,7 +73,7 @@ async fn latch_test_lost_connection_and_session() {
     assert!(queue(&server).is_empty());
 }
 
-/// Counts its turns, and sees that it is alone.
+/// Returns work that counts its turns, and checks that it is alone.
 fn counting(
     turns: &Arc<AtomicUsize>,
     inside: &Arc<AtomicUsize>,
@@ -119,7 +119,7 @@ async fn selector_test_auto_requeue() {
     for (selector, _) in all {
         soon(selector.close()).await.unwrap();
     }
-    until("all are gone", || queue(&server).is_empty()).await;
+    until("no contender is left", || queue(&server).is_empty()).await;
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn selector_test_kill_session() {
     until("it queues", || queue(&server).len() == 2).await;
     expire(&server, &one);
     until("the other leads", || second.has_leadership()).await;
-    // The server tells both at once; who hears it first is open, as the end was not foreseen.
+    // The server notifies both at once; either may learn of the expiry first.
     until("the first does not", || !first.has_leadership()).await;
     until("it queues again", || queue(&server).len() == 2).await;
     settle().await;
@@ -144,5 +144,5 @@ async fn selector_test_kill_session() {
     until("it leads again", || first.has_leadership()).await;
     soon(first.close()).await.unwrap();
     soon(second.close()).await.unwrap();
-    until("both are gone", || queue(&server).is_empty()).await;
+    until("no contender is left", || queue(&server).is_empty()).await;
 }

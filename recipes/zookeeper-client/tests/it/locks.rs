@@ -15,10 +15,10 @@ use crate::kit::{
     until,
 };
 
-/// For what others hold: it passes for real.
+/// The time limit for locks that are taken; it passes in real time.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Both ways to go about it.
+/// The options with all savings, and those that repeat Curator's requests.
 fn both_ways() -> [LockOptions; 2] {
     [LockOptions::default(), LockOptions::curator_exact()]
 }
@@ -35,7 +35,7 @@ async fn mutex_test_locker() {
         assert_eq!(lock.participants().await.unwrap(), [guard.path()]);
         drop(guard);
         assert!(!lock.is_held_by(&owner));
-        until("the znode goes", || queue(&server).is_empty()).await;
+        until("the znode is deleted", || queue(&server).is_empty()).await;
     }
 }
 
@@ -50,7 +50,7 @@ async fn mutex_test_2_clients() {
         assert!(soon(second.try_acquire()).await.unwrap().is_none());
         let error = second.acquire().within(SHORT).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
-        until("it has gone", || queue(&server).len() == 1).await;
+        until("its znode is deleted", || queue(&server).len() == 1).await;
         let waiting = tokio::spawn(async move { second.acquire().await });
         until("the second waits", || queue(&server).len() == 2).await;
         settle().await;
@@ -78,7 +78,8 @@ async fn mutex_test_reentrant() {
 
 #[tokio::test]
 async fn mutex_test_killed_session() {
-    // The common session of a holder and a waiter is expired: a second lock object gets the lock.
+    // The common session of a holder and a waiter expires: the waiter, a second lock object,
+    // acquires the lock.
     for options in both_ways() {
         let server = start().await;
         let client = adapter(&server).await;
@@ -101,7 +102,7 @@ async fn mutex_test_killed_session() {
 
 #[tokio::test]
 async fn mutex_test_waiting_process_killed_server() {
-    // Two contenders; every connection is cut while one holds, and comes back.
+    // There are two contenders; while one holds the lock, all connections are lost and restored.
     for options in both_ways() {
         let server = start().await;
         let lock = |client| InterProcessMutex::with_options(client, PATH, options.clone()).unwrap();
@@ -118,7 +119,11 @@ async fn mutex_test_waiting_process_killed_server() {
         let (status, guard) = soon(unsure).await.unwrap();
         assert!(matches!(status, Status::Suspended { .. }), "{status:?}");
         until("it is back", || guard.status() == Status::Held).await;
-        assert_eq!(queue(&server), before, "no znode was made anew (H42)");
+        assert_eq!(
+            queue(&server),
+            before,
+            "no znode was created again (hazard H42)"
+        );
         assert_eq!(soon(guard.release()).await.unwrap(), Released::Done);
         drop(soon(waiting).await.unwrap().unwrap());
     }
@@ -140,7 +145,8 @@ async fn mutex_test_container_cleanup() {
         lock = Some(soon(task).await.unwrap());
     }
     until("no contender is left", || queue(&server).is_empty()).await;
-    // Not by `advance`: that would end the sessions too, which have been silent for so long.
+    // The test does not use `advance`, which would also end the sessions, because they have been
+    // silent for so long.
     assert!(server.get(PATH).is_some());
     drop(soon(lock.unwrap().acquire()).await.unwrap());
 }
@@ -162,7 +168,7 @@ async fn mutex_test_with_namespace() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn mutex_contenders_are_served_in_the_order_in_which_they_came() {
+async fn mutex_contenders_are_served_in_order_of_arrival() {
     for options in both_ways() {
         let server = start().await;
         let lock = |client| InterProcessMutex::with_options(client, PATH, options.clone()).unwrap();
@@ -201,7 +207,7 @@ async fn h7_guarded_write_happens_only_under_the_lock() {
     };
     assert_eq!(guard.multi(change).await.unwrap().len(), 2);
     assert_eq!(server.get("/done").unwrap().0.as_deref(), Some(&b"x"[..]));
-    // Refused for what is there already: the second operation, behind the check.
+    // The znode already exists, so the server refuses the second operation, after the check.
     let error = guard.multi(change).await.unwrap_err();
     let refused = |index, path: &str, code| minikeeper_client::Error::MultiRefused {
         index,
@@ -317,7 +323,10 @@ async fn read_write_h9_test_contending_downgrading() {
         let waiting = tokio::spawn(async move { two.acquire_write().await.map(drop) });
         until("it waits", || queue(&server).len() == 2).await;
         let reader = soon(writer.downgrade()).await.unwrap();
-        until("the writer's znode goes", || queue(&server).len() == 2).await;
+        until("the writer's znode is deleted", || {
+            queue(&server).len() == 2
+        })
+        .await;
         settle().await;
         assert!(!waiting.is_finished());
         drop(reader);
@@ -353,7 +362,7 @@ async fn semaphore_test_simple2() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn semaphore_test_acquire_after_lost_server() {
-    // Clients more than leases; connections are lost again and again.
+    // There are more clients than leases, and connections are lost repeatedly.
     let server = start().await;
     let inside = Arc::new(Mutex::new((0_usize, 0_usize)));
     let (mut tasks, mut clients) = (Vec::new(), Vec::new());
@@ -407,7 +416,7 @@ async fn multi_lock_test_2_clients() {
     assert!(!waiting.is_finished());
     assert_eq!(guard.release().await.unwrap(), Released::Done);
     let guard = soon(waiting).await.unwrap().unwrap();
-    // Loss of one member is loss of all.
+    // The loss of one member is the loss of the multi-lock.
     let session = server.get(guard.guards()[1].path()).unwrap().1;
     server.expire(session.ephemeral_owner).unwrap();
     soon(guard.lost()).await;

@@ -1,18 +1,19 @@
-//! The recipes on the client `zookeeper-client`, over real sockets, because it has no others.
+//! The recipes on the client `zookeeper-client`, over real sockets, because it supports nothing
+//! else.
 //!
-//! The server's clock stands still unless a test moves it, so sessions end only where a test ends
+//! The server's clock advances only when a test moves it, so sessions end only where a test ends
 //! them. The client's own timers are real. Names of tests are those of `docs/curator-recipes.md`
 //! section 15, as in the tests of `minikeeper-recipes`, which go deeper.
 //!
-//! | module | what belongs there |
+//! | module | contents |
 //! | --- | --- |
 //! | `kit` | servers, clients, helpers |
 //! | `locks` | mutex, semaphore mutex, read/write lock, semaphore, multi-lock |
 //! | `leaders` | latch, selector |
 //! | `others` | shared count, counter, barriers, persistent node |
 //! | `faults` | expiry, cuts, lost replies, dropped futures |
-//! | `promises` | what the adapter says of its session, one by one |
-//! | `interop` | one queue for this client's contenders and our own's |
+//! | `promises` | the adapter's promises about its session, one by one |
+//! | `interop` | one queue for contenders on this client and on `minikeeper-client` |
 
 #![allow(
     clippy::unwrap_used,

@@ -80,7 +80,7 @@ async fn atomic_test_basic_and_simulation() {
     let server = start().await;
     let counter = DistributedAtomicLong::new(adapter(&server).await, COUNTER).unwrap();
     assert_eq!(counter.get().await.unwrap(), 0);
-    assert!(server.get(COUNTER).is_none(), "reading makes nothing");
+    assert!(server.get(COUNTER).is_none(), "a read creates nothing");
     assert_eq!(counter.add(1).await.unwrap().current, 1);
     assert_eq!(counter.compare_and_set(3, 4).await.unwrap(), None);
     let change = counter.compare_and_set(1, 0).await.unwrap().unwrap();
@@ -126,7 +126,7 @@ async fn barrier_test_multi_client() {
         clients.push(client);
     }
     settle().await;
-    // Waiting outlasts interruptions and sessions.
+    // A wait survives lost connections and sessions.
     cut(&server, &clients[0]);
     expire(&server, &clients[1]);
     settle().await;

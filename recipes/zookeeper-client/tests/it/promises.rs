@@ -1,6 +1,6 @@
-//! What the adapter says of its session: until when it is sure, and when it is not.
+//! The adapter's promises about its session: until when it is certain, and when it is not.
 //!
-//! The client's timers are real, so sessions are short here, and waited for.
+//! The client's timers are real, so sessions are short here, and the tests wait for them.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::{
     link::{Link, Mode},
 };
 
-/// Short enough to be waited for.
+/// A session timeout short enough to wait for.
 const SHORT: Duration = Duration::from_millis(1500);
 
-/// Whether no reply has said that the session is over, or that the znode is gone.
+/// Returns whether the loss follows from time, not from a deleted znode.
 const fn is_by_time(loss: Loss) -> bool {
     matches!(loss, Loss::Presumed | Loss::SessionOver)
 }
 
 #[tokio::test]
 async fn lost_is_known_before_another_can_be_granted() {
-    // The server heard the last request after it was made, and waits for the whole timeout.
+    // The server received the last request after it was made, and waits for the whole timeout.
     let server = start().await;
     let link = Link::to(&server);
     let address = link.listen().await.unwrap();
@@ -42,7 +42,7 @@ async fn lost_is_known_before_another_can_be_granted() {
     let loss = soon(guard.lost()).await;
     assert!(is_by_time(loss), "{loss:?}");
     assert_eq!(guard.status(), Status::Lost(loss));
-    // The server has not ended the session, and the client goes on with it: in another epoch.
+    // The server has not ended the session, and the client resumes it, in another epoch.
     link.cut();
     until(
         "it is back",
@@ -57,28 +57,28 @@ async fn lost_is_known_before_another_can_be_granted() {
 }
 
 #[tokio::test]
-async fn h2_paused_holder_sees_the_loss_at_its_first_look() {
-    // Nothing of the holder runs: no task of its client, no timer. Then it looks.
+async fn h2_paused_holder_sees_the_loss_in_its_first_call() {
+    // No task or timer of the holder runs until it asks for the status.
     let server = start().await;
     let client = adapter_at(&server.connect_string(), SHORT).await;
     let lock = InterProcessMutex::new(client, PATH).unwrap();
     let guard = soon(lock.acquire()).await.unwrap();
     std::thread::sleep(SHORT);
     let Status::Lost(loss) = guard.status() else {
-        panic!("it is held");
+        panic!("the lock still counts as held");
     };
     assert!(is_by_time(loss), "{loss:?}");
 }
 
 #[tokio::test]
-async fn idle_session_stays_sure() {
+async fn idle_session_stays_certain() {
     let server = start().await;
     let client = adapter_at(&server.connect_string(), SHORT).await;
     let lock = InterProcessMutex::new(client.clone(), PATH).unwrap();
     let guard = soon(lock.acquire()).await.unwrap();
     let first = guard.deadline().unwrap();
     let connections = client.connections();
-    until("it is sure for longer", || {
+    until("it is certain for longer", || {
         guard.deadline().is_some_and(|until| until > first + SHORT)
     })
     .await;
@@ -103,11 +103,11 @@ async fn every_change_is_returned_in_order() {
     assert!(matches!(third, Standing::Connected { .. }), "{third:?}");
     assert_eq!(third.epoch(), Some(epoch));
     expire(&server, &client);
-    let mut told = Vec::new();
-    while told.last().and_then(Standing::epoch) != Some(minikeeper_client::Epoch(2)) {
-        told.push(soon(states.next()).await.unwrap());
+    let mut seen = Vec::new();
+    while seen.last().and_then(Standing::epoch) != Some(minikeeper_client::Epoch(2)) {
+        seen.push(soon(states.next()).await.unwrap());
     }
-    assert!(told.contains(&Standing::Lost { epoch }), "{told:?}");
+    assert!(seen.contains(&Standing::Lost { epoch }), "{seen:?}");
 }
 
 #[tokio::test]
@@ -140,8 +140,8 @@ async fn session_and_connection_end_with_the_last_clone() {
 }
 
 #[tokio::test]
-async fn requests_leave_in_the_order_they_were_made_in() {
-    // However their futures are polled, although no task waits for the first.
+async fn requests_are_sent_in_the_order_of_the_calls() {
+    // The order holds for any order of polling, and although no task waits for the first.
     let server = start().await;
     let client = adapter(&server).await;
     let first = client.create("/a", b"", CreateMode::Persistent, false);
@@ -153,7 +153,7 @@ async fn requests_leave_in_the_order_they_were_made_in() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_before_it_is_sent() {
+async fn request_that_is_too_large_is_refused_before_it_is_sent() {
     let server = start().await;
     let client = adapter_at(&server.connect_string(), SESSION_TIMEOUT).await;
     let data = vec![0; 1 << 20];
