@@ -157,7 +157,7 @@ fn separate_control_port_stays_open_while_the_server_is_down() {
     }
 }
 
-/// Restarting a named universe leaves the others alone; restarting the default one restarts all.
+/// Restarting a named universe leaves the others alone; restarting the server's own restarts all.
 #[test]
 fn restart_of_a_universe_is_separate_and_of_the_server_is_joint() {
     let scene = scene(|_| {});

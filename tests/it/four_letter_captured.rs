@@ -156,49 +156,49 @@ fn replace_word(line: &str, what: &str, name: &str) -> String {
 #[test]
 fn words_are_answered_as_by_zookeeper() {
     let scene = Scene::new();
-    let mut told = Transcript {
+    let mut transcript = Transcript {
         text: String::new(),
         names: Vec::new(),
     };
-    told.name_port(scene.bystander(), "bystander");
+    transcript.name_port(scene.bystander(), "bystander");
     let bystander = scene.server.sessions()[0].id;
-    told.name_session(bystander, "bystander");
+    transcript.name_session(bystander, "bystander");
     let silent = scene.connect();
-    told.name_port(&silent, "silent");
+    transcript.name_port(&silent, "silent");
     wait_until("the connection is accepted", || {
         scene.server.connections() == 2
     });
-    told.ask(&scene, "cons");
+    transcript.ask(&scene, "cons");
 
     let (mut a, session) = scene.open_session();
-    told.name_port(&a, "a");
-    told.name_session(session.session_id, "a");
-    told.ask(&scene, "cons");
+    transcript.name_port(&a, "a");
+    transcript.name_session(session.session_id, "a");
+    transcript.ask(&scene, "cons");
     let create = wire::create("/a", b"", CreateMode::Persistent);
     a.must(&create);
-    told.ask(&scene, "cons");
+    transcript.ask(&scene, "cons");
     a.refused(&create);
-    told.ask(&scene, "cons");
+    transcript.ask(&scene, "cons");
     a.refused(&wire::get("/nope", false));
-    told.ask(&scene, "cons");
+    transcript.ask(&scene, "cons");
     a.send_as(Xid::PING, &Request::Ping);
     a.answer(OpCode::Ping);
-    told.ask(&scene, "cons");
+    transcript.ask(&scene, "cons");
     a.must(&wire::create("/a/e", b"", CreateMode::Ephemeral));
     a.must(&wire::get("/a", true));
     a.must(&wire::children("/a", true));
     a.refused(&wire::exists("/none", true));
 
     let (mut c, session) = Wire::open(scene.address(), 20_000);
-    told.name_port(&c, "c");
-    told.name_session(session.session_id, "c");
+    transcript.name_port(&c, "c");
+    transcript.name_session(session.session_id, "c");
     c.must(&Request::AddWatch {
         path: Some("/a".into()),
         mode: 1,
     });
     c.must(&wire::watch("/zz"));
     c.must(&wire::get("/a", true));
-    told.ask(
+    transcript.ask(
         &scene,
         "ruok isro srvr stat conf envi dirs gtmk hash wchs wchc wchp dump cons mntr",
     );
@@ -209,19 +209,19 @@ fn words_are_answered_as_by_zookeeper() {
     a.send(&wire::delete("/a/e"));
     a.event();
     a.answer(OpCode::Delete).outcome.unwrap();
-    told.ask(&scene, "wchs wchc wchp dump cons mntr crst cons");
+    transcript.ask(&scene, "wchs wchc wchp dump cons mntr crst cons");
     a.must(&wire::get("/a", false));
-    told.ask(&scene, "cons srst srvr mntr");
+    transcript.ask(&scene, "cons srst srvr mntr");
     a.must(&Request::CloseSession);
     a.expect_closed();
     wait_until("the connection is closed", || {
         scene.server.connections() == 3
     });
-    told.ask(&scene, "wchs wchc dump cons mntr");
+    transcript.ask(&scene, "wchs wchc dump cons mntr");
 
     let captured = include_str!("captured/four_letter_3.9.5.txt");
-    for (line, (told, captured)) in (1..).zip(told.text.lines().zip(captured.lines())) {
-        assert_eq!(told, captured, "line {line} of the capture");
+    for (line, (transcript, captured)) in (1..).zip(transcript.text.lines().zip(captured.lines())) {
+        assert_eq!(transcript, captured, "line {line} of the capture");
     }
-    assert_eq!(told.text.len(), captured.len());
+    assert_eq!(transcript.text.len(), captured.len());
 }

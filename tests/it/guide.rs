@@ -56,7 +56,7 @@ async fn sessions_of_the_guide() -> Outcome {
             session.id, session.address, session.ephemerals
         );
     }
-    server.disconnect("127.0.0.1")?; // close connections; the sessions live on
+    server.disconnect("127.0.0.1")?; // close connections; the sessions survive
     server.expire_told("/mine").await?; // end the session that owns /mine; its watchers are notified
     assert!(server.get("/mine").is_none());
     // --8<-- [end:sessions]
@@ -89,7 +89,7 @@ async fn restarts_of_the_guide() -> Outcome {
     let server = Server::builder().start().await?;
     // --8<-- [start:restart]
     server.restart(Keep::Everything).await?; // same port; clients reconnect with their sessions
-    server.restart(Keep::Data).await?; // znodes stay; sessions and their ephemerals are gone
+    server.restart(Keep::Data).await?; // znodes stay; sessions end, and so do their ephemerals
     server.restart(Keep::Nothing).await?; // an empty tree
     server.go_down().await; // refuse connections and close all that are open
     server.come_up(Keep::Everything).await?;

@@ -110,38 +110,38 @@ fn disclosed() -> (String, Vec<u8>) {
     wrong.resume(session.session_id, b"planted-password", zxid, TIMEOUT_MS);
     let mut again = Wire::connect(address);
     again.resume(session.session_id, &password, zxid, TIMEOUT_MS);
-    let mut told = settings;
+    let mut text = settings;
     for token in ["planted-token", "planted-wrong", ""] {
         for verb in ["sessions", "now", "openapi.json", "planted"] {
-            told += &control(address, token, verb).replace("v1/planted", "");
+            text += &control(address, token, verb).replace("v1/planted", "");
         }
     }
     for word in WORDS {
         let mut asked = Wire::connect(address);
         asked.send_raw(word);
         asked.send_raw(&[0; 8]);
-        told += &String::from_utf8_lossy(&asked.rest());
+        text += &String::from_utf8_lossy(&asked.rest());
     }
-    let _ = writeln!(told, "{:?}", logged.server);
-    told += &logged.text();
-    (told, password)
+    let _ = writeln!(text, "{:?}", logged.server);
+    text += &logged.text();
+    (text, password)
 }
 
 /// CVE-2026-24308: ZooKeeper's client logged the values of its settings, including passwords of key
 /// stores.
 #[test]
 fn cve_2026_24308_no_secret_is_disclosed() {
-    let (told, password) = disclosed();
+    let (text, password) = disclosed();
     // The text has what it should: logs, settings and answers.
     for known in [
         "token: Some(Secret)",
         "wrong control token",
         "zk_znode_count",
     ] {
-        assert!(told.contains(known), "{known}");
+        assert!(text.contains(known), "{known}");
     }
     assert_no_leak(
-        &told,
+        &text,
         &[
             SUPER_DIGEST.as_bytes(),
             b"planted-super",

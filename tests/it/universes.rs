@@ -57,7 +57,7 @@ fn clients_see_only_their_universe_under_its_prefix() {
         format!("{children:?}").contains("e-0000000001"),
         "{children:?}"
     );
-    // The default universe has none of its znodes, nor the other way round.
+    // The server's own universe has none of its znodes, nor the other way round.
     assert_eq!(server.children("/").unwrap(), ["zookeeper"]);
     assert_eq!(
         root.refused(&wire::get("/mine/a", false)),
@@ -235,8 +235,8 @@ fn sessions_of_a_universe_expire_on_the_system_clock() {
 }
 
 /// Until its client has sent a path, a session is unbound: it may belong to any universe. Every
-/// universe finds it by an unambiguous selector; a universe that is the only one besides the
-/// default one finds it by any selector.
+/// universe finds it by an unambiguous selector. If there is only one universe besides the server's
+/// own, that one finds it by any selector.
 #[test]
 fn unbound_session_is_found_from_every_universe() {
     let server = start();

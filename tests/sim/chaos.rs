@@ -92,7 +92,7 @@ async fn fault_server(site: &Site, judge: &Judge, mut chance: Chance, end: Insta
                 site.restart(chance.millis(2_000)).await;
             }
             1 => {
-                // Up to longer than the session timeout. A restarted server gives sessions their
+                // Can be longer than the session timeout. A restarted server gives sessions their
                 // whole timeout again, but a client cannot rely on that.
                 judge.fault("long restart", None);
                 let down = Duration::from_secs(3) + chance.millis(9_000);

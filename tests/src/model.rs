@@ -445,8 +445,8 @@ impl Model {
         self.output.push((conn, reply));
     }
 
-    /// `docs/zookeeper-protocol.md` sections 3.1 and 6.5: replies, then closes the
-    /// connection; the session lives on.
+    /// `docs/zookeeper-protocol.md` sections 3.1 and 6.5: replies, then closes the connection; the
+    /// session survives.
     fn refuse_unknown(&mut self, conn: u32, xid: Xid) {
         let reply = Sent::Reply {
             xid,

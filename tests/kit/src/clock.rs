@@ -1,4 +1,4 @@
-//! Reads the clock, to measure durations and to stop in time. No other file of the tests does.
+//! Reads the clock, for durations and time limits. No other file of the tests does.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! One round: contenders run, faults are injected, faults end, nothing may be left behind.
+//! Runs one round: starts contenders, injects faults, removes them, and checks that nothing is left.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Contenders for locks, in one queue with those of Curator.
 //!
 //! Each holder reads a ledger, checks that the token of the previous grant is smaller, and writes
-//! its own. A ledger that has changed in between, or a token that is not larger, is a violation:
+//! its own. A ledger that has changed meanwhile, or a token that is not larger, is a violation:
 //! two holders at once, or grants out of order. Holders that may coexist (readers, lease holders)
 //! create marks instead, which are counted. `Mixed.java` does the same; an audit checks both by the
 //! changes on the server.
