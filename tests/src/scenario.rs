@@ -1,7 +1,7 @@
 //! Scenarios: small readable scripts of requests, replies and events, run on any [`Target`].
 //!
 //! ```text
-//! # `docs/zookeeper-protocol.md` section 10.8: identical data bumps the version and fires
+//! # `docs/zookeeper-protocol.md` section 10.8: identical data increments the version and fires
 //! case setData with the same bytes
 //! connect a
 //! connect b

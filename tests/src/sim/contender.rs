@@ -36,9 +36,9 @@ impl Contender {
         sleep(self.chance.millis(300)).await;
         self.judge.look();
         let is_over = clock::now() >= self.end;
-        let next_round = !(is_over && self.is_last);
+        let has_next = !(is_over && self.is_last);
         self.is_last = is_over;
-        next_round
+        has_next
     }
 
     /// Acquires in a random way: with a timeout, by dropping the future, or without a limit.

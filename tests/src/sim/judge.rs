@@ -95,7 +95,7 @@ struct State {
     holds: BTreeMap<HoldId, Hold>,
     /// Holds that are lost, and since when their holders can know it.
     doubted: BTreeMap<HoldId, Instant>,
-    /// Holds whose holders do not wait for their loss at present.
+    /// Holds whose holders do not wait for their loss now.
     unattended: BTreeSet<HoldId>,
     next: u64,
     newest: BTreeMap<&'static str, Newest>,
@@ -156,7 +156,7 @@ impl Judge {
     }
 
     /// Records that the barrier may be removed.
-    pub fn barrier_may_go(&self) {
+    pub fn barrier_may_be_removed(&self) {
         self.0.lock().barrier = None;
     }
 
@@ -301,8 +301,8 @@ impl State {
         ))
     }
 
-    /// Returns a violation if tokens do not grow from grant to grant, so that contenders are not
-    /// served in order of arrival.
+    /// Returns a violation if tokens do not grow from grant to grant, which means that contenders are
+    /// not served in order of arrival.
     fn order(&mut self, new: &Hold) -> Option<String> {
         let newest = self.newest.entry(new.lock).or_default();
         let (token, before) = (new.token, *newest);

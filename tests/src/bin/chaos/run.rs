@@ -76,7 +76,7 @@ pub(crate) async fn run(server: &Arc<Server>, round: &Round, before: &Totals) ->
         match timeout(10 * PROGRESS, task).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => judge.violation(format!("{world:?}, {who}: {error}")),
-            Err(_) => judge.violation(format!("{world:?}, {who} does not end")),
+            Err(_) => judge.violation(format!("{world:?}, {who} has not ended")),
         }
     }
     reporting.abort();

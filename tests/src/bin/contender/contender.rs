@@ -255,7 +255,7 @@ impl Contender {
                     tokio::time::sleep(self.hold).await;
                     return Ok(());
                 }
-                // The check of the own znode has failed: the lock is lost.
+                // The check of the contender's znode has failed: the lock is lost.
                 Err(Error::MultiRefused { index: 0, .. }) => {
                     seen.losses += 1;
                     return Ok(());
@@ -279,7 +279,7 @@ impl Contender {
         }
     }
 
-    /// Writes the entry. Returns `true` on a violation: the previous grant has a later token.
+    /// Writes the entry. Returns `true` on a violation: the previous grant has a greater token.
     async fn write_once(&self, own: &str, token: i64, ledger: &str) -> Result<bool, Error> {
         let data = self.client.get_data(ledger).await?;
         let before = Entry::parse(data.as_bytes());

@@ -41,7 +41,7 @@ async fn set_and_remove(
             Some(Err(error)) => me.judge.violation(format!("not set: {error}")),
         }
         sleep(me.chance.millis(3_000)).await;
-        me.judge.barrier_may_go();
+        me.judge.barrier_may_be_removed();
         loop {
             match me.must("removing a barrier", barrier.remove()).await {
                 Some(Ok(_)) | None => break,

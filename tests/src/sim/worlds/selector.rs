@@ -20,12 +20,12 @@ use crate::sim::{
 const PATH: &str = "/leaders/selector";
 
 /// One term of leadership. Ends when dropped.
-struct Turn {
+struct Term {
     judge: Arc<Judge>,
     hold: HoldId,
 }
 
-impl Drop for Turn {
+impl Drop for Term {
     fn drop(&mut self) {
         self.judge.ended(self.hold);
     }
@@ -33,14 +33,14 @@ impl Drop for Turn {
 
 pub(super) async fn contend(mut me: Contender) {
     while me.next_round().await {
-        let turns = Arc::new(AtomicU64::new(0));
+        let terms = Arc::new(AtomicU64::new(0));
         // The work refers to its selector, which exists only once it is started.
         let selector = Arc::new(OnceLock::new());
-        let started = start(&mut me, &Arc::downgrade(&selector), &turns);
+        let started = start(&mut me, &Arc::downgrade(&selector), &terms);
         let selector = selector.get_or_init(|| started);
         if me.is_last {
             match timeout(PROGRESS, selector.done()).await {
-                Ok(Ok(())) if turns.load(Ordering::Relaxed) > 0 => {}
+                Ok(Ok(())) if terms.load(Ordering::Relaxed) > 0 => {}
                 other => me
                     .judge
                     .violation(format!("{} never leads: {other:?}", me.who)),
@@ -69,7 +69,7 @@ pub(super) async fn contend(mut me: Contender) {
 fn start(
     me: &mut Contender,
     own: &Weak<OnceLock<LeaderSelector<Client>>>,
-    turns: &Arc<AtomicU64>,
+    terms: &Arc<AtomicU64>,
 ) -> LeaderSelector<Client> {
     let mut options = SelectorOptions::default();
     options.lock = me.options.clone();
@@ -77,7 +77,7 @@ fn start(
     options.is_requeued = !me.is_last && me.chance.once_in(2);
     let work_for = Duration::from_millis(20) + me.chance.millis(700);
     let (who, client, judge) = (me.who, me.number, Arc::clone(&me.judge));
-    let (own, turns) = (Weak::clone(own), Arc::clone(turns));
+    let (own, terms) = (Weak::clone(own), Arc::clone(terms));
     LeaderSelector::start(me.client.clone(), PATH, "me", options, move |guard| {
         let own = Weak::clone(&own);
         let hold = judge.granted(Hold {
@@ -94,9 +94,9 @@ fn start(
             }),
         });
         let judge = Arc::clone(&judge);
-        turns.fetch_add(1, Ordering::Relaxed);
+        terms.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
-            let _turn = Turn { judge, hold };
+            let _term = Term { judge, hold };
             sleep(work_for).await;
         })
     })
