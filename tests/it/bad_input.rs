@@ -450,7 +450,7 @@ fn disabled_operations_are_refused_and_the_connection_stays_open() {
 
 /// The client resets the connection with requests on their way and replies unread.
 #[test]
-fn client_that_vanishes_with_unread_replies_disturbs_no_other() {
+fn client_reset_with_unread_replies_does_not_affect_others() {
     let scene = Scene::new();
     let mut setup = scene.open();
     setup.must(&wire::create(

@@ -159,7 +159,7 @@ fn separate_control_port_stays_open_while_the_server_is_down() {
 
 /// Restarting a named universe leaves the others alone; restarting the server's own restarts all.
 #[test]
-fn restart_of_a_universe_is_separate_and_of_the_server_is_joint() {
+fn universe_restarts_alone_and_server_restarts_all_universes() {
     let scene = scene(|_| {});
     let other = scene.server.create_universe("other").unwrap();
     let open = |root: &str| {

@@ -75,7 +75,7 @@ fn dropped_handshake_opens_nothing() {
 
 /// Simulates a client that pauses for long: no heartbeat, no reconnect, then expiry.
 #[test]
-fn silenced_session_is_not_heard_and_expires() {
+fn silenced_session_is_not_served_and_expires() {
     both(async |scene| {
         let (mut client, session) = scene.open_session().await;
         let mut other = scene.open().await;

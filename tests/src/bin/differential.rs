@@ -40,7 +40,7 @@ struct Args {
     /// The first seed of random histories.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds. Default: 100, or as many as the budget allows.
+    /// Number of seeds. Default: 100, or as many as the budget allows.
     #[arg(long)]
     seeds: Option<u64>,
     /// Numbers of connections; each seed runs with each of them.
