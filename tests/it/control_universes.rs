@@ -42,7 +42,7 @@ fn universe_is_created_used_forked_and_dropped() {
         (
             get(address, "universes/two/universes"),
             400,
-            "universes is about the whole server, not about universe \"two\" alone: ask the server",
+            "universes applies to the whole server, not to universe \"two\" alone; call it without",
         ),
         (
             post(address, "drop_universe", &json!({"name": "one"})),

@@ -126,17 +126,17 @@ fn invalid_requests_get_a_status_and_an_explanation() {
         (
             get(address, "get?path=/a&path=/b"),
             400,
-            "parameter path: there twice",
+            "parameter path: given twice",
         ),
         (
             get(address, "get?path=%zz"),
             400,
-            "\"%zz\" is no UTF-8 with percent signs",
+            "\"%zz\" is not percent-encoded UTF-8",
         ),
         (
             get(address, "get?path=/a&x=1"),
             400,
-            "no parameter \"x\"; there are path",
+            "unknown parameter \"x\"; expected path",
         ),
         (
             get(address, "get?path=/missing"),
@@ -151,22 +151,22 @@ fn invalid_requests_get_a_status_and_an_explanation() {
         (
             get(address, "now?x"),
             400,
-            "no parameter \"x\"; there is none",
+            "unknown parameter \"x\"; none is expected",
         ),
         (
             get(address, "export_tree?format=xml"),
             400,
-            "parameter format: \"xml\" is none of json, yaml",
+            "parameter format: \"xml\" is not one of json, yaml",
         ),
         (
             get(address, "nonsense"),
             404,
-            "nothing at \"/v1/nonsense\"; GET /v1/openapi.json tells what there is",
+            "nothing at \"/v1/nonsense\"; GET /v1/openapi.json lists all verbs",
         ),
         (
             request(address, "GET /", "Host: localhost\r\n", ""),
             404,
-            "nothing at \"/\"; GET /v1/openapi.json tells what there is",
+            "nothing at \"/\"; GET /v1/openapi.json lists all verbs",
         ),
         (
             get(address, "universes/nobody/now"),
@@ -192,12 +192,12 @@ fn invalid_requests_get_a_status_and_an_explanation() {
         (
             post(address, "advance", &json!({"by_ms": -1})),
             400,
-            "parameter by_ms: -1 is no whole number from 0 to 31536000000",
+            "parameter by_ms: -1 is not a whole number from 0 to 31536000000",
         ),
         (
             post(address, "advance", &json!({"by_ms": "5"})),
             400,
-            "parameter by_ms: \"5\" is no whole number from 0 to 31536000000",
+            "parameter by_ms: \"5\" is not a whole number from 0 to 31536000000",
         ),
         (
             post(address, "expire", &json!({})),
@@ -207,7 +207,7 @@ fn invalid_requests_get_a_status_and_an_explanation() {
         (
             post(address, "expire", &json!({"session": "x"})),
             400,
-            "parameter session: \"x\" is no session id",
+            "parameter session: \"x\" is not a session id",
         ),
         (
             post(address, "seed", &json!({"tree": {"a": ""}})),

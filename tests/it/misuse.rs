@@ -180,8 +180,7 @@ fn verb_of_the_whole_server_is_refused_for_a_universe() {
     for verb in ["go_down", "come_up", "restart", "save", "drop_universe"] {
         let answer = post(address, &format!("universes/mine/{verb}"), &json!({}));
         let sentence = said(&answer, 400);
-        let start =
-            format!("{verb} is about the whole server, not about universe \"mine\" alone: ");
+        let start = format!("{verb} applies to the whole server, not to universe \"mine\" alone; ");
         assert!(sentence.starts_with(&start), "{sentence}");
         assert!(sentence.ends_with(&format!("at /v1/{verb}")), "{sentence}");
     }

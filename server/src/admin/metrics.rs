@@ -1,7 +1,7 @@
 //! The table of metrics: name, help, unit, kind and getter.
 //!
-//! `mntr` prints it. The names are ZooKeeper's, all of them, so that dashboards made for it
-//! find what they look for; what means nothing here is 0, and its help says why.
+//! `mntr` prints it. It has all of ZooKeeper's names, so that dashboards made for ZooKeeper work; a
+//! metric that does not apply here is 0, and its help says why.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 20.1.
 
@@ -26,13 +26,13 @@ use crate::{
 pub(crate) enum MetricKind {
     /// Goes up and down.
     Gauge,
-    /// The same for each child of the root that has a quota.
+    /// A gauge for each child of the root that has a quota.
     GaugeSet,
-    /// Goes up only, except by a reset.
+    /// Only goes up, until it is reset.
     Counter,
     /// Average, smallest, largest, count and sum.
     Summary,
-    /// The same and quantiles.
+    /// A summary with quantiles.
     Quantiles,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Unit {
     Milliseconds,
 }
 
-/// The quantiles of [`MetricKind::Quantiles`]: how `mntr` names each, and in thousandths.
+/// The quantiles of [`MetricKind::Quantiles`]: the name of each in `mntr`, and its thousandths.
 pub(crate) const QUANTILES: [(&str, u64); 4] =
     [("p50_", 500), ("p95_", 950), ("p99_", 990), ("p999_", 999)];
 
@@ -114,11 +114,11 @@ impl Metric {
     }
 }
 
-/// Every number at one moment between two turns.
+/// Every number at one moment between turns.
 #[derive(Debug)]
 pub(crate) struct MetricsSnapshot {
     pub(crate) counters: Counters,
-    /// Of reads and updates together.
+    /// The latency of reads and updates together.
     pub(crate) latency: Latency,
     pub(crate) zxid: Zxid,
     pub(crate) connections: usize,
@@ -150,7 +150,7 @@ impl MetricsSnapshot {
                 data_bytes: engine.data_bytes(),
                 quotas: engine.quota_totals(Room {
                     rows: shared.config.four_letter_rows_max,
-                    // Each name is printed for each of six numbers, and the text made again.
+                    // Each name is printed with several numbers, and the text is copied.
                     bytes: shared.config.reply_bytes_max() / 16,
                 }),
                 uptime_ms,
@@ -160,7 +160,7 @@ impl MetricsSnapshot {
         })
     }
 
-    /// The root counts twice, as in ZooKeeper.
+    /// Returns the number of znodes. The root counts twice, as in ZooKeeper.
     pub(crate) const fn znodes(&self) -> usize {
         self.counts.znodes + 1
     }
@@ -187,10 +187,10 @@ metrics! {
     Gauge Milliseconds "min_latency"
         "Shortest time to answer a request" Count(|s| s.latency.min_ms().into());
     Gauge Count "packets_received"
-        "Frames that came in, with words" Count(|s| s.counters.packets_received);
-    Gauge Count "packets_sent" "Frames that went out" Count(|s| s.counters.packets_sent);
+        "Received frames and words" Count(|s| s.counters.packets_received);
+    Gauge Count "packets_sent" "Sent frames" Count(|s| s.counters.packets_sent);
     Gauge Count "num_alive_connections" "Connections" Size(|s| s.connections);
-    Gauge Count "outstanding_requests" "Requests wait in sockets only" Zero;
+    Gauge Count "outstanding_requests" "Requests wait only in sockets" Zero;
     Gauge Milliseconds "uptime" "Time since the start" Count(|s| s.uptime_ms);
     Gauge Count "znode_count" "Znodes, the root counted twice" Size(MetricsSnapshot::znodes);
     Gauge Count "watch_count" "Watches, in either table" Size(|s| s.watches);
@@ -200,40 +200,40 @@ metrics! {
     Gauge Count "local_sessions" "All sessions are global" Zero;
     Gauge Count "open_file_descriptor_count" "Open files" Count(|_| process::open_files());
     Gauge Count "max_file_descriptor_count"
-        "Files that may be open" Count(|_| process::open_files_max());
+        "Limit of open files" Count(|_| process::open_files_max());
     Gauge Count "connection_drop_probability" "Handshakes are not throttled" ZeroDouble;
     Gauge Bytes "last_client_response_size" "Newest reply or event" Answer(|s| s.last);
     Gauge Bytes "max_client_response_size" "Largest reply or event" Answer(|s| s.max);
     Gauge Bytes "min_client_response_size" "Smallest reply or event" Answer(|s| s.min);
-    Gauge Count "outstanding_tls_handshake" "Their number has no limit of its own" Zero;
+    Gauge Count "outstanding_tls_handshake" "Pending TLS handshakes have no separate limit" Zero;
     Gauge Count "auth_failed_count"
-        "Handshakes of TLS that failed" Count(|s| s.limits.unsuccessful_handshakes);
-    Gauge Count "non_mtls_remote_conn_count" "No port is both with and without TLS" Zero;
-    Gauge Count "non_mtls_local_conn_count" "No port is both with and without TLS" Zero;
+        "Failed TLS handshakes" Count(|s| s.limits.unsuccessful_handshakes);
+    Gauge Count "non_mtls_remote_conn_count" "A port is either with or without TLS" Zero;
+    Gauge Count "non_mtls_local_conn_count" "A port is either with or without TLS" Zero;
     GaugeSet Count "quota_count_limit_per_namespace"
-        "What quotas allow" Quotas(|q| q.limits.map(|both| both[0]));
+        "Znodes that the quota allows" Quotas(|q| q.limits.map(|both| both[0]));
     GaugeSet Count "quota_count_usage_per_namespace"
-        "What quotas count" Quotas(|q| q.usage.map(|both| both[0]));
+        "Znodes that the quota counts" Quotas(|q| q.usage.map(|both| both[0]));
     GaugeSet Bytes "quota_bytes_limit_per_namespace"
-        "What quotas allow" Quotas(|q| q.limits.map(|both| both[1]));
+        "Bytes that the quota allows" Quotas(|q| q.limits.map(|both| both[1]));
     GaugeSet Bytes "quota_bytes_usage_per_namespace"
-        "What quotas count" Quotas(|q| q.usage.map(|both| both[1]));
+        "Bytes that the quota counts" Quotas(|q| q.usage.map(|both| both[1]));
     Counter Milliseconds "add_dead_watcher_stall_time" "Watches go with their connection" Zero;
     Counter Bytes "bytes_received_count"
-        "Bytes of the frames that came in" Count(|s| s.counters.bytes_received);
-    Counter Count "cnxn_closed_without_zk_server_running" "A broken server does not answer" Zero;
+        "Bytes of received frames" Count(|s| s.counters.bytes_received);
+    Counter Count "cnxn_closed_without_zk_server_running" "A failed server does not answer" Zero;
     Counter Count "commit_count" "Only ensembles" Zero;
     Counter Count "connection_drop_count"
-        "Connections that their client closed" Count(|s| s.counters.dropped);
+        "Connections that the client closed" Count(|s| s.counters.dropped);
     Counter Count "connection_rejected"
         "Connections refused because of a limit" Count(|s| s.limits.connection_rejected);
     Counter Count "connection_request_count" "Handshakes" Count(|s| s.counters.handshakes);
     Counter Count "connection_revalidate_count"
-        "Handshakes that came back to a session" Count(|s| s.counters.revalidations);
+        "Handshakes that resumed a session" Count(|s| s.counters.revalidations);
     Counter Count "dead_watchers_cleared" "Watches go with their connection" Zero;
     Counter Count "dead_watchers_queued" "Watches go with their connection" Zero;
     Counter Count "diff_count" "Only ensembles" Zero;
-    Counter Count "digest_mismatches_count" "No other digest to compare with" Zero;
+    Counter Count "digest_mismatches_count" "There is no other digest to compare with" Zero;
     Counter Count "ensemble_auth_fail" "No ensemble names are checked" Zero;
     Counter Count "ensemble_auth_skip" "No ensemble names are checked" Zero;
     Counter Count "ensemble_auth_success" "No ensemble names are checked" Zero;
@@ -249,7 +249,7 @@ metrics! {
     Counter Count "proposal_count" "Only ensembles" Zero;
     Counter Count "quit_leading_due_to_disloyal_voter" "Only ensembles" Zero;
     Counter Count "request_commit_queued" "Only ensembles" Zero;
-    Counter Count "request_throttle_wait_count" "No request waits for another's turn" Zero;
+    Counter Count "request_throttle_wait_count" "Requests are not throttled" Zero;
     Counter Count "requests_not_forwarded_to_commit_processor" "Only ensembles" Zero;
     Counter Bytes "response_bytes"
         "Bytes of replies, without pings" Count(|s| s.counters.response_bytes);
@@ -257,46 +257,46 @@ metrics! {
     Counter Count "response_packet_cache_misses" "No reply is cached" Zero;
     Counter Count "response_packet_get_children_cache_hits" "No reply is cached" Zero;
     Counter Count "response_packet_get_children_cache_misses" "No reply is cached" Zero;
-    Counter Count "restore_error_count" "Nothing is kept in files" Zero;
-    Counter Count "restore_rate_limited_count" "Nothing is kept in files" Zero;
+    Counter Count "restore_error_count" "Not measured" Zero;
+    Counter Count "restore_rate_limited_count" "Not measured" Zero;
     Counter Count "revalidate_count" "Only ensembles" Zero;
     Counter Count "sessionless_connections_expired"
         "Handshakes that took too long" Count(|s| s.limits.sessionless_connections_expired);
     Counter Count "skip_learner_request_to_next_processor_count" "Only ensembles" Zero;
     Counter Count "snap_count" "Only ensembles" Zero;
-    Counter Count "snapshot_error_count" "Nothing is kept in files" Zero;
-    Counter Count "snapshot_rate_limited_count" "Nothing is kept in files" Zero;
+    Counter Count "snapshot_error_count" "Not measured" Zero;
+    Counter Count "snapshot_rate_limited_count" "Not measured" Zero;
     Counter Count "stale_replies" "Requests of a closed connection are not served" Zero;
     Counter Count "stale_requests" "Requests of a closed connection are not served" Zero;
     Counter Count "stale_requests_dropped"
-        "Requests that waited when their connection ended" Count(|s| s.limits.stale_requests_dropped);
+        "Requests still waiting when their connection closed" Count(|s| s.limits.stale_requests_dropped);
     Counter Count "stale_sessions_expired"
         "Sessions that expired" Count(|s| s.counters.sessions_expired);
     Counter Count "sync_processor_request_queued" "No request waits between stages" Zero;
     Counter Count "throttled_ops"
-        "Requests that waited beyond throttled_op_wait_time" Count(|s| s.limits.throttled_ops);
-    Counter Count "tls_handshake_exceeded" "Their number has no limit of its own" Zero;
-    Counter Count "unrecoverable_error_count" "A broken server does not answer" Zero;
+        "Requests that waited longer than throttled_op_wait_time" Count(|s| s.limits.throttled_ops);
+    Counter Count "tls_handshake_exceeded" "Pending TLS handshakes have no separate limit" Zero;
+    Counter Count "unrecoverable_error_count" "A failed server does not answer" Zero;
     Counter Count "unsuccessful_handshake"
-        "Handshakes of TLS that failed" Count(|s| s.limits.unsuccessful_handshakes);
+        "Failed TLS handshakes" Count(|s| s.limits.unsuccessful_handshakes);
     Counter Bytes "watch_bytes" "Bytes of events" Count(|s| s.counters.watch_bytes);
     Summary Count "commit_commit_proc_req_queued" "Only ensembles" Empty;
     Summary Milliseconds "commit_process_time" "Only ensembles" Empty;
     Summary Count "concurrent_request_processing_in_commit_processor" "Only ensembles" Empty;
     Summary Count "connection_token_deficit" "Requests are not throttled" Empty;
-    Summary Milliseconds "dbinittime" "Nothing is kept in files" Empty;
+    Summary Milliseconds "dbinittime" "Not measured" Empty;
     Summary Milliseconds "election_time" "Only ensembles" Empty;
     Summary Milliseconds "follower_sync_time" "Only ensembles" Empty;
-    Summary Milliseconds "fsynctime" "Nothing is kept in files" Empty;
+    Summary Milliseconds "fsynctime" "Not measured" Empty;
     Summary Count "inflight_diff_count" "Only ensembles" Empty;
     Summary Count "inflight_snap_count" "Only ensembles" Empty;
     Summary Milliseconds "leader_unavailable_time" "Only ensembles" Empty;
     Summary Count "learner_request_processor_queue_size" "Only ensembles" Empty;
     Summary Bytes "netty_queued_buffer_capacity" "No Netty buffers" Empty;
-    Summary Count "node_changed_watch_count" "Not counted for one change" Empty;
-    Summary Count "node_children_watch_count" "Not counted for one change" Empty;
-    Summary Count "node_created_watch_count" "Not counted for one change" Empty;
-    Summary Count "node_deleted_watch_count" "Not counted for one change" Empty;
+    Summary Count "node_changed_watch_count" "Not counted per change" Empty;
+    Summary Count "node_children_watch_count" "Not counted per change" Empty;
+    Summary Count "node_created_watch_count" "Not counted per change" Empty;
+    Summary Count "node_deleted_watch_count" "Not counted per change" Empty;
     Summary Milliseconds "observer_sync_time" "Only ensembles" Empty;
     Summary Count "pending_session_queue_size" "Only ensembles" Empty;
     Summary Milliseconds "prep_process_time" "No request waits between stages" Empty;
@@ -307,13 +307,13 @@ metrics! {
     Summary Count "reads_after_write_in_session_queue" "Only ensembles" Empty;
     Summary Count "reads_issued_from_session_queue" "Only ensembles" Empty;
     Summary Count "requests_in_session_queue" "Only ensembles" Empty;
-    Summary Milliseconds "restore_time" "Nothing is kept in files" Empty;
+    Summary Milliseconds "restore_time" "Not measured" Empty;
     Summary Count "session_queues_drained" "Only ensembles" Empty;
-    Summary Milliseconds "snapshottime" "Nothing is kept in files" Empty;
+    Summary Milliseconds "snapshottime" "Not measured" Empty;
     Summary Milliseconds "socket_closing_time" "No request waits between stages" Empty;
-    Summary Milliseconds "startup_snap_load_time" "Nothing is kept in files" Empty;
-    Summary Milliseconds "startup_txns_load_time" "Nothing is kept in files" Empty;
-    Summary Count "startup_txns_loaded" "Nothing is kept in files" Empty;
+    Summary Milliseconds "startup_snap_load_time" "Not measured" Empty;
+    Summary Milliseconds "startup_txns_load_time" "Not measured" Empty;
+    Summary Count "startup_txns_loaded" "Not measured" Empty;
     Summary Milliseconds "sync_process_time" "No request waits between stages" Empty;
     Summary Count "sync_processor_batch_size" "No request waits between stages" Empty;
     Summary Count "sync_processor_queue_size" "No request waits between stages" Empty;
@@ -326,7 +326,7 @@ metrics! {
     Quantiles Milliseconds "close_session_prep_time" "No request waits between stages" Empty;
     Quantiles Milliseconds "commit_propagation_latency" "No request waits between stages" Empty;
     Quantiles Milliseconds "dead_watchers_cleaner_latency" "Watches go with their connection" Empty;
-    Quantiles Milliseconds "jvm_pause_time_ms" "No Java machine pauses" Empty;
+    Quantiles Milliseconds "jvm_pause_time_ms" "There is no JVM" Empty;
     Quantiles Milliseconds "local_write_committed_time_ms" "Only ensembles" Empty;
     Quantiles Milliseconds "om_commit_process_time_ms" "Only ensembles" Empty;
     Quantiles Milliseconds "om_proposal_process_time_ms" "No request waits between stages" Empty;
@@ -358,9 +358,9 @@ mod tests {
 
     use super::*;
 
-    /// `docs/zookeeper-protocol.md` section 20.1: 494 lines, two of which are no metrics.
+    /// `docs/zookeeper-protocol.md` section 20.1: 494 lines, two of which are not metrics.
     #[test]
-    fn every_metric_of_the_original_is_there_once_and_explained() {
+    fn every_zookeeper_metric_is_listed_once_with_help() {
         let mut names = BTreeSet::new();
         let mut lines = 0;
         for metric in METRICS {

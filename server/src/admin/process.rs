@@ -1,4 +1,4 @@
-//! Figures of the system about this process and its host. Read on request, never cached.
+//! The system's figures for this process and its host. Read on request, never cached.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ pub(crate) fn os_version() -> Option<String> {
 /// The number of open files; 0 if the system does not report it.
 pub(crate) fn open_files() -> u64 {
     const PATH: &str = "/proc/self/fd";
-    // Linux tells the number as the folder's size since 6.2; before, the files are counted.
+    // Since 6.2, Linux reports the number as the folder's size; older versions report 0.
     match fs::metadata(PATH).map_or(0, |folder| folder.len()) {
         0 => fs::read_dir(PATH).map_or(0, |files| files.count() as u64),
         files => files,
@@ -30,7 +30,7 @@ pub(crate) fn open_files_max() -> u64 {
     number_after("/proc/self/limits", "Max open files").unwrap_or(0)
 }
 
-/// Memory of the host and of this process, in MiB: free, all, resident here.
+/// The host's free and total memory, and the resident memory of this process, in MiB.
 pub(crate) fn memory_mib() -> [u64; 3] {
     const HOST: &str = "/proc/meminfo";
     [
@@ -41,7 +41,7 @@ pub(crate) fn memory_mib() -> [u64; 3] {
     .map(|(path, key)| number_after(path, key).unwrap_or(0) >> 10)
 }
 
-/// The number that follows a key at the start of a line.
+/// Returns the number after a key at the start of a line.
 fn number_after(path: &str, key: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(key))?;

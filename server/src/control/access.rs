@@ -1,8 +1,8 @@
 //! Checks whether a request may use control.
 //!
-//! Without a token only this machine may: who runs programs here can do worse. A web page in a
-//! browser on this machine is not that: it is kept out by its `Origin`, and, where it has made its
-//! own name lead to this address, by the `Host` it asks for.
+//! Without a token only this machine may: a user who runs programs here can do worse. A web page in a
+//! browser on this machine may not: its `Origin` gives it away, or, if its host name resolves to this
+//! address (DNS rebinding), its `Host`.
 
 use std::{
     net::IpAddr,
@@ -17,13 +17,13 @@ use hyper::{HeaderMap, StatusCode, Uri, header};
 
 use crate::{config::ControlConfig, control::error::ControlError};
 
-/// How long wrong tokens are counted before the count begins again.
+/// The period after which the count of wrong tokens restarts.
 const WRONG_TOKENS_PERIOD: Duration = Duration::from_secs(1);
 
-/// How many wrong tokens were shown in this second, by all clients together.
+/// The number of wrong tokens in this second, from all clients together.
 ///
-/// A limit and no delay: delayed requests would need a bound too, and an attacker does not wait for
-/// replies but opens the next connection.
+/// A limit instead of a delay: delayed requests would need a bound too, and an attacker does not wait
+/// for replies but opens the next connection.
 #[derive(Debug, Default)]
 pub(crate) struct WrongTokens(Arc<AtomicUsize>);
 
@@ -32,7 +32,8 @@ impl WrongTokens {
         self.0.load(Ordering::Relaxed) >= ControlConfig::WRONG_TOKENS_MAX
     }
 
-    /// Counts one. The first one of a second starts the only task that there is at a time.
+    /// Counts a wrong token. The first one of a second starts the task that resets the count, so there
+    /// is at most one such task.
     fn count(&self, peer: IpAddr) {
         match self.0.fetch_add(1, Ordering::Relaxed) + 1 {
             1 => {
@@ -46,17 +47,17 @@ impl WrongTokens {
             ControlConfig::WRONG_TOKENS_MAX => tracing::warn!(
                 %peer,
                 max = ControlConfig::WRONG_TOKENS_MAX,
-                "too many wrong control tokens; none is looked at until this second is over"
+                "too many wrong control tokens; refuses all tokens for the rest of this second"
             ),
             _ => {}
         }
     }
 }
 
-/// Admits a request. Only on a runtime.
+/// Admits a request. Must be called on a runtime.
 ///
 /// # Errors
-/// Why not.
+/// When the request may not use control.
 pub(crate) fn admit(
     config: &ControlConfig,
     wrong_tokens: &WrongTokens,
@@ -67,9 +68,9 @@ pub(crate) fn admit(
     let refused = |sentence: &str| Err(ControlError::new(StatusCode::FORBIDDEN, sentence));
     if let Some(token) = &config.token {
         if let Some(shown) = shown(headers) {
-            // Not even the right one: else the answer would tell which one that is.
+            // Refuses the right token too: otherwise the answer would reveal it.
             if wrong_tokens.is_exhausted() {
-                let sentence = "too many wrong tokens were shown; try again in a second";
+                let sentence = "too many wrong tokens; try again in a second";
                 return Err(ControlError::new(StatusCode::TOO_MANY_REQUESTS, sentence));
             }
             if is_same(shown, token.as_bytes()) {
@@ -77,14 +78,14 @@ pub(crate) fn admit(
             }
             wrong_tokens.count(peer);
         }
-        let sentence = "this server wants its token, as Authorization: Bearer TOKEN";
+        let sentence = "missing or wrong token; send Authorization: Bearer TOKEN";
         return Err(ControlError::new(StatusCode::UNAUTHORIZED, sentence));
     }
     if !peer.to_canonical().is_loopback() {
-        return refused("only this machine is served; set a token to serve others");
+        return refused("control serves only this machine; set a token to serve others");
     }
     if headers.contains_key(header::ORIGIN) {
-        return refused("web pages are not served; set a token to serve them");
+        return refused("control serves no web pages; set a token to serve them");
     }
     let hosts = headers
         .get_all(header::HOST)
@@ -120,7 +121,7 @@ fn is_harmless(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
-/// The token that the headers show.
+/// Returns the token in the headers.
 fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     let mut shown = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(shown), None) = (shown.next(), shown.next()) else {
@@ -131,7 +132,7 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     is_bearer.then(|| shown.trim_ascii())
 }
 
-/// Whether two secrets are the same; takes as long whichever byte differs.
+/// Compares two secrets in a time that does not depend on which byte differs.
 fn is_same(shown: &[u8], secret: &[u8]) -> bool {
     let differences = secret
         .iter()
@@ -173,10 +174,10 @@ mod tests {
         }
     }
 
-    /// CVE-2024-51504: ZooKeeper's admin server believed the address in `X-Forwarded-For`, so that
-    /// any client could pretend an address of an access list. Here the connection's address counts.
+    /// CVE-2024-51504: ZooKeeper's admin server trusted the address in `X-Forwarded-For`, so that any
+    /// client could claim an address of an access list. Here the connection's address counts.
     #[test]
-    fn cve_2024_51504_forwarded_addresses_are_not_believed() {
+    fn cve_2024_51504_forwarded_addresses_are_not_trusted() {
         let (config, wrong) = (ControlConfig::default(), WrongTokens::default());
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "localhost".parse().unwrap());
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn token_is_the_whole_token() {
+    fn only_the_exact_token_matches() {
         let headers = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());

@@ -1,4 +1,4 @@
-//! What verbs act on: the server, its universes, snapshots taken over HTTP.
+//! The objects that verbs act on: the server, its universes, snapshots taken over HTTP.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     universe::{Snapshot, Universe, state::UniverseState},
 };
 
-/// Everything that a verb may need of the server.
+/// The parts of the server that verbs use.
 #[derive(Debug)]
 pub(crate) struct Controls {
     own: Universe,
@@ -44,7 +44,7 @@ impl Controls {
         self.own.go_down().await;
     }
 
-    /// The universe that a request means; without a name the server's own.
+    /// Returns the universe of a request; without a name the server's own.
     pub(crate) fn universe(&self, name: Option<&str>) -> Result<Universe, ControlError> {
         match name {
             None => Ok(self.own.clone()),
@@ -55,7 +55,7 @@ impl Controls {
         }
     }
 
-    /// Ends every connection for control, once it has answered.
+    /// Closes every control connection once it has answered its request.
     pub(crate) fn stop(&self) {
         self.stopped.send_replace(true);
     }
@@ -67,7 +67,7 @@ impl Controls {
     }
 }
 
-/// How many there may be, so that a test that never drops them gets an error.
+/// The limit of the number of snapshots, so that a test that never drops any gets an error.
 const SNAPSHOTS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
@@ -78,16 +78,17 @@ pub(crate) struct Snapshots {
 #[derive(Debug, Default)]
 struct SnapshotTable {
     by_id: BTreeMap<u64, Arc<Snapshot>>,
-    /// The number of the newest.
+    /// The number of the newest snapshot.
     newest: u64,
 }
 
 impl Snapshots {
-    /// Registers one; returns its number.
+    /// Takes a snapshot of a universe. Returns its number.
     pub(crate) fn add(&self, universe: &Universe) -> Result<u64, ControlError> {
         let SnapshotTable { by_id, newest } = &mut *self.inner.lock();
         if by_id.len() >= SNAPSHOTS_MAX {
-            let sentence = format!("there are {SNAPSHOTS_MAX} snapshots; drop_snapshot some");
+            let sentence =
+                format!("too many snapshots: {SNAPSHOTS_MAX}; drop some with drop_snapshot");
             return Err(ControlError::cannot_now(sentence));
         }
         *newest += 1;
@@ -105,7 +106,7 @@ impl Snapshots {
         removed.map(drop).ok_or_else(|| missing(id))
     }
 
-    /// Drops those of a universe that is gone.
+    /// Drops the snapshots of a universe that was dropped.
     pub(crate) fn forget(&self, universe: &Universe) {
         let mut inner = self.inner.lock();
         inner.by_id.retain(|_, snapshot| !snapshot.is_of(universe));

@@ -1,4 +1,4 @@
-//! Why a request is not carried out.
+//! The errors of control requests.
 
 use hyper::StatusCode;
 
@@ -6,7 +6,7 @@ use hyper::StatusCode;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ControlError {
     pub(crate) status: StatusCode,
-    /// A sentence for people.
+    /// An explanation for humans.
     pub(crate) sentence: String,
 }
 
@@ -16,28 +16,28 @@ impl ControlError {
         Self { status, sentence }
     }
 
-    /// What was asked for makes no sense.
+    /// The request is malformed or contradicts itself.
     pub(crate) fn bad_input(sentence: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, sentence)
     }
 
-    /// What was asked for is not there.
+    /// The object of the request does not exist.
     pub(crate) fn not_found(sentence: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, sentence)
     }
 
-    /// The server is not in the state for it.
+    /// The server's state does not allow the request.
     pub(crate) fn cannot_now(sentence: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, sentence)
     }
 
-    /// A wait ran out; the sentence says what was seen instead.
+    /// A wait timed out; the sentence says what was seen instead.
     pub(crate) fn ran_out(sentence: impl Into<String>) -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, sentence)
     }
 }
 
-/// An error and what is behind it, in one sentence.
+/// Returns the text of an error and its causes, joined by colons.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -13,10 +13,10 @@ use crate::{
     net::socket::SocketTask,
 };
 
-/// The task of such a connection: that of any other, until it turns out to be HTTP.
+/// The task of a connection that may turn out to speak HTTP: until then, a client connection's task.
 #[derive(Debug)]
 pub(crate) struct Handover {
-    /// `None` once it is over.
+    /// `None` once the task has ended.
     task: Option<SocketTask>,
     controls: Arc<Controls>,
     peer: IpAddr,
@@ -50,13 +50,13 @@ impl Future for Handover {
     }
 }
 
-/// The first four bytes of each method's name, the space behind short ones included. As the length
-/// of a handshake each would be more than a gigabyte.
+/// The first four bytes of each method's name, including the space after short ones. Read as the
+/// length of a handshake, each would be more than a gigabyte.
 const METHODS: [&[u8; 4]; 10] = [
     b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"PATC", b"TRAC", b"CONN", b"QUER",
 ];
 
-/// Whether a connection that begins so speaks HTTP.
+/// Returns whether the start of a connection's input is HTTP.
 pub(crate) fn are_http(input: &[u8]) -> bool {
     input
         .first_chunk::<4>()

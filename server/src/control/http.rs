@@ -1,4 +1,4 @@
-//! One connection that speaks HTTP: heads, bodies, limits, answers.
+//! Serves one HTTP connection: heads, bodies, limits, answers.
 
 use std::{
     convert::Infallible,
@@ -37,19 +37,19 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a client may take to send the body of a request.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long requests that are being served may take when the server stops.
+/// How long the running requests may take when the server stops.
 const STOP_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The longest head of a request. Unit: bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Serves requests until either side has had enough.
+/// Serves requests until the client disconnects, the connection fails or the server stops.
 pub(crate) async fn serve(
     controls: Arc<Controls>,
     (stream, read, slot): (Stream, BytesMut, Slot),
     peer: IpAddr,
 ) {
-    // Going down does not wait for the request that orders it.
+    // `go_down` must not wait for the request that called it.
     let _aside = slot.set_aside();
     let ends = Ends {
         peer,
@@ -81,8 +81,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Returns the server's end of a connection, as other programs on its machine can name it. For TLS
-/// the loopback address, so that no client sends secrets over the network in clear text.
+/// Returns the server's address on a connection, which the client can use to reach another port. For
+/// TLS the loopback address, so that no client sends secrets over the network in clear text.
 fn own_end(stream: &Stream) -> SocketAddr {
     stream
         .plain_addr()
@@ -139,13 +139,13 @@ fn admitted(
     Route::of(uri)
 }
 
-/// The whole body of a request.
+/// Reads the body of a request.
 async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ControlError> {
     let too_large = || {
         let sentence = format!("the body exceeds the limit of {bytes_max} bytes");
         ControlError::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
     };
-    // What is announced need not come first.
+    // Refuses a length announced above the limit before any data arrives.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large());
     }
@@ -158,7 +158,10 @@ async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ControlError> 
         ))),
         Err(_) => Err(ControlError::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the body did not come in time",
+            format!(
+                "the body did not arrive within {} s",
+                BODY_PATIENCE.as_secs()
+            ),
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! A connection's bytes and tokio's timers, as hyper wants them.
+//! Adapts a connection's stream and tokio's timers to hyper.
 
 use std::{
     future::Future,
@@ -18,9 +18,9 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Carrier {
     stream: Stream,
-    /// What was read and not handed on.
+    /// Input that hyper has not taken yet.
     read: BytesMut,
-    /// Runs while the client reads nothing.
+    /// Runs while the client does not read.
     stalled: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Values in JSON and their schemas.
+//! Renders values as JSON, and their schemas.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use minikeeper_protocol::Stat;
@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::universe::seeding::TTL_MS_MAX;
 
-/// Puts a znode's data into an answer: `"data"`, text or null, or `"data_base64"` if it is no
-/// text.
+/// Puts a znode's data into an answer: `"data"`, text or null, or `"data_base64"` if it is not UTF-8.
 pub(crate) fn put_data(answer: &mut Map<String, Value>, data: Option<Vec<u8>>) {
     let (name, value) = match data.map(String::from_utf8) {
         None => ("data", Value::Null),
@@ -53,7 +52,7 @@ pub(crate) fn stat_schema() -> Value {
     ])
 }
 
-/// An object in which each of these fields is there, and no other.
+/// The schema of an object with exactly these fields.
 pub(crate) fn object(fields: &[(&str, Value)]) -> Value {
     let mut properties = Map::new();
     for (name, schema) in fields {
@@ -72,7 +71,7 @@ pub(crate) fn integer() -> Value {
     json!({"type": "integer"})
 }
 
-/// How many of something there were.
+/// The schema of a non-negative integer.
 pub(crate) fn count() -> Value {
     json!({"type": "integer", "minimum": 0})
 }
@@ -89,27 +88,28 @@ pub(crate) fn list(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-/// A session id, a zxid: hexadecimal, as text, because not every language's numbers hold it.
+/// The schema of a session id or zxid: hexadecimal text, because numbers in some languages have fewer
+/// than 64 bits.
 pub(crate) fn hex() -> Value {
     json!({"type": "string", "pattern": "^0x[0-9a-f]{1,16}$"})
 }
 
-/// One part of a path.
+/// The schema of one component of a path.
 pub(crate) fn name() -> Value {
     const NAME: &str = r"^(?!\.\.?$)[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+$";
     json!({"type": "string", "pattern": NAME})
 }
 
-/// The path of a znode, as servers take it.
+/// The schema of a znode's path, as servers accept it.
 pub(crate) fn path() -> Value {
     const PATH: &str =
         r"^/$|^(/(?!\.\.?(/|$))[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+)+$";
     json!({"type": "string", "pattern": PATH})
 }
 
-/// A tree: znodes by path.
+/// The schema of a tree: znodes by path.
 pub(crate) fn tree() -> Value {
-    /// Paths as servers take them, but for those that are the server's own.
+    /// Paths as servers accept them, except for /zookeeper, which belongs to the server.
     const PATH: &str = r"^/$|^(?!/zookeeper(/|$))(/(?!\.\.?(/|$))[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+)+$";
     let data = json!({"type": ["string", "null"], "description": "Text, or null data"});
     let entry = json!({
@@ -142,7 +142,7 @@ pub(crate) fn tree() -> Value {
     })
 }
 
-/// The same or null.
+/// Adds null to a schema.
 pub(crate) fn or_null(mut schema: Value) -> Value {
     if let Some(kind) = schema.get_mut("type") {
         *kind = json!([kind.take(), "null"]);

@@ -2,14 +2,14 @@
 //!
 //! [`verbs()`] is the table of verbs. Routing, the description at `GET /v1/openapi.json`, the
 //! command line of `minikeeper ctl` and the verbs of the packages for Python, Java and Node
-//! (`server/tests/bindings` generates them) are made from it. To add a verb, add a method to
-//! [`Universe`](crate::Universe) or [`Server`](crate::Server) and a row in `control/verbs/`, one file a
-//! family.
+//! (`server/tests/bindings` generates them) are derived from it. To add a verb, add a method to
+//! [`Universe`](crate::Universe) or [`Server`](crate::Server) and a row in `control/verbs/`, which has
+//! one file per family.
 //!
 //! A request passes `handover` (a client connection turns out to speak HTTP) or `own_port`, then
 //! `http` (one connection, over `hyper_io`), `access` (may this client use control), `routing` (which
-//! verb), `parameter` (what it takes), and the verb's handler, which acts on `controls`. `verb`
-//! describes verbs, `json` renders values and their schemas, `openapi` the description.
+//! verb), `parameter` (its arguments), and the verb's handler, which acts on `controls`. `verb`
+//! describes verbs, `json` renders values and their schemas, `openapi` renders the description.
 //!
 //! Off unless [`Config::control`](crate::Config::control) enables it.
 

@@ -1,4 +1,4 @@
-//! The description of the API, in OpenAPI 3.1, made from the table of verbs.
+//! Describes the API in OpenAPI 3.1, from the table of verbs.
 
 use serde_json::{Map, Value, json};
 
@@ -8,17 +8,20 @@ use crate::control::{
     verbs,
 };
 
-/// What every verb may answer instead, and why.
+/// The error statuses of every verb, and their reasons.
 const FAULTS: [(&str, &str); 6] = [
-    ("400", "What was asked for makes no sense"),
+    ("400", "The request is malformed"),
     ("401", "The token is missing or wrong"),
-    ("403", "Only this machine is served, and no web page"),
-    ("404", "There is no such thing"),
-    ("409", "The server is not in the state for it"),
+    (
+        "403",
+        "Without a token, control serves only this machine and no web pages",
+    ),
+    ("404", "The object of the request does not exist"),
+    ("409", "The server's state does not allow the request"),
     ("413", "The body is too large"),
 ];
 
-/// The whole description.
+/// Returns the OpenAPI document.
 pub(crate) fn description() -> Value {
     let mut paths = Map::new();
     for verb in verbs::all() {
@@ -33,8 +36,8 @@ pub(crate) fn description() -> Value {
         "info": {
             "title": "minikeeper control",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Time, sessions, state: what a test does to a minikeeper. The same \
-                verbs as in Rust and in `minikeeper ctl`.",
+            "description": "Controls a minikeeper server from a test: clock, sessions, data, \
+                faults. The verbs are the same as in Rust and in `minikeeper ctl`.",
         },
         "paths": paths,
         "components": {
@@ -45,7 +48,7 @@ pub(crate) fn description() -> Value {
     })
 }
 
-/// What there is at a verb's path, or at that of the same verb in another universe.
+/// Describes a verb's path, or the path of the same verb in another universe.
 fn path(verb: &Verb, is_elsewhere: bool) -> Value {
     let mut methods = Map::new();
     let method = verb.method.name().to_ascii_lowercase();
@@ -69,7 +72,7 @@ fn operation(verb: &Verb) -> Value {
     let mut responses = Map::new();
     responses.insert("200".to_owned(), response("Done", &verb.answer_schema()));
     let timed_out = matches!(verb.handler, Handler::Waits(_))
-        .then_some(("408", "The wait ran out; the sentence says what was seen"));
+        .then_some(("408", "The wait timed out; the error says what was seen"));
     let error = json!({"$ref": "#/components/schemas/Error"});
     for (status, why) in FAULTS.into_iter().chain(timed_out) {
         responses.insert(status.to_owned(), response(why, &error));
@@ -100,12 +103,12 @@ fn operation(verb: &Verb) -> Value {
             operation["parameters"] = parameters.into();
         }
         Method::Post => {
-            let must_be_there = verb
+            let is_required = verb
                 .parameters
                 .iter()
                 .any(|parameter| parameter.is_required);
             operation["requestBody"] = json!({
-                "required": must_be_there,
+                "required": is_required,
                 "content": content(&parameter::body_schema(verb.parameters)),
             });
         }

@@ -1,4 +1,4 @@
-//! Ports that serve control alone: the one in the settings, or a temporary one while the server is
+//! Ports that serve only control: the one in the settings, or a temporary one while the server is
 //! down.
 
 use std::{net::SocketAddr, sync::Arc};
@@ -20,7 +20,7 @@ use crate::{
     start::StartError,
 };
 
-/// Listens where the settings say, if they do, and writes the real port there.
+/// Listens on the address in the settings, if there is one, and stores the actual port in them.
 pub(crate) fn bind(config: &mut Config) -> Result<Option<TcpListener>, StartError> {
     let Some(wanted) = config.control.listen else {
         return Ok(None);
@@ -44,12 +44,12 @@ fn open(controls: &Arc<Controls>, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-/// Takes the server down; returns the address of control while it is down. `asked_at` is the
-/// server's end of the requesting connection: that client can reach another port there too.
+/// Takes the server down. Returns the address of control while the server is down. `asked_at` is the
+/// server's address on the requesting connection: that client can reach another port there too.
 ///
 /// # Errors
-/// When there would be no way back; nothing has changed then. Or when another request has brought
-/// the server up already.
+/// When control cannot listen on another port, so that no request could bring the server up; nothing
+/// has changed then. Or when another request has already brought the server up.
 pub(crate) async fn go_down(
     controls: Arc<Controls>,
     asked_at: SocketAddr,
@@ -66,7 +66,7 @@ pub(crate) async fn go_down(
     let (listener, address) = bound.map_err(|error| {
         let why = with_causes(&error);
         ControlError::cannot_now(format!(
-            "the server stays up, since it would stay down: {why}"
+            "the server stays up, since control could not bring it up again: {why}"
         ))
     })?;
     controls.go_down().await;
@@ -74,11 +74,11 @@ pub(crate) async fn go_down(
     tasks.spawn(accept(listener, Arc::clone(&controls)));
     let address = shared.server.reachability.set_control_port(address, tasks);
     address.ok_or_else(|| {
-        ControlError::cannot_now("the server has come up again meanwhile, or stopped")
+        ControlError::cannot_now("the server has meanwhile come up again, or stopped")
     })
 }
 
-/// A port of its own at the same address, its scope included where it has one.
+/// Returns the same address, including a scope, with port 0.
 fn with_port_0(mut address: SocketAddr) -> SocketAddr {
     address.set_port(0);
     match address.ip().to_canonical() {
@@ -92,11 +92,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn side_entrance_is_at_the_same_address() {
+    fn temporary_port_is_at_the_same_address() {
         for (asked_at, wanted) in [
             ("127.0.0.2:2181", "127.0.0.2:0"),
             ("[::1]:2181", "[::1]:0"),
-            // A socket for both families has connections of IPv4 so.
+            // A socket for both families shows IPv4 connections like this.
             ("[::ffff:127.0.0.1]:2181", "127.0.0.1:0"),
             ("[fe80::1%2]:2181", "[fe80::1%2]:0"),
         ] {

@@ -1,4 +1,4 @@
-//! What a verb takes: each parameter's name, kind and help.
+//! The parameters of verbs: name, kind and help of each, and the arguments of a request.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::control::{error::ControlError, json, routing};
 
-/// The longest time that a request may name: a year. An advancing clock stops at every deadline,
-/// perhaps every minute, and no client is served in that time. Unit: milliseconds.
+/// The longest duration that a request may contain: a year. An advancing clock stops at every
+/// deadline, perhaps every minute, and no client is served meanwhile. Unit: milliseconds.
 const DURATION_MS_MAX: u64 = 31_536_000_000;
 
 /// One parameter of a [`Verb`](super::Verb).
@@ -17,18 +17,18 @@ const DURATION_MS_MAX: u64 = 31_536_000_000;
 pub struct Parameter {
     /// Its name in JSON and in queries.
     pub name: &'static str,
-    /// What may stand there.
+    /// The values it accepts.
     pub kind: ParameterKind,
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     pub help: &'static str,
-    /// Whether it must be there.
+    /// Whether it must be given.
     pub is_required: bool,
-    /// What counts where it is not, written as in a query.
+    /// The default value, written as in a query.
     pub default: Option<&'static str>,
 }
 
 impl Parameter {
-    /// A parameter that must be there.
+    /// Creates a required parameter.
     pub(crate) const fn required(
         name: &'static str,
         kind: ParameterKind,
@@ -43,7 +43,7 @@ impl Parameter {
         }
     }
 
-    /// A parameter that may be left out.
+    /// Creates an optional parameter.
     pub(crate) const fn optional(
         name: &'static str,
         kind: ParameterKind,
@@ -55,14 +55,14 @@ impl Parameter {
         }
     }
 
-    /// A parameter that may be left out; this counts then.
+    /// Makes the parameter optional, with this default.
     pub(crate) const fn with_default(mut self, default: &'static str) -> Self {
         self.is_required = false;
         self.default = Some(default);
         self
     }
 
-    /// Selects sessions by one of four fields.
+    /// The parameter that selects sessions by one of four fields.
     pub(crate) const fn who() -> Self {
         Self::required(
             "who",
@@ -72,9 +72,9 @@ impl Parameter {
         )
     }
 
-    /// Whether it is no error that no session matches.
+    /// The parameter that accepts a selection without a session.
     pub(crate) const fn allow_none() -> Self {
-        let help = "Whether it is no error that no session matches";
+        let help = "Whether to succeed even if no session matches";
         Self::required("allow_none", ParameterKind::Flag, help).with_default("false")
     }
 
@@ -91,7 +91,7 @@ impl Parameter {
     }
 }
 
-/// What may stand in a [`Parameter`].
+/// The values that a [`Parameter`] accepts.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ParameterKind {
@@ -99,34 +99,34 @@ pub enum ParameterKind {
     Text,
     /// The path of a znode.
     Path,
-    /// Yes or no.
+    /// True or false.
     Flag,
-    /// One part of a path.
+    /// One component of a path.
     Name,
     /// A directory on the server's machine.
     Directory,
     /// The number of an injected fault.
     Fault,
-    /// A time in milliseconds.
+    /// A duration in milliseconds.
     DurationMs,
-    /// The same, or null for never.
+    /// A duration in milliseconds, or null for never.
     DurationMsOrNull,
-    /// A whole number up to this.
+    /// A whole number from 0 to this.
     Count(u64),
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// Which sessions are meant: one of the fields `session`, `address`, `identity`, `owner`.
+    /// A selection of sessions: one of the fields `session`, `address`, `identity`, `owner`.
     SessionSelector,
     /// A tree: one of the fields `tree`, in JSON, and `yaml`.
     Tree,
-    /// Anything that fits a JSON schema; the handler checks whether it does.
+    /// A value with this JSON schema, which the handler checks.
     Json(fn() -> Value),
 }
 
-/// A field that may stand for a parameter.
+/// One of the fields that can express a parameter.
 pub(crate) struct Alternative {
     pub(crate) name: &'static str,
-    /// What it is looked through as.
+    /// The kind that its value is checked against.
     pub(crate) kind: ParameterKind,
     schema: fn() -> Value,
 }
@@ -138,7 +138,7 @@ impl Alternative {
     }
 }
 
-/// How sessions can be named.
+/// The fields that can select sessions.
 const WHO: [Alternative; 4] = [
     Alternative::text("session", || {
         json!({
@@ -148,20 +148,20 @@ const WHO: [Alternative; 4] = [
         })
     }),
     Alternative::text("address", || {
-        let help = "Where clients connect from: an address, or address and port";
+        let help = "The address of clients, with or without a port";
         json!({"type": "string", "description": help})
     }),
     Alternative::text(
         "identity",
-        || json!({"type": "string", "description": "What clients have proved to be: scheme:id"}),
+        || json!({"type": "string", "description": "An identity of clients: scheme:id"}),
     ),
     Alternative::text(
         "owner",
-        || json!({"type": "string", "description": "The path of an ephemeral: its owner is meant"}),
+        || json!({"type": "string", "description": "The path of an ephemeral; selects its owner"}),
     ),
 ];
 
-/// How a tree can be given.
+/// The fields that can contain a tree.
 const TREE: [Alternative; 2] = [
     Alternative {
         name: "tree",
@@ -170,12 +170,12 @@ const TREE: [Alternative; 2] = [
     },
     Alternative::text(
         "yaml",
-        || json!({"type": "string", "description": "The same in YAML"}),
+        || json!({"type": "string", "description": "The tree in YAML"}),
     ),
 ];
 
 impl ParameterKind {
-    /// The fields one of which stands for it, if it is not a field of its own name.
+    /// Returns the alternative fields for this kind; empty if the parameter is a field of its own name.
     pub(crate) const fn alternatives(self) -> &'static [Alternative] {
         match self {
             Self::SessionSelector => &WHO,
@@ -184,7 +184,7 @@ impl ParameterKind {
         }
     }
 
-    /// What JSON Schema says of it.
+    /// Returns its JSON schema.
     pub(crate) fn schema(self) -> Value {
         match self {
             Self::Text | Self::Directory => json::text(),
@@ -203,10 +203,10 @@ impl ParameterKind {
         }
     }
 
-    /// The value that a text in a query stands for.
+    /// Parses a value from the text in a query.
     ///
     /// # Errors
-    /// What it should be instead.
+    /// When the text is not of this kind; says what is expected.
     pub(crate) fn parse(self, text: &str) -> Result<Value, String> {
         let value = match self {
             Self::DurationMsOrNull if text == "null" => Value::Null,
@@ -238,28 +238,28 @@ impl ParameterKind {
         self.check(&value).map(|()| value)
     }
 
-    /// Whether a value may stand there.
+    /// Checks that a value is of this kind.
     ///
     /// # Errors
-    /// What it should be instead.
+    /// When it is not; says what is expected.
     pub(crate) fn check(self, value: &Value) -> Result<(), String> {
         let at_most = |max: u64| match whole(value) {
             Some(number) if number <= max => Ok(()),
-            _ => Err(format!("{value} is no whole number from 0 to {max}")),
+            _ => Err(format!("{value} is not a whole number from 0 to {max}")),
         };
         match self {
             Self::Path => {
                 let path = value
                     .as_str()
-                    .ok_or_else(|| format!("{value} is no text"))?;
-                // What is no path would name nothing, for ever.
+                    .ok_or_else(|| format!("{value} is not text"))?;
+                // An invalid path would never match a znode, and a wait for it would time out.
                 path::validate(path.as_bytes()).map_err(|error| error.to_string())
             }
             Self::Text | Self::Name | Self::Directory | Self::SessionSelector => {
                 let is_text = value.is_string();
                 is_text
                     .then_some(())
-                    .ok_or_else(|| format!("{value} is no text"))
+                    .ok_or_else(|| format!("{value} is not text"))
             }
             Self::Flag if value.is_boolean() => Ok(()),
             Self::Flag => Err(format!("{value} is neither true nor false")),
@@ -269,16 +269,16 @@ impl ParameterKind {
             Self::Fault => at_most(u64::MAX),
             Self::OneOf(words) => match value.as_str() {
                 Some(word) if words.contains(&word) => Ok(()),
-                _ => Err(format!("{value} is none of {}", words.join(", "))),
+                _ => Err(format!("{value} is not one of {}", words.join(", "))),
             },
             Self::Json(_) | Self::Tree => Ok(()),
         }
     }
 }
 
-/// A whole number, in whichever way JSON writes it: `1.0` is one to JSON Schema.
+/// Returns a whole number in any JSON notation: to JSON Schema, `1.0` is an integer.
 pub(crate) fn whole(value: &Value) -> Option<u64> {
-    /// Up to here a floating-point number is exact.
+    /// The limit up to which floating-point numbers represent every integer.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     value.as_u64().or_else(|| {
         let number = value.as_f64()?;
@@ -292,7 +292,7 @@ pub(crate) fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// The schema of an object with these parameters.
+/// Returns the schema of an object with these parameters.
 pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -325,26 +325,26 @@ pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
     schema
 }
 
-/// What was given: nothing that the verb does not know, everything of the kind it should be,
-/// defaults filled in. Null stands for nothing, save where it means something.
+/// The arguments of a request, checked against the verb's parameters, with defaults filled in. Null is
+/// refused, except for kinds that allow it.
 #[derive(Debug)]
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Reads a query.
+    /// Parses a query.
     pub(crate) fn from_query(text: &str, parameters: &[Parameter]) -> Result<Self, ControlError> {
         let mut given = Map::new();
         for (name, text) in routing::pairs(text)? {
             let kind = kind_of(parameters, &name)?;
             let value = kind.parse(&text).map_err(|what| wrong(&name, &what))?;
             if given.insert(name.clone(), value).is_some() {
-                return Err(wrong(&name, "there twice"));
+                return Err(wrong(&name, "given twice"));
             }
         }
         Self::complete(given, parameters)
     }
 
-    /// Reads a body; an empty one stands for `{}`.
+    /// Parses a body; an empty body means `{}`.
     pub(crate) fn from_body(body: &[u8], parameters: &[Parameter]) -> Result<Self, ControlError> {
         let body = if body.is_empty() { b"{}" } else { body };
         let value = serde_json::from_slice(body)
@@ -391,28 +391,28 @@ impl Arguments {
         Ok(Self(given))
     }
 
-    /// A text.
+    /// Returns a text.
     pub(crate) fn text(&self, name: &str) -> Result<&str, ControlError> {
         let text = self.value(name)?.as_str();
-        text.ok_or_else(|| wrong(name, "no text"))
+        text.ok_or_else(|| wrong(name, "not text"))
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub(crate) fn count(&self, name: &str) -> Result<u64, ControlError> {
-        whole(self.value(name)?).ok_or_else(|| wrong(name, "no whole number"))
+        whole(self.value(name)?).ok_or_else(|| wrong(name, "not a whole number"))
     }
 
-    /// Yes or no; no if nothing was given.
+    /// Returns a flag; false if it was not given.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.given(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// A time.
+    /// Returns a duration.
     pub(crate) fn duration(&self, name: &str) -> Result<Duration, ControlError> {
         self.count(name).map(Duration::from_millis)
     }
 
-    /// Which field of those that stand for a kind was given, and what is there.
+    /// Returns which of a kind's alternative fields was given, and its value.
     pub(crate) fn alternative(
         &self,
         kind: ParameterKind,
@@ -423,25 +423,25 @@ impl Arguments {
             .ok_or_else(|| ControlError::bad_input("nothing was given"))
     }
 
-    /// How sessions were named: which field, and what was there.
+    /// Returns the field that selects sessions, and its text.
     pub(crate) fn who(&self) -> Result<(&'static str, &str), ControlError> {
         let (field, value) = self.alternative(ParameterKind::SessionSelector)?;
-        let text = value.as_str().ok_or_else(|| wrong(field, "no text"))?;
+        let text = value.as_str().ok_or_else(|| wrong(field, "not text"))?;
         Ok((field, text))
     }
 
-    /// What was given, if anything was.
+    /// Returns an argument; `None` if it is missing or null.
     pub(crate) fn given(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// Whatever was given; there is something where it is required.
+    /// Returns an argument, which may be null. An error if it is missing.
     pub(crate) fn value(&self, name: &str) -> Result<&Value, ControlError> {
         self.0.get(name).ok_or_else(|| wrong(name, "missing"))
     }
 }
 
-/// What stands in the field of this name.
+/// Returns the kind of the field of this name.
 fn kind_of(parameters: &[Parameter], name: &str) -> Result<ParameterKind, ControlError> {
     let fields = || {
         parameters.iter().flat_map(|parameter| {
@@ -454,12 +454,12 @@ fn kind_of(parameters: &[Parameter], name: &str) -> Result<ParameterKind, Contro
     let known = fields().find(|(known, _)| *known == name);
     known.map(|(_, kind)| kind).ok_or_else(|| {
         let names: Vec<_> = fields().map(|(name, _)| name).collect();
-        let there_are = if names.is_empty() {
-            "there is none".to_owned()
+        let expected = if names.is_empty() {
+            "none is expected".to_owned()
         } else {
-            format!("there are {}", names.join(", "))
+            format!("expected {}", names.join(", "))
         };
-        ControlError::bad_input(format!("no parameter {name:?}; {there_are}"))
+        ControlError::bad_input(format!("unknown parameter {name:?}; {expected}"))
     })
 }
 

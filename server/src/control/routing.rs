@@ -1,4 +1,4 @@
-//! From the method, path and query of a request to an answer.
+//! Routes a request to its verb, by method, path and query, and serves it.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -14,18 +14,18 @@ use crate::control::{
     verbs,
 };
 
-/// What a request is for.
+/// The target of a request.
 pub(crate) enum Route {
     Description,
     Verb {
         verb: &'static Verb,
-        /// The universe it names, if it names one.
+        /// The universe in the path, if there is one.
         universe: Option<String>,
     },
 }
 
 impl Route {
-    /// What the path leads to.
+    /// Resolves a path.
     pub(crate) fn of(uri: &Uri) -> Result<Self, ControlError> {
         let below = uri.path().strip_prefix("/v1/").unwrap_or_default();
         let (universe, name) = match below.strip_prefix("universes/") {
@@ -45,20 +45,20 @@ impl Route {
         let verb = verb.ok_or_else(|| {
             if let (Some(universe), Some(verb)) = (&universe, verbs::find(name)) {
                 return ControlError::bad_input(format!(
-                    "{name} is about the whole server, not about universe {universe:?} alone: ask \
-                     the server itself, without a universe, at /v1/{}",
+                    "{name} applies to the whole server, not to universe {universe:?} alone; call \
+                     it without a universe, at /v1/{}",
                     verb.name
                 ));
             }
             ControlError::not_found(format!(
-                "nothing at {:?}; GET /v1/openapi.json tells what there is",
+                "nothing at {:?}; GET /v1/openapi.json lists all verbs",
                 uri.path()
             ))
         })?;
         Ok(Self::Verb { verb, universe })
     }
 
-    /// The methods it may be used with.
+    /// Returns the allowed methods.
     pub(crate) const fn methods(&self) -> &'static str {
         match self {
             Self::Description => "GET, HEAD",
@@ -69,12 +69,12 @@ impl Route {
         }
     }
 
-    /// Whether it may be used with this one.
+    /// Returns whether a method is allowed.
     pub(crate) fn takes(&self, method: &HttpMethod) -> bool {
         self.methods().split(", ").any(|known| method == known)
     }
 
-    /// Does what is asked for, at this address.
+    /// Serves the request; `asked_at` is the server's address on the connection.
     pub(crate) async fn serve(
         &self,
         controls: &Arc<Controls>,
@@ -97,21 +97,21 @@ impl Route {
         };
         let is_over = call.universe.shared.turns.is_broken();
         if is_over {
-            let sentence = "the server has stopped: by an internal error, or because a change could not be logged";
+            let sentence = "the server has stopped after an internal error, or because it could not log a change";
             return Err(ControlError::new(StatusCode::CONFLICT, sentence));
         }
         let answer = verb.handler.serve(&call).await;
         if matches!(verb.method, Method::Post) {
-            // Connections that the verb has woken write their events before the answer is written:
-            // they stand in the queue of the only worker, and this goes behind them. With several
-            // workers it may not.
+            // With one worker, the connections that the verb has woken write their events before the
+            // answer is written: they are in the worker's queue, and this task goes to its end. With
+            // several workers the order is not guaranteed.
             tokio::task::yield_now().await;
         }
         answer
     }
 }
 
-/// Names and values of a query, decoded.
+/// Returns the decoded names and values of a query.
 pub(crate) fn pairs(query: &str) -> Result<Vec<(String, String)>, ControlError> {
     query
         .split('&')
@@ -123,9 +123,9 @@ pub(crate) fn pairs(query: &str) -> Result<Vec<(String, String)>, ControlError> 
         .collect()
 }
 
-/// A text with its percent signs followed; in queries a plus stands for a space.
+/// Decodes percent-encoding; in queries a plus means a space.
 pub(crate) fn decoded(text: &str, plus_is_space: bool) -> Result<String, ControlError> {
-    let wrong = || ControlError::bad_input(format!("{text:?} is no UTF-8 with percent signs"));
+    let wrong = || ControlError::bad_input(format!("{text:?} is not percent-encoded UTF-8"));
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [byte, behind @ ..] = rest {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_refused() {
+    fn malformed_percent_encoding_is_refused() {
         for text in ["a=%", "a=%4", "a=%zz", "a=%ff", "%C3=b"] {
             assert!(pairs(text).is_err(), "{text}");
         }

@@ -15,22 +15,22 @@ use crate::{
     universe::Universe,
 };
 
-/// A verb of a test, as it is called over HTTP: `/v1/NAME`.
+/// A verb of the control API, called over HTTP at `/v1/NAME`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Verb {
-    /// Its name, that of the method in Rust.
+    /// Its name, which is also that of the method in Rust.
     pub name: &'static str,
-    /// How it is called.
+    /// The HTTP method.
     pub method: Method,
-    /// What it does: a line without a full stop, and after an empty line more about it.
+    /// What it does: a line without a full stop, then an empty line and details.
     ///
     /// Help, OpenAPI and the documentation of the packages show it. Names of verbs and parameters
-    /// stand in backquotes; the packages show them as their language writes them.
+    /// are in backquotes; the packages convert them to the style of their language.
     pub docs: &'static str,
-    /// What it takes: in the query, or as the fields of the body.
+    /// The parameters, in the query or as fields of the body.
     pub parameters: &'static [Parameter],
-    /// The field of the answer that people want to see as it is, without the JSON around it.
+    /// The field of the answer that the command line prints alone, without JSON.
     pub plain: Option<&'static str>,
     /// The fields of its answer.
     pub answer: &'static [Field],
@@ -43,13 +43,13 @@ pub struct Verb {
 pub struct Field {
     /// Its name in JSON.
     pub name: &'static str,
-    /// What stands there.
+    /// The kind of its value.
     pub kind: FieldKind,
-    /// What it means, in a line, where the name does not say it.
+    /// Its meaning, in a line; empty if the name says it.
     pub help: &'static str,
 }
 
-/// What stands in a [`Field`].
+/// The kind of value in a [`Field`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FieldKind {
@@ -61,7 +61,7 @@ pub enum FieldKind {
     UnixMs,
     /// The number of an injected fault.
     Fault,
-    /// What a client connects to for a universe.
+    /// The connect string of a universe.
     ConnectString,
     /// True or false.
     Flag,
@@ -75,7 +75,7 @@ pub enum FieldKind {
     Sessions,
     /// A list of faults.
     Faults,
-    /// Text or null; the field is `data_base64` instead if the data are no text.
+    /// Text or null; if the data is not UTF-8, the field is `data_base64` instead.
     Data,
     /// The metadata of a znode.
     Stat,
@@ -129,13 +129,13 @@ impl FieldKind {
 }
 
 impl Verb {
-    /// The first line of its documentation.
+    /// Returns the first line of its documentation.
     #[must_use]
     pub fn summary(&self) -> &'static str {
         self.docs.lines().next().unwrap_or_default()
     }
 
-    /// What its documentation says below the first line.
+    /// Returns its documentation after the first line.
     #[must_use]
     pub fn details(&self) -> &'static str {
         self.docs
@@ -143,13 +143,13 @@ impl Verb {
             .map_or("", |(_, details)| details)
     }
 
-    /// Whether it is about the whole server, so that no other universe than its own has it.
+    /// Returns whether it applies to the whole server, so that created universes do not have it.
     #[must_use]
     pub fn is_of_the_server(&self) -> bool {
         verbs::find_of_universes(self.name).is_none()
     }
 
-    /// The JSON schema of its answer.
+    /// Returns the JSON schema of its answer.
     pub(crate) fn answer_schema(&self) -> Value {
         let schema_of = |field: &Field| (field.name, field.schema());
         let fields: Vec<_> = self.answer.iter().map(schema_of).collect();
@@ -169,7 +169,7 @@ impl Verb {
     }
 }
 
-/// The method of HTTP that a [`Verb`] is called with.
+/// The HTTP method of a [`Verb`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// Only reads; parameters are in the query.
@@ -178,9 +178,9 @@ pub enum Method {
     Post,
 }
 
-/// What a verb does.
+/// The function of a verb.
 pub(crate) enum Handler {
-    /// Done when it returns.
+    /// Answers at once.
     AtOnce(fn(&Call) -> Outcome),
     /// Waits for something. Dropped when the client goes away or the server stops.
     Waits(for<'a> fn(&'a Call) -> HandlerFuture<'a>),
@@ -194,10 +194,10 @@ pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send 
 /// A request for a verb.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// The one it is about.
+    /// The universe it applies to.
     pub(crate) universe: Universe,
     pub(crate) controls: Arc<Controls>,
-    /// The server's end of the connection it came over.
+    /// The server's address on the connection.
     pub(crate) asked_at: SocketAddr,
     pub(crate) arguments: Arguments,
 }
@@ -221,7 +221,7 @@ impl std::fmt::Debug for Handler {
 }
 
 impl Method {
-    /// As HTTP names it.
+    /// Returns its name in HTTP.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -167,7 +167,10 @@ fn verb_that_meets_nothing_fails() {
     fails(&["inject", "cut", "--path", "/q/"], "/q/*");
     fails(&["until-children", "/q/", "0"], "slash");
     done(&server, &["create-universe", "mine"]);
-    fails(&["--universe", "mine", "go-down"], "ask the server itself");
+    fails(
+        &["--universe", "mine", "go-down"],
+        "call it without a universe",
+    );
     let id = session.session_id.to_string();
     let strict = done(&server, &["expire", &id, "--allow-none"]);
     assert_eq!(strict, "{\"count\":1}\n");

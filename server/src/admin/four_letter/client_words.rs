@@ -1,4 +1,4 @@
-//! Words about connections: cons, stat, crst.
+//! Words about connections, sessions and watches: cons, stat, crst, dump, wchs, wchc, wchp.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 18.2 to 18.4, 18.7 and 18.8; ZooKeeper's
 //! `ExpiryQueue`.
@@ -20,7 +20,7 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// What one line is made of.
+/// The data of one line about a connection.
 struct Row {
     stats: ConnStats,
     outbox: OutboxView,
@@ -28,8 +28,8 @@ struct Row {
     session: Option<(SessionId, u32)>,
 }
 
-/// Rows up to the bound, and how many were left out. Copied, so that the text is made without
-/// the lock.
+/// Returns the rows up to the limit, and the number of omitted ones. Copies them, so that the text is
+/// built without the lock.
 fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
     let rows_max = connection_rows_max(&shared.config);
     shared.turns.look(
@@ -54,7 +54,7 @@ fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
 }
 
 impl Row {
-    /// As the selector of ZooKeeper would be interested: 1 reads, 4 has output that waits.
+    /// Returns the interest set that ZooKeeper's selector would show: 1 to read, 4 for pending output.
     const fn interest(&self) -> u8 {
         if self.stats.is_word {
             0
@@ -67,7 +67,7 @@ impl Row {
         }
     }
 
-    /// Requests wait only in the buffers of sockets, so none is queued.
+    /// Prints the short form. `queued` is 0 because requests wait only in socket buffers.
     fn brief(&self) -> String {
         format!(
             " {}[{}](queued=0,recved={},sent={}",
@@ -144,7 +144,7 @@ struct ExpiryBucket {
     rows: Vec<(Peer, SessionId)>,
 }
 
-/// The parts have room for `four_letter_rows_max` lines each.
+/// Prints sessions, ephemerals and connections, with up to `four_letter_rows_max` lines for each.
 pub(crate) fn dump(shared: &UniverseState) -> String {
     let room = room(&shared.config);
     let now = shared.turns.read_clock(Clock::now);
@@ -199,8 +199,8 @@ pub(crate) fn dump(shared: &UniverseState) -> String {
     text
 }
 
-/// By the time at which ZooKeeper would close connections that have kept silent, rounded as
-/// there; and how many there was no room for.
+/// Groups connections by the time at which ZooKeeper would close them if they stay silent, rounded as
+/// ZooKeeper does. Also returns the number of omitted ones.
 fn connections(shared: &UniverseState, now: Now) -> (BTreeMap<u64, ExpiryBucket>, usize) {
     let handshake_ms = shared.config.handshake_timeout.as_millis();
     let interval_ms = u64::try_from(handshake_ms).unwrap_or(u64::MAX).max(1);
@@ -278,8 +278,8 @@ pub(crate) fn wchp(shared: &UniverseState) -> String {
     text
 }
 
-/// What one listing of an answer may have. Its text is there twice for a moment, and `dump` has
-/// three.
+/// Returns the limit of one listing in an answer. The text briefly exists twice, and `dump` has three
+/// listings.
 pub(super) fn room(config: &Config) -> Room {
     Room {
         rows: config.four_letter_rows_max,
@@ -294,7 +294,7 @@ pub(super) fn connection_rows_max(config: &Config) -> usize {
     rows.min(bytes / ROW_BYTES)
 }
 
-/// The line under a listing that would have been longer.
+/// Appends a line that says how many lines were omitted, if any were.
 pub(super) fn add_left_out(text: &mut String, left_out: usize, config: &Config) {
     if left_out > 0 {
         text.push_str(&format!(

@@ -1,8 +1,9 @@
-//! Values as Java prints them, since scripts read them so.
+//! Prints values as Java does, for scripts that parse ZooKeeper's output.
 
 use crate::turn::stats::Peer;
 
-/// As `Double.toString`: at least one decimal, and powers of ten outside of 0.001 to 10,000,000.
+/// Prints a number as `Double.toString` does: with at least one decimal, and with an exponent outside
+/// 0.001 to 10,000,000.
 pub(crate) fn double(value: f64) -> String {
     if value == 0.0 || (1e-3..1e7).contains(&value.abs()) {
         return format!("{value:?}");
@@ -13,7 +14,7 @@ pub(crate) fn double(value: f64) -> String {
     format!("{digits}{decimals}E{power}")
 }
 
-/// As `InetSocketAddress.toString` without a host name.
+/// Prints an address as `InetSocketAddress.toString` does without a host name.
 pub(crate) fn address(peer: &Peer) -> String {
     match peer {
         Peer::Local => "/in-process:0".to_owned(),
@@ -30,7 +31,7 @@ pub(crate) fn address(peer: &Peer) -> String {
     }
 }
 
-/// As `Date.toString` in UTC, from milliseconds since 1970.
+/// Prints a time in milliseconds since 1970 as `Date.toString` does in UTC.
 pub(crate) fn date(wall_ms: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
@@ -39,7 +40,7 @@ pub(crate) fn date(wall_ms: i64) -> String {
     let seconds = wall_ms.div_euclid(1000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let weekday = DAYS[usize::try_from(days.rem_euclid(7)).unwrap_or(0)];
-    // Eras of 400 years that begin in March, so that the leap day is the last of a year.
+    // Counts in eras of 400 years that begin in March, so that the leap day ends a year.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era =

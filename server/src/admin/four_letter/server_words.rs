@@ -1,4 +1,4 @@
-//! Words about the server as a whole: srvr, conf, dirs, mntr, srst.
+//! Words about the whole server: srvr, conf, dirs, hash, mntr, srst, envi.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 18.2, 18.3, 18.5 and 20.1.
 
@@ -17,12 +17,12 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// The first line of srvr and stat.
+/// Returns the first line of srvr and stat.
 pub(crate) fn version_line() -> String {
     format!("Zookeeper version: {VERSION}\n")
 }
 
-/// The last lines of srvr and stat.
+/// Returns the last lines of srvr and stat.
 pub(crate) fn summary(shared: &UniverseState) -> String {
     let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
@@ -45,7 +45,7 @@ pub(crate) fn srvr(shared: &UniverseState) -> String {
     version_line() + &summary(shared)
 }
 
-/// The keys of ZooKeeper in its order. Without a data directory its name is empty.
+/// Prints ZooKeeper's keys in its order. Without a data directory, its name is empty.
 pub(crate) fn conf(shared: &UniverseState) -> String {
     let config = &shared.config;
     let (dir, bytes) = data::place(config);
@@ -63,7 +63,7 @@ pub(crate) fn conf(shared: &UniverseState) -> String {
     )
 }
 
-/// Returns it as ZooKeeper prints it: -1 if it is not set.
+/// Returns the backlog as ZooKeeper prints it: -1 if it is not set.
 fn backlog(config: &Config) -> i64 {
     let is_set = config.listen_backlog != Config::default().listen_backlog;
     if is_set {
@@ -73,18 +73,18 @@ fn backlog(config: &Config) -> i64 {
     }
 }
 
-/// Snapshots and logs are in one folder, which counts twice, as in ZooKeeper.
+/// Prints the sizes of snapshots and logs. Both are in one folder, which counts twice, as in ZooKeeper.
 pub(crate) fn dirs(shared: &UniverseState) -> String {
     let (_, bytes) = data::place(&shared.config);
     format!("datadir_size: {bytes}\nlogdir_size: {bytes}\n")
 }
 
-/// Nothing while digests are not noted.
+/// Prints recent digests of the tree; nothing if the engine does not record them.
 pub(crate) fn hash(shared: &UniverseState) -> String {
     let digests = shared.turns.inspect(minikeeper_engine::Engine::digests);
     let mut text = String::new();
     for (zxid, digest) in digests {
-        // Java has no unsigned numbers.
+        // Java prints it as a signed number.
         let digest = digest.cast_signed();
         writeln!(text, "{:x}: {digest}", zxid.0).expect("writing to a string cannot fail");
     }
@@ -130,17 +130,17 @@ pub(crate) fn mntr(shared: &UniverseState) -> String {
     text
 }
 
-/// The text that ZooKeeper prints for a property that is not set.
+/// The text that ZooKeeper prints for an unset property.
 const NONE: &str = "<NA>";
 
-/// The keys of ZooKeeper in its order. There is no Java machine, and the library reads no
-/// environment; the memory is that of the host (free, max) and of this process (total).
+/// Prints ZooKeeper's keys in its order. There is no JVM, and the library does not read the
+/// environment. The memory is that of the host (free, max) and of this process (total).
 pub(crate) fn envi() -> String {
     let [free, max, total] = process::memory_mib().map(|mib| format!("{mib}MB"));
     let host_name = process::host_name();
     let os_version = process::os_version();
     let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| NONE.to_owned());
-    // As Java names them.
+    // Java's names of systems and processors.
     let os_name = match std::env::consts::OS {
         "linux" => "Linux",
         "macos" => "Mac OS X",

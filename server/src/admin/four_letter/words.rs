@@ -1,4 +1,4 @@
-//! The table of words: the function that answers each, and who may ask for it.
+//! The table of words: the function that answers each, and which machines may send it.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.8, 18.1 and 18.2.
 
@@ -9,26 +9,26 @@ use minikeeper_engine::ConnId;
 use crate::admin::four_letter::{client_words, server_words};
 use crate::universe::state::UniverseState;
 
-/// ZooKeeper writes an answer in pieces of this size, and counts each as a packet. Unit: characters.
+/// The size of the pieces in which ZooKeeper writes an answer; each counts as a packet. Unit:
+/// characters.
 const PIECE: usize = 8_192;
 
-/// A word with the function that answers it: the one place to add a word to.
+/// A word and the function that answers it. To add a word, add it to `WORDS`.
 pub(crate) struct Word {
     bytes: &'static [u8; 4],
-    /// As the whitelist calls it.
+    /// Its name in the whitelist.
     name: &'static str,
     answer: Answer,
-    /// Lists session ids, or the paths that clients watch: other machines get it only if the
-    /// whitelist names it.
-    tells_of_clients: bool,
+    /// Whether the answer lists session ids or the paths that clients watch. Other machines get it
+    /// only if the whitelist names the word.
+    exposes_clients: bool,
 }
 
 /// The way a word is answered.
 enum Answer {
-    /// By a text made from the state.
+    /// From the state.
     Text(fn(&UniverseState) -> String),
-    /// By a text made from the state and the bytes behind the word; `None` closes the connection
-    /// without an answer.
+    /// From the state and the bytes after the word; `None` closes the connection without an answer.
     After(fn(&UniverseState, &[u8]) -> Option<String>),
 }
 
@@ -41,13 +41,13 @@ impl Word {
                 .expect("words have four letters"),
             name,
             answer: Answer::Text(answer),
-            tells_of_clients: false,
+            exposes_clients: false,
         }
     }
 
     const fn of_clients(name: &'static str, answer: fn(&UniverseState) -> String) -> Self {
         Self {
-            tells_of_clients: true,
+            exposes_clients: true,
             ..Self::new(name, answer)
         }
     }
@@ -61,7 +61,7 @@ impl Word {
             bytes,
             name,
             answer: Answer::After(answer),
-            tells_of_clients: false,
+            exposes_clients: false,
         }
     }
 }
@@ -87,24 +87,24 @@ const WORDS: &[Word] = &[
     Word::of_clients("wchc", client_words::wchc),
     Word::of_clients("wchp", client_words::wchp),
     Word::new("wchs", client_words::wchs),
-    // Sent by telnet when it is interrupted. It gets no answer.
+    // Telnet sends this when it is interrupted. It gets no answer.
     Word::after("telnet close", b"\xff\xf4\xff\xfd", |_, _| None),
 ];
 
-/// Sets the mask to the eight bytes behind the word, which must be there already.
+/// Sets the mask to the eight bytes after the word, which must have arrived with it.
 fn set_trace_mask(shared: &UniverseState, after: &[u8]) -> Option<String> {
     let mask = i64::from_be_bytes(*after.first_chunk()?);
     shared.trace_mask.store(mask, Ordering::Relaxed);
     Some(mask.to_string())
 }
 
-/// The word at the start of a connection's input, if it is one.
+/// Returns the word at the start of a connection's input, if there is one.
 pub(crate) fn find(input: &[u8]) -> Option<&'static Word> {
     let bytes = input.first_chunk::<4>()?;
     WORDS.iter().find(|word| word.bytes == bytes)
 }
 
-/// Answers the word at the start of this input; nothing is answered to some.
+/// Answers the word at the start of this input; some words get an empty answer.
 pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: ConnId) -> String {
     let peer = shared.turns.count_word(conn, word.bytes.len() as u64);
     let whitelist = &shared.config.four_letter_whitelist;
@@ -127,11 +127,11 @@ pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: Co
     answer
 }
 
-/// Whether a comma-separated whitelist allows a word. `srvr` is always allowed: ZooKeeper's own
+/// Returns whether a comma-separated whitelist allows a word. `srvr` is always allowed: ZooKeeper's own
 /// scripts need it.
 fn is_allowed(word: &Word, whitelist: &str, is_local: bool) -> bool {
     let named = |entry: &str| match entry.trim() {
-        "*" => is_local || !word.tells_of_clients,
+        "*" => is_local || !word.exposes_clients,
         entry => entry == word.name,
     };
     word.name == "srvr" || whitelist.split(',').any(named)
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whitelist_is_read_as_zookeeper_reads_it() {
+    fn whitelist_is_parsed_as_in_zookeeper() {
         for (whitelist, allowed) in [
             ("*", &["srvr", "ruok", "telnet close"][..]),
             ("", &["srvr"]),
@@ -163,8 +163,8 @@ mod tests {
         }
     }
 
-    /// `dump`, `wchc` and `wchp` told any machine that reached the port the ids of sessions and the
-    /// paths of locks.
+    /// `dump`, `wchc` and `wchp` exposed session ids and lock paths to any machine that could reach the
+    /// port.
     #[test]
     fn star_allows_other_machines_no_words_about_clients() {
         let hidden = WORDS

@@ -32,7 +32,7 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::required(
                 "action",
                 ParameterKind::OneOf(FaultAction::NAMES),
-                "What it does to what it meets",
+                "What the fault does to a matching operation",
             ),
             Parameter::optional(
                 "op",
@@ -57,18 +57,22 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "skip",
                 ParameterKind::Count(u64::MAX),
-                "How many it leaves alone first",
+                "How many matching operations to skip first",
             ),
-            Parameter::optional("count", ParameterKind::Count(u64::MAX), "How often it acts"),
+            Parameter::optional(
+                "count",
+                ParameterKind::Count(u64::MAX),
+                "How many times the fault acts; without a limit if absent",
+            ),
             Parameter::optional(
                 "probability",
                 ParameterKind::Json(probability),
-                "How likely it acts each time",
+                "The probability that the fault acts on a match, from 0 to 1",
             ),
             Parameter::optional(
                 "seed",
                 ParameterKind::Count(u64::MAX),
-                "What chance follows from",
+                "The seed of the random numbers for probability",
             ),
             Parameter::optional(
                 "delay_ms",
@@ -83,7 +87,7 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::required(
                 "optional",
                 ParameterKind::Flag,
-                "Whether removing the fault is no error if it never acted",
+                "Whether removing the fault succeeds even if it never acted",
             )
             .with_default("false"),
         ],
@@ -213,7 +217,7 @@ fn fault(arguments: &Arguments) -> Result<Fault, ControlError> {
     if let Some(probability) = arguments.given("probability") {
         fault.probability = probability
             .as_f64()
-            .ok_or_else(|| ControlError::bad_input("parameter probability: no number"))?;
+            .ok_or_else(|| ControlError::bad_input("parameter probability: not a number"))?;
     }
     Ok(fault)
 }

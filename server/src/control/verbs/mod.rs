@@ -1,4 +1,4 @@
-//! The table of verbs, one file a family.
+//! The table of verbs, one file per family.
 //!
 //! A row has the verb's name, HTTP method, help, parameters, answer and handler.
 
@@ -14,7 +14,7 @@ mod waiting;
 
 use crate::control::verb::Verb;
 
-/// What every universe has: `/v1/VERB` and `/v1/universes/NAME/VERB`.
+/// The verbs of every universe: `/v1/VERB` and `/v1/universes/NAME/VERB`.
 const OF_UNIVERSES: &[&[Verb]] = &[
     time::VERBS,
     sessions::VERBS,
@@ -25,15 +25,15 @@ const OF_UNIVERSES: &[&[Verb]] = &[
     restarting::OF_UNIVERSES,
 ];
 
-/// What there is once: `/v1/VERB`.
+/// The verbs of the whole server: `/v1/VERB`.
 const OF_THE_SERVER: &[&[Verb]] = &[universes::VERBS, restarting::VERBS, server::VERBS];
 
-/// Every verb of the API, families together.
+/// Returns every verb of the API, grouped by family.
 pub fn all() -> impl Iterator<Item = &'static Verb> {
     of_universes().chain(of_the_server())
 }
 
-/// The verbs that act on one universe.
+/// Returns the verbs that act on one universe.
 pub(crate) fn of_universes() -> impl Iterator<Item = &'static Verb> {
     OF_UNIVERSES.iter().copied().flatten()
 }
@@ -42,12 +42,12 @@ fn of_the_server() -> impl Iterator<Item = &'static Verb> {
     OF_THE_SERVER.iter().copied().flatten()
 }
 
-/// The verb of this name.
+/// Returns the verb of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Verb> {
     all().find(|verb| verb.name == name)
 }
 
-/// The verb of this name that acts on one universe.
+/// Returns the verb of this name if it acts on one universe.
 pub(crate) fn find_of_universes(name: &str) -> Option<&'static Verb> {
     of_universes().find(|verb| verb.name == name)
 }

@@ -18,7 +18,7 @@ use minikeeper_engine::Keep;
 const KEEP: Parameter = Parameter::required(
     "keep",
     ParameterKind::OneOf(&["everything", "data", "nothing"]),
-    "What is still there afterwards: sessions and znodes, znodes alone, or nothing",
+    "What the server keeps: sessions and znodes, only znodes, or nothing",
 )
 .with_default("everything");
 
@@ -32,7 +32,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "restart",
         method: Method::Post,
-        docs: "Go down and come up again on the same port",
+        docs: "Restart the server on the same port",
         parameters: &[KEEP],
         plain: None,
         answer: &[],
@@ -40,7 +40,7 @@ pub(super) const VERBS: &[Verb] = &[
             Box::pin(async move {
                 let keep = keep(call)?;
                 let universe = call.universe.clone();
-                let restarted = to_the_end(async move { universe.restart(keep).await }).await?;
+                let restarted = run_detached(async move { universe.restart(keep).await }).await?;
                 restarted.map_err(|error| refused(&error))?;
                 Ok(json!({}))
             })
@@ -49,15 +49,15 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "go_down",
         method: Method::Post,
-        docs: "Stop listening and close every connection; the answer says where control is served meanwhile\n\n\
-               Connecting is refused until `come_up`. Returns HOST:PORT.",
+        docs: "Stop listening and close every connection; returns the address of control meanwhile\n\n\
+               Connections are refused until `come_up`. Returns HOST:PORT.",
         parameters: &[],
         plain: Some("control"),
         answer: &[Field::new("control", FieldKind::Text)],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let gone = go_down(Arc::clone(&call.controls), call.asked_at);
-                let control = to_the_end(gone).await??;
+                let control = run_detached(gone).await??;
                 Ok(json!({"control": control.to_string()}))
             })
         }),
@@ -84,7 +84,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         name: "import_data",
         method: Method::Post,
         docs: "Replace the state by that of a ZooKeeper data directory\n\n\
-               Reads directories of ZooKeeper 3.4 to 3.9, which are only read.",
+               Accepts directories of ZooKeeper 3.4 to 3.9 and only reads them.",
         parameters: &[DIR],
         plain: None,
         answer: &[],
@@ -116,8 +116,8 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
     },
 ];
 
-/// Even if the client that asked goes away: half of it would be a server that stays down.
-async fn to_the_end<F>(work: F) -> Result<F::Output, ControlError>
+/// Runs work to its end even if the client disconnects: half a restart would leave the server down.
+async fn run_detached<F>(work: F) -> Result<F::Output, ControlError>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -125,7 +125,7 @@ where
     done.map_err(|_| ControlError::cannot_now("the server is being stopped"))
 }
 
-/// Reads and writes files on a thread of its own, so that clients are served at the same time.
+/// Runs work that reads or writes files on another thread, so that clients are served meanwhile.
 async fn on_a_thread<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Universe) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! The server as a whole.
+//! The whole server.
 
 use serde_json::json;
 

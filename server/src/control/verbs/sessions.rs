@@ -109,7 +109,7 @@ pub(super) const VERBS: &[Verb] = &[
     },
 ];
 
-/// How many sessions a verb has met. None is an error unless it was said to be fine.
+/// Returns the number of matching sessions. None is an error unless `allow_none` is set.
 fn counted(met: Result<usize, NoSession>, arguments: &Arguments) -> Outcome {
     let count = match met {
         Err(_) if arguments.flag("allow_none") => 0,
@@ -146,26 +146,27 @@ fn shown(session: &SessionInfo) -> Value {
     })
 }
 
-/// The sessions that are meant.
+/// Returns the selected sessions.
 fn who(arguments: &Arguments) -> Result<SessionSelector, ControlError> {
     let (field, text) = arguments.who()?;
-    let wrong = |what| ControlError::bad_input(format!("parameter {field}: {text:?} is no {what}"));
+    let wrong =
+        |what| ControlError::bad_input(format!("parameter {field}: {text:?} is not {what}"));
     match field {
         "session" => session_id(text)
             .map(SessionSelector::Session)
-            .ok_or_else(|| wrong("session id")),
+            .ok_or_else(|| wrong("a session id")),
         "address" => {
             let address = text.parse::<SocketAddr>().map(SessionSelector::from);
             address
                 .or_else(|_| text.parse::<IpAddr>().map(SessionSelector::from))
-                .map_err(|_| wrong("address"))
+                .map_err(|_| wrong("an address"))
         }
         "identity" => Ok(SessionSelector::Identity(text.to_owned())),
         _ => Ok(SessionSelector::Owner(text.to_owned())),
     }
 }
 
-/// A session's id as people write it.
+/// Parses a session id, hexadecimal with 0x or decimal.
 fn session_id(text: &str) -> Option<SessionId> {
     let is_number = |digits: &str, radix| {
         !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))

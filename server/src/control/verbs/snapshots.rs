@@ -32,7 +32,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "restore",
         method: Method::Post,
-        docs: "Go back to a snapshot; it can be restored again",
+        docs: "Restore a snapshot, which can be restored again",
         parameters: &[SNAPSHOT],
         plain: None,
         answer: &[],

@@ -62,11 +62,11 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "export_tree",
         method: Method::Get,
-        docs: "Export the tree in the form of `seed`, without /zookeeper; ephemerals are listed apart",
+        docs: "Export the tree in the format of `seed`, without /zookeeper; lists ephemerals separately",
         parameters: &[Parameter::optional(
             "format",
             ParameterKind::OneOf(&["json", "yaml"]),
-            "The tree as an object, or as text in YAML",
+            "Whether to return the tree as a JSON object or as YAML text",
         )
         .with_default("json")],
         plain: Some("tree"),
@@ -98,7 +98,7 @@ pub(super) const VERBS: &[Verb] = &[
         answer: &[
             Field::new("created", FieldKind::Count).help("How many znodes were created"),
             Field::new("changed", FieldKind::Count)
-                .help("How many znodes got other data or another ACL"),
+                .help("How many znodes got different data or a different ACL"),
         ],
         handler: Handler::AtOnce(|call| {
             let tree = match call.arguments.alternative(ParameterKind::Tree)? {
@@ -112,7 +112,7 @@ pub(super) const VERBS: &[Verb] = &[
     },
 ];
 
-/// Whether the tree makes no sense anywhere, or here and now.
+/// Tells a tree that is always invalid (400) from one that the current state refuses (409).
 fn not_seeded(error: SeedError) -> ControlError {
     match error {
         SeedError::Lifetime { .. }

@@ -18,7 +18,7 @@ pub(super) const VERBS: &[Verb] = &[
             Field::new("elapsed_ms", FieldKind::DurationMs)
                 .help("Time since the start; it decides when sessions expire"),
             Field::new("wall_ms", FieldKind::UnixMs).help("The time of day that stats show"),
-            Field::new("is_frozen", FieldKind::Flag).help("Whether the clock stands still"),
+            Field::new("is_frozen", FieldKind::Flag).help("Whether the clock is frozen"),
         ],
         handler: Handler::AtOnce(|call| {
             let now = call.universe.shared.turns.clock().now();
@@ -35,8 +35,7 @@ pub(super) const VERBS: &[Verb] = &[
         docs: "Advance the clock; returns when everything due has happened. Connected sessions live on\n\n\
                The clock moves from deadline to deadline. A connected session lives on however \
                far the clock moves, because its client would have sent pings meanwhile. A \
-               session without a connection, a silenced one, or one whose pings a fault drops \
-               expires.",
+               session expires if it has no connection, is silenced, or a fault drops its pings.",
         parameters: &[
             Parameter::required("by_ms", ParameterKind::DurationMs, "How far to advance"),
             Parameter::required(
@@ -75,7 +74,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "unfreeze",
         method: Method::Post,
-        docs: "Let the clock run again",
+        docs: "Unfreeze the clock",
         parameters: &[],
         plain: None,
         answer: &[],
@@ -92,7 +91,7 @@ pub(super) const VERBS: &[Verb] = &[
         parameters: &[Parameter::required(
             "idle_ms",
             ParameterKind::DurationMsOrNull,
-            "How long all clients must have been idle, in real time; null switches it off",
+            "How long all clients must have been idle, in real time; null disables it",
         )],
         plain: None,
         answer: &[],

@@ -60,7 +60,7 @@ pub(super) const VERBS: &[Verb] = &[
 pub(super) const CONNECT_STRING: &[Field] =
     &[Field::new("connect_string", FieldKind::ConnectString)];
 
-/// Leaves a universe to the server.
+/// Keeps a created universe until it is dropped, and returns its connect string.
 pub(super) fn kept(made: Result<UniverseGuard, UniverseError>) -> Outcome {
     let made = made.map_err(|error| match error {
         UniverseError::InvalidName { .. } => ControlError::bad_input(error.to_string()),

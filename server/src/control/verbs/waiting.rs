@@ -16,7 +16,7 @@ use crate::{
 pub(super) const WITHIN: Parameter = Parameter::required(
     "within_ms",
     ParameterKind::DurationMs,
-    "How long to wait at most, in real time",
+    "The limit of the wait, in real time",
 )
 .with_default("10000");
 
@@ -38,7 +38,7 @@ pub(super) const VERBS: &[Verb] = &[
         |call| {
             Box::pin(async move {
                 let path = call.arguments.text("path")?;
-                told(call.universe.until_watched(path, within(call)?).await)
+                answered(call.universe.until_watched(path, within(call)?).await)
             })
         },
     ),
@@ -52,7 +52,7 @@ pub(super) const VERBS: &[Verb] = &[
         |call| {
             Box::pin(async move {
                 let path = call.arguments.text("path")?;
-                told(call.universe.until_exists(path, within(call)?).await)
+                answered(call.universe.until_exists(path, within(call)?).await)
             })
         },
     ),
@@ -68,7 +68,7 @@ pub(super) const VERBS: &[Verb] = &[
             Box::pin(async move {
                 let (path, count) = (call.arguments.text("path")?, count(call)?);
                 let children = call.universe.until_children(path, count, within(call)?);
-                told(children.await)
+                answered(children.await)
             })
         },
     ),
@@ -84,7 +84,7 @@ pub(super) const VERBS: &[Verb] = &[
             Box::pin(async move {
                 let (lock, count) = (call.arguments.text("lock")?, count(call)?);
                 let contenders = call.universe.until_contenders(lock, count, within(call)?);
-                told(contenders.await)
+                answered(contenders.await)
             })
         },
     ),
@@ -95,18 +95,18 @@ pub(super) const VERBS: &[Verb] = &[
         |call| {
             Box::pin(async move {
                 let sessions = call.universe.until_sessions(count(call)?, within(call)?);
-                told(sessions.await)
+                answered(sessions.await)
             })
         },
     ),
     waits(
         "until_idle",
-        "Wait until no client has asked for anything for a while",
+        "Wait until no client has sent a request for a while",
         &[
             Parameter::required(
                 "quiet_ms",
                 ParameterKind::DurationMs,
-                "How long no client must have sent anything, in real time",
+                "How long no client may have sent a request, in real time",
             )
             .with_default("50"),
             WITHIN,
@@ -114,13 +114,13 @@ pub(super) const VERBS: &[Verb] = &[
         |call| {
             Box::pin(async move {
                 let quiet = call.arguments.duration("quiet_ms")?;
-                told(call.universe.until_idle(quiet, within(call)?).await)
+                answered(call.universe.until_idle(quiet, within(call)?).await)
             })
         },
     ),
 ];
 
-/// A verb that has nothing to say but that it is so.
+/// Creates a verb that waits for a condition and returns nothing.
 const fn waits(
     name: &'static str,
     docs: &'static str,
@@ -147,7 +147,7 @@ fn count(call: &Call) -> Result<usize, ControlError> {
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-fn told(outcome: Result<(), WaitError>) -> Outcome {
+fn answered(outcome: Result<(), WaitError>) -> Outcome {
     outcome.map_err(|error| ControlError::ran_out(error.to_string()))?;
     Ok(json!({}))
 }
