@@ -18,41 +18,41 @@ pub enum ConfigError {
         /// The longest timeout, in milliseconds.
         max_ms: u32,
     },
-    /// A scheme that is demanded does not exist here, so that no client could be served.
+    /// A demanded scheme does not exist here, so that no client could be served.
     UnknownScheme {
-        /// The value demanded.
+        /// The demanded scheme.
         scheme: String,
     },
-    /// A setting does nothing without another one.
+    /// A setting has no effect without another one.
     Alone {
         /// Its name.
         setting: &'static str,
         /// The name of the other one.
         needs: &'static str,
     },
-    /// What cannot be a digest identity would never make a client a super user.
+    /// The super user is not a digest identity, so no client could be the super user.
     NoDigest,
-    /// A token that no client can show, or that is none.
+    /// A token that is empty, or that no client can send.
     #[cfg(feature = "control")]
     Token,
     /// A setting is too small, alone or for another one.
     TooSmall {
         /// Its name.
         setting: &'static str,
-        /// The setting requested.
+        /// Its value.
         value: u64,
-        /// The requirement.
+        /// The least value allowed.
         min: u64,
-        /// The reason, after a comma; empty if the setting alone is the reason.
+        /// The reason, after a comma; empty if there is no other setting involved.
         because: &'static str,
     },
     /// A setting is too large for the protocol.
     TooLarge {
         /// Its name.
         setting: &'static str,
-        /// The value requested.
+        /// Its value.
         value: u64,
-        /// The limit.
+        /// The greatest value allowed.
         max: u64,
     },
 }
@@ -61,13 +61,13 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
 Self::TimeoutsCross { min_ms, max_ms } => write!(f, "session_timeout_min_ms {min_ms} exceeds session_timeout_max_ms {max_ms}"),
-Self::UnknownScheme { scheme } => write!(f, "enforce_auth_schemes names {scheme:?}; there are ip, sasl with the feature sasl, digest while digest_enabled, \
-         key while key_scheme, ensemble with ensemble_names, and x509 with TLS"),
+Self::UnknownScheme { scheme } => write!(f, "enforce_auth_schemes names unknown scheme {scheme:?}; known are ip, sasl with the feature sasl, digest with \
+         digest_enabled, key with key_scheme, ensemble with ensemble_names, and x509 with TLS"),
 Self::Alone { setting, needs } => write!(f, "{setting} is set without {needs}"),
 Self::NoDigest => f.write_str("super_digest has no colon; it must be super:BASE64(SHA1(super:PASSWORD))"),
 #[cfg(feature = "control")]
-Self::Token => f.write_str("control.token is empty, or has other characters than printable ASCII, or blanks; it must \
-         be at least one character from ! to ~"),
+Self::Token => f.write_str("control.token is empty or has invalid characters; it must be one or more characters \
+         from ! to ~, which are printable ASCII without blanks"),
 Self::TooSmall { setting, value, min, because } => write!(f, "{setting} is {value}; it must be at least {min}{because}"),
 Self::TooLarge { setting, value, max } => write!(f, "{setting} is {value}; it must be at most {max}"),
 }
@@ -77,7 +77,7 @@ Self::TooLarge { setting, value, max } => write!(f, "{setting} is {value}; it mu
 impl Error for ConfigError {}
 
 impl Config {
-    /// Settings that make sense for a while: until there are users.
+    /// Warns if the settings lock out all clients. That is no error: ZooKeeper starts with them too.
     #[cfg(feature = "sasl")]
     pub(crate) fn warn_of_locked_out_clients(&self) {
         let is_sasl = |scheme: &String| scheme == "sasl";
@@ -116,7 +116,7 @@ impl Config {
                 });
             }
         }
-        // What follows from other settings may be too large too.
+        // Values derived from other settings can be too large, too.
         for (setting, value) in [
             ("reply_bytes_max", self.reply_bytes_max() as u64),
             ("session_timeout_max_ms", u64::from(self.timeout_max_ms())),
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn default_is_valid_and_nonsense_is_named() {
+    fn default_is_valid_and_wrong_settings_are_named() {
         assert_eq!(Config::default().validate(), Ok(()));
         let zero = Config {
             tick_time_ms: 0,

@@ -1,4 +1,4 @@
-//! Users and passwords from a JAAS login configuration, the file ZooKeeper is given them in:
+//! Reads users and passwords from a JAAS login configuration, as ZooKeeper does:
 //!
 //! ```text
 //! Server {
@@ -8,18 +8,18 @@
 //! };
 //! ```
 //!
-//! Source: what `javax.security.auth.login.Configuration` documents, and how OpenJDK reads it; the
-//! cases of the tests have been put to OpenJDK 17. It reads on over three slips that are refused
-//! here: a quote or a comment without its end, and a section without a login module.
+//! Source: the documentation of `javax.security.auth.login.Configuration`, and OpenJDK; the cases of
+//! the tests were checked with OpenJDK 17. It tolerates three faults that are errors here: an unclosed
+//! quote, an unclosed comment, and a section without a login module.
 
 use std::{error::Error, fmt, iter::Peekable, str::Chars};
 
 /// A fault in a JAAS login configuration. Never quotes a value: that may be a password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JaasError {
-    /// Where, counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What.
+    /// What is wrong.
     pub fault: String,
 }
 
@@ -32,14 +32,14 @@ impl fmt::Display for JaasError {
 
 impl Error for JaasError {}
 
-/// Reads the users of one section, `Server` for ZooKeeper with its usual settings, each with the
-/// password. `None` if there is no such section: then ZooKeeper serves no SASL.
+/// Reads the users and passwords of one section: `Server` in ZooKeeper's default settings. Returns
+/// `None` if there is no such section: then ZooKeeper does not serve SASL.
 ///
-/// The other sections, those of clients for instance, have to be well-formed and are skipped.
+/// Other sections, such as those of clients, are skipped, but must be well-formed.
 ///
 /// # Errors
-/// The first thing that is wrong, in the whole text; or a login module in that section that is not
-/// served, Kerberos (GSSAPI) first of all.
+/// The first fault in the whole text, or a login module in that section that is not supported, such as
+/// Kerberos (GSSAPI).
 ///
 /// # Examples
 /// ```
@@ -57,7 +57,7 @@ pub fn jaas_users(text: &str, section: &str) -> Result<Option<Vec<(String, Strin
         let line = parser.line;
         let name = parser.word("the name of a section")?;
         if seen.contains(&name) {
-            return Err(fault(line, format!("a second section \"{name}\"")));
+            return Err(fault(line, format!("duplicate section \"{name}\"")));
         }
         let modules = parser.section()?;
         if name == section {
@@ -91,15 +91,15 @@ fn users_of(
         let class = &module.class;
         if class.ends_with("Krb5LoginModule") {
             let text =
-                "GSSAPI is not served; use DigestLoginModule with user_<name>=\"<password>\"";
+                "GSSAPI is not supported; use DigestLoginModule with user_<name>=\"<password>\"";
             return Err(fault(module.line, format!("login module {class}: {text}")));
         }
         if class != DIGEST_MODULE {
-            let text = format!("not known; the only one served is {DIGEST_MODULE}");
+            let text = format!("unknown; only {DIGEST_MODULE} is supported");
             return Err(fault(module.line, format!("login module {class}: {text}")));
         }
         for (key, password) in &module.options {
-            // ZooKeeper takes no notice of other options, `debug` for instance.
+            // ZooKeeper ignores other options, such as `debug`.
             let Some(name) = key.strip_prefix("user_") else {
                 continue;
             };
@@ -125,7 +125,7 @@ fn fault(line: usize, fault: impl Into<String>) -> JaasError {
 enum JaasToken {
     /// A word, in quotes or not.
     Word(String),
-    /// Begins with a digit; nowhere allowed without quotes.
+    /// Begins with a digit; not allowed anywhere without quotes.
     Number,
     Sign(char),
     End,
@@ -137,7 +137,7 @@ struct Parser<'a> {
     token: JaasToken,
     /// The line of the token.
     line: usize,
-    /// The line behind the token.
+    /// The line of the text after the token.
     next_line: usize,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Parser<'a> {
         Ok(parser)
     }
 
-    /// Parses the part between braces, and the semicolon behind.
+    /// Parses the part in braces, and the semicolon after it.
     fn section(&mut self) -> Result<Vec<Module>, JaasError> {
         self.sign('{')?;
         let mut modules = Vec::new();
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
             let value_line = self.line;
             let value = self.word("a value; put it in quotes")?;
             if refers_to_property(&value) {
-                let text = "a value with ${...}: system properties are not known here";
+                let text = "value with ${...}: system properties are not supported";
                 return Err(fault(value_line, text));
             }
             options.push((key, value));
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
         }
         match self.advance()? {
             JaasToken::Word(word) => Ok(word),
-            _ => unreachable!("it has been looked at"),
+            _ => unreachable!("the token was checked to be a word"),
         }
     }
 
@@ -277,10 +277,10 @@ impl<'a> Parser<'a> {
                 _ => {}
             }
         }
-        Err(fault(start, "a comment without its end"))
+        Err(fault(start, "unclosed comment"))
     }
 
-    /// What stands in quotes, the opening one taken already.
+    /// Reads a quoted text whose opening quote has been read.
     fn quoted(&mut self) -> Result<String, JaasError> {
         let mut text = String::new();
         loop {
@@ -297,15 +297,15 @@ impl<'a> Parser<'a> {
     }
 
     fn unclosed(&self) -> JaasError {
-        fault(self.next_line, "a quote without its end on the same line")
+        fault(self.next_line, "quote not closed on the same line")
     }
 
-    /// The character that an escape stands for, its backslash taken already.
+    /// Reads an escape whose backslash has been read. Returns its character.
     fn escaped(&mut self) -> Option<char> {
         let c = self.rest.next()?;
         Some(match c {
             '0'..='7' => {
-                // Up to three octal digits, up to 377.
+                // One to three octal digits, at most 377.
                 let digits_max = if c <= '3' { 2 } else { 1 };
                 let mut code = c.to_digit(8)?;
                 for _ in 0..digits_max {
@@ -329,7 +329,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether a number may begin, and a word may continue, with this.
+/// Returns whether a character may start a number or continue a word.
 const fn is_numeric(c: char) -> bool {
     matches!(c, '0'..='9' | '.' | '-')
 }
@@ -338,7 +338,7 @@ const fn is_word(c: char) -> bool {
     matches!(c, 'a'..='z' | 'A'..='Z' | '$' | '_' | '*') || c >= '\u{a0}'
 }
 
-/// `${{...}}` is kept as it is, and so is a `${` that is never closed.
+/// Returns whether a value contains `${NAME}`. `${{...}}` and an unclosed `${` are literal text.
 fn refers_to_property(value: &str) -> bool {
     value
         .split_once("${")
@@ -353,7 +353,7 @@ mod tests {
         jaas_users(text, "Server").map_err(|error| error.to_string())
     }
 
-    /// A section with these options.
+    /// Returns a section with these options.
     fn server(options: &str) -> String {
         format!("Server {{ {DIGEST_MODULE} required {options}; }};")
     }
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_section_asked_for_counts() {
+    fn only_the_requested_section_counts() {
         let client = "Client { com.sun.security.auth.module.Krb5LoginModule REQUIRED\n\
                       useTicketCache=true; };\n";
         let both = format!("{client}{}QuorumServer {{ }};", server("user_a=b"));
@@ -402,19 +402,19 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named_with_their_lines() {
+    fn faults_are_reported_with_their_lines() {
         let krb5 = "Server {\n  com.sun.security.auth.module.Krb5LoginModule required\n  \
                     useKeyTab=true;\n};";
         for (text, error) in [
             (
                 krb5,
                 "line 2: login module com.sun.security.auth.module.Krb5LoginModule: GSSAPI is not \
-                 served; use DigestLoginModule with user_<name>=\"<password>\"",
+                 supported; use DigestLoginModule with user_<name>=\"<password>\"",
             ),
             (
                 "Server { a.B required; };",
-                "line 1: login module a.B: not known; the only one served is \
-                 org.apache.zookeeper.server.auth.DigestLoginModule",
+                "line 1: login module a.B: unknown; only \
+                 org.apache.zookeeper.server.auth.DigestLoginModule is supported",
             ),
             (
                 "Server { };",
@@ -448,16 +448,16 @@ mod tests {
             ),
             (
                 "Server { a required b=\"c\n\"; };",
-                "line 1: a quote without its end on the same line",
+                "line 1: quote not closed on the same line",
             ),
-            ("\n/* \n", "line 2: a comment without its end"),
+            ("\n/* \n", "line 2: unclosed comment"),
             (
                 "A { a required; };\nA { a required; };",
-                "line 2: a second section \"A\"",
+                "line 2: duplicate section \"A\"",
             ),
             (
                 "Server { a required b=\"${user.home}\"; };",
-                "line 1: a value with ${...}: system properties are not known here",
+                "line 1: value with ${...}: system properties are not supported",
             ),
         ] {
             assert_eq!(users(text).unwrap_err(), error, "{text}");
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_do_not_tell_passwords() {
+    fn faults_do_not_reveal_passwords() {
         for options in [
             "user_a=hush hush",
             "user_a hush",

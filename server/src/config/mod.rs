@@ -1,4 +1,4 @@
-//! Settings: the table of all of them, the check whether they make sense, JAAS files.
+//! Settings: the table of all settings, the check that they are valid, JAAS files.
 //!
 //! [`settings`] declares each setting once. The program reads its options and its `zoo.cfg` from
 //! the same table.
@@ -15,7 +15,7 @@ use minikeeper_engine::Secret;
 
 pub use self::{checks::ConfigError, settings::Config};
 
-/// Unit: bytes.
+/// The default limit of replies. Unit: bytes.
 const REPLY_BYTES_MAX_DEFAULT: usize = 64 << 20;
 
 impl Config {
@@ -29,7 +29,7 @@ impl Config {
             .unwrap_or_else(|| self.tick_time_ms.saturating_mul(20))
     }
 
-    /// Whether clients are served without TLS.
+    /// Returns whether clients are served without TLS.
     pub(crate) const fn has_plain_port(&self) -> bool {
         #[cfg(feature = "tls")]
         if self.secure_only {
@@ -38,7 +38,7 @@ impl Config {
         true
     }
 
-    /// Where clients connect: without TLS, unless there is no such port.
+    /// Returns the address where clients connect: without TLS, unless there is no such port.
     pub(crate) fn client_addr(&self) -> SocketAddr {
         #[cfg(feature = "tls")]
         if let Some(address) = self.secure_listen.filter(|_| self.secure_only) {
@@ -47,7 +47,7 @@ impl Config {
         self.listen
     }
 
-    /// The port for clients without TLS, as ZooKeeper names it: -1 for none.
+    /// Returns the port for clients without TLS, or -1 for none, as ZooKeeper reports it.
     pub(crate) fn plain_port(&self) -> i32 {
         if self.has_plain_port() {
             self.listen.port().into()
@@ -56,21 +56,21 @@ impl Config {
         }
     }
 
-    /// The longest reply. Unit: bytes.
+    /// Returns the limit of replies. Unit: bytes.
     pub(crate) fn reply_bytes_max(&self) -> usize {
         self.reply_bytes_max
             .unwrap_or_else(|| REPLY_BYTES_MAX_DEFAULT.max(self.reply_bytes_min()))
     }
 
-    /// A limit of replies under which every change can be answered: from the shortest operation of
-    /// a multi, 22 bytes of setData, follows a result of 77. Unit: bytes.
+    /// Returns the least limit of replies with which every change can be answered: the shortest
+    /// operation of a multi, a setData of 22 bytes, has a result of 77 bytes. Unit: bytes.
     pub(crate) const fn reply_bytes_min(&self) -> usize {
         self.frame_bytes_max
             .saturating_mul(4)
             .saturating_add(1 << 10)
     }
 
-    /// The port for clients over TLS, as ZooKeeper names it: -1 for none.
+    /// Returns the port for clients over TLS, or -1 for none, as ZooKeeper reports it.
     pub(crate) fn secure_port(&self) -> i32 {
         #[cfg(feature = "tls")]
         if let Some(address) = self.secure_listen {
@@ -82,25 +82,25 @@ impl Config {
 
 /// Whether control over HTTP is on, and which clients may use it.
 ///
-/// A request is served only from this machine, and only if it names the server by an address or
-/// as `localhost` and comes from no web page; with a token set, only if it shows the token, and
-/// then from anywhere.
+/// Without a token, serves only requests from this machine that name the server by an address or as
+/// `localhost` and do not come from a web page. With a token, serves requests with that token, from
+/// any machine.
 #[cfg(feature = "control")]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControlConfig {
-    /// Whether HTTP requests on the clients' port are answered. Default: no, their bytes are what
-    /// they always were: the start of a frame that is too long.
+    /// Whether the clients' port answers HTTP requests. Default: no; their bytes are then treated as
+    /// the start of a frame that is too long.
     pub is_enabled: bool,
-    /// An address of control's own, where HTTP alone is answered, also while the server is
-    /// [down](crate::Universe::go_down); the clients' port may answer too. Port 0 takes a free one.
-    /// Default: none. A server that a request takes down opens one then, at the address the request
-    /// came to, until it comes up.
+    /// A separate address that answers only HTTP, even while the server is
+    /// [down](crate::Universe::go_down). The clients' port may answer HTTP too. Port 0 takes a free
+    /// port. Default: none. If a request then takes the server down, the server listens on a temporary
+    /// port at the address of that request until it comes up.
     pub listen: Option<SocketAddr>,
-    /// What a request has to show as `Authorization: Bearer TOKEN`: printable ASCII without blanks,
-    /// at least one character. No minimum beyond that, because at most
-    /// [`WRONG_TOKENS_MAX`](Self::WRONG_TOKENS_MAX) can be tried in a second; 32 random characters
-    /// are plenty. Default: nothing, only this machine is served.
+    /// The token that requests must send as `Authorization: Bearer TOKEN`: one or more characters of
+    /// printable ASCII without blanks. There is no other minimum, because a second allows at most
+    /// [`WRONG_TOKENS_MAX`](Self::WRONG_TOKENS_MAX) attempts; 32 random characters are plenty.
+    /// Default: none, and only this machine is served.
     pub token: Option<Secret>,
     /// The largest body accepted. Unit: bytes. Default: 64 MiB.
     pub body_bytes_max: usize,
@@ -108,9 +108,8 @@ pub struct ControlConfig {
 
 #[cfg(feature = "control")]
 impl ControlConfig {
-    /// How many wrong tokens are looked at in a second, of all clients together. Beyond that every
-    /// request with a token is answered with status 429 until the second is over, so that no
-    /// client finds a token by trying.
+    /// The limit of wrong tokens in a second, from all clients together. Beyond it every request with a
+    /// token gets status 429 for the rest of the second, so that no client can guess the token.
     pub const WRONG_TOKENS_MAX: usize = 16;
 }
 
@@ -126,19 +125,19 @@ impl Default for ControlConfig {
     }
 }
 
-/// What a crash keeps of the changes since the last save.
+/// Which changes since the last save survive a crash.
 #[cfg(feature = "data")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum TxnLog {
-    /// Nothing: there is no log.
+    /// None: there is no log.
     #[default]
     Off,
-    /// All that were answered, if the process is killed: each change is written to a log before
-    /// any client hears of it. A machine that loses its power may lose the newest ones.
+    /// All changes with a reply, if the process is killed: each change is written to a log before
+    /// any client sees it. If the machine loses power, the newest changes may be lost.
     Write,
-    /// All changes with a reply, even then: each is synced to disk, as in ZooKeeper. That takes the
-    /// time of the disk, once for the requests that one connection has sent together, and no client
-    /// is served in that time.
+    /// All changes with a reply, even if the machine loses power: each is synced to disk, as in
+    /// ZooKeeper. The sync happens once for the requests that one connection has sent together, and no
+    /// client is served meanwhile.
     Sync,
 }

@@ -1,10 +1,9 @@
 //! Every setting, once: its field, default, range, command-line option and `zoo.cfg` key.
 //!
 //! To add a number, switch, text, list, file or secret, add a row to the table below; `Config`, its
-//! default, the range check, `--help`, the option and the key follow from it. A setting that is made
-//! of several options (an address and its port), or of several keys, is a row without a
-//! specification, or without a key: `cli/args.rs` reads its options, `cli/zoo_cfg/` its keys, and
-//! `checks.rs` checks it.
+//! default, the range check, `--help`, the option and the key follow from it. A setting with several
+//! options (an address and its port) is a row without a specification, and one with several keys a row
+//! without a key: `cli/args.rs` reads the options, `cli/zoo_cfg/` the keys, and `checks.rs` checks them.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -27,7 +26,7 @@ use crate::{
     data::{DataSource, SavedState},
 };
 
-/// A row of the table, with the field that it is about.
+/// A row of the table and the field it describes.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The field of [`Config`].
@@ -45,7 +44,7 @@ pub struct Setting {
 /// The row of a setting in the table, apart from its type, default and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// Under which heading `--help` lists the option; none for the first list.
+    /// The heading in `--help` that lists the option; `None` for the first list.
     pub heading: Option<&'static str>,
     /// The option, without its two hyphens.
     pub option: &'static str,
@@ -55,7 +54,7 @@ pub struct Spec {
     pub key: Option<(&'static str, KeyForm)>,
     /// The meaning of `None`, for a setting without a number by default.
     pub unset: Option<&'static str>,
-    /// The option without which this one does nothing.
+    /// The option without which this one has no effect.
     pub needs: Option<&'static str>,
 }
 
@@ -71,7 +70,7 @@ pub enum Form {
         /// The greatest value.
         max: u64,
     },
-    /// Nothing: giving it sets the field to this.
+    /// No value: the option sets the field to this.
     Switch(bool),
     /// Text; the name of the value in `--help`.
     Text(&'static str),
@@ -86,7 +85,7 @@ pub enum Form {
 /// The unit of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// A number of things.
+    /// A count.
     Count,
     /// Bytes.
     Bytes,
@@ -97,11 +96,11 @@ pub enum Unit {
 /// The notation of a value in a `zoo.cfg`.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyForm {
-    /// A whole number from here to there.
+    /// A whole number in this range, which includes both ends.
     Whole(i64, i64),
-    /// A whole number; -1 stands for "not set".
+    /// A whole number; -1 means "not set".
     Unset,
-    /// A limit; less than 1 stands for "no limit": 0 here, or the default where 0 is out of range.
+    /// A limit; less than 1 means "no limit": 0 here, or the default where 0 is out of range.
     Limit,
     /// `true` or `false`.
     Boolean,
@@ -109,7 +108,7 @@ pub enum KeyForm {
     YesOrNo,
     /// Any text.
     Text,
-    /// Any text but none; what the text is.
+    /// Non-empty text; the string says what it is.
     Named(&'static str),
     /// A digest identity, `USER:DIGEST`, which no message shows.
     DigestId,
@@ -131,7 +130,7 @@ pub enum Value {
 }
 
 impl Setting {
-    /// The option's help: the first line of the field's documentation, with the unit.
+    /// Returns the option's help: the first line of the field's documentation, with the unit.
     #[must_use]
     pub fn help(&self) -> String {
         let line = self.docs.first().copied().unwrap_or_default();
@@ -148,13 +147,13 @@ impl Setting {
         help
     }
 
-    /// The value that a config has; `None` for an optional one that is not set.
+    /// Returns the value in a config; `None` for an optional one that is not set.
     #[must_use]
     pub fn of(&self, config: &Config) -> Option<Value> {
         (self.read)(config)
     }
 
-    /// Sets the value in a config. A number beyond what the field holds becomes the largest.
+    /// Sets the value in a config. A number too large for the field becomes the largest.
     pub fn set(&self, config: &mut Config, value: Value) {
         (self.write)(config, value);
     }
@@ -175,7 +174,7 @@ impl Spec {
         Self::new(heading, option, Form::Switch(true))
     }
 
-    /// An option that switches off what is on by default.
+    /// A switch that disables what is on by default.
     const fn off(heading: Option<&'static str>, option: &'static str) -> Self {
         Self::new(heading, option, Form::Switch(false))
     }
@@ -313,7 +312,7 @@ impl Field for Option<String> {
     }
 }
 
-/// Never read: nothing shows a secret.
+/// Never read, so that nothing shows a secret.
 impl Field for Option<Secret> {
     const LARGEST: u64 = 0;
 
@@ -371,7 +370,7 @@ impl Field for Option<Vec<String>> {
     }
 }
 
-/// Every setting with an option or a key that the table describes.
+/// Returns every setting whose option or key the table describes.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     ROWS.iter().flatten()
 }
@@ -382,10 +381,10 @@ macro_rules! settings {
         $(#[cfg($cfg:meta)])?
         $name:ident: $type:ty = $default:expr $(, $spec:expr)?;
     )*) => {
-        /// What a [`Server`](crate::Server) is started with.
+        /// The settings of a [`Server`](crate::Server).
         ///
-        /// Limits protect memory and are generous: a test suite should never meet one. Each is
-        /// named in the log line or error that it causes.
+        /// Limits protect memory and are generous: a test suite should never reach one. The log line
+        /// or error that a limit causes names it.
         #[derive(Clone, Debug)]
         pub struct Config {
             $(
@@ -405,7 +404,7 @@ macro_rules! settings {
             }
         }
 
-        /// By field, in the order of their declaration; `None` without a specification.
+        /// The rows in the order of the fields; `None` for a field without a specification.
         static ROWS: &[Option<Setting>] = &[
             $($(#[cfg($cfg)])? row!([$($doc),*] $name: $type $(, $spec)?),)*
         ];
@@ -434,11 +433,11 @@ const LIMITS: Option<&str> = Some("Limits");
 #[cfg(feature = "tls")]
 const TLS: Option<&str> = Some("TLS");
 
-/// No range but that of the field.
+/// No limit except the range of the field.
 const ANY: u64 = u64::MAX;
 /// The largest `int` of Java: lengths and timeouts have 31 bits on the wire.
 pub(super) const INT: u64 = i32::MAX as u64;
-/// Connections, sessions and watches are numbered with 32 bits; one number stands for "none".
+/// Connections, sessions and watches have 32-bit numbers; one number means "none".
 const NUMBERED: u64 = u32::MAX as u64 - 1;
 /// The reply to a change can have four times the bytes of the request, and a path is echoed with up
 /// to three times its bytes: both fit 31 bits.
@@ -448,7 +447,7 @@ const FRAME: u64 = 500 << 20;
 const POSITIVE: KeyForm = Whole(1, i32::MAX as i64);
 
 settings! {
-    /// Where to listen; port 0 takes any free port.
+    /// Address to listen on; port 0 takes any free port.
     listen: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
     /// Unit of session timeouts.
@@ -493,62 +492,62 @@ settings! {
 
     /// Most connections waiting to be accepted.
     ///
-    /// The system has a maximum of its own. ZooKeeper's default is 50.
+    /// The system has its own maximum. ZooKeeper's default is 50.
     listen_backlog: u32 = 1_024,
         Spec::number(LIMITS, "listen-backlog", Count, 1, INT)
             .key("clientPortListenBacklog", Limit);
 
     /// Most handshakes at once; 0 is no limit.
     ///
-    /// Each handshake takes a token; one that finds none is closed without an answer. ZooKeeper's
-    /// random drops and weights are not implemented.
+    /// Each handshake takes a token; without one the connection is closed without an answer.
+    /// ZooKeeper's random drops and weights are not implemented.
     connection_throttle_tokens: u32 = 0,
         Spec::number(LIMITS, "connection-throttle-tokens", Count, 0, ANY)
             .key("connection_throttle_tokens", Limit);
 
-    /// How often handshake tokens come back.
+    /// Interval at which handshake tokens are refilled.
     connection_throttle_fill_time: Duration = Duration::from_millis(1),
         Spec::number(LIMITS, "connection-throttle-fill-time", Ms, 1, ANY)
             .key("connection_throttle_fill_time", POSITIVE);
 
-    /// How many handshake tokens come back each time.
+    /// Handshake tokens added at each refill.
     connection_throttle_fill_count: u32 = 1,
         Spec::number(LIMITS, "connection-throttle-fill-count", Count, 0, ANY)
             .key("connection_throttle_fill_count", Whole(0, i32::MAX as i64));
 
     /// Longest wait of a request before it is refused; 0 is no limit.
     ///
-    /// A request that waited longer gets THROTTLEDOP; pings and closeSession are served. There is
-    /// no queue: a request waits only while its client does not read the replies before it
+    /// A request that waited longer gets THROTTLEDOP; pings and closeSession are always served. There
+    /// is no queue: a request waits only while its client does not read earlier replies
     /// (`write_backlog_bytes_max`).
     throttled_op_wait_time: Duration = Duration::ZERO,
         Spec::number(LIMITS, "throttled-op-wait-time", Ms, 0, ANY)
             .key("throttled_op_wait_time", Limit);
 
-    /// Longest request that is not large; 0: none is large.
+    /// Size above which a request counts as large; 0 means that none does.
     large_request_threshold: usize = 0,
         Spec::number(LIMITS, "large-request-threshold", Bytes, 0, ANY)
             .key("largeRequestThreshold", Limit);
 
     /// Most memory for large requests; one more closes its connection.
     ///
-    /// A request counts from its first four bytes, which tell its length, until it is served; in
-    /// ZooKeeper from its last byte.
+    /// A request counts from its first four bytes, which contain its length, until it is served; in
+    /// ZooKeeper it counts from its last byte.
     large_request_bytes_max: usize = 100 << 20,
         Spec::number(LIMITS, "large-request-max-bytes", Bytes, 1, ANY)
             .key("largeRequestMaxBytes", Limit);
 
     /// Most memory for requests that cannot be served yet.
     ///
-    /// These are parts of requests, and requests whose client does not read the replies before
-    /// them. Beyond the limit the connections close whose input has waited longest, until an eighth
-    /// is free; their sessions live on. Before its handshake a connection may send 8 KiB. Buffers
-    /// count whole, and double as they grow; one read may exceed the limit. ZooKeeper has no such
-    /// limit.
+    /// These are incomplete requests, and requests whose client does not read earlier replies. Beyond
+    /// the limit, the connections whose input has waited longest are closed until an eighth of it is
+    /// free; their sessions live on. Before its handshake a connection may send 8 KiB. Buffers count
+    /// with their whole capacity, which doubles as they grow; one read may exceed the limit. ZooKeeper
+    /// has no such limit.
     unserved_bytes_max: usize = 1 << 30,
         Spec::number(LIMITS, "max-unserved-bytes", Bytes, 1, ANY);
 
-    /// Most sessions at a time; beyond it handshakes are not answered.
+    /// Most sessions at a time; beyond it new sessions are refused without an answer.
     sessions_max: usize = 1_000_000,
         Spec::number(LIMITS, "max-sessions", Count, 1, NUMBERED);
 
@@ -558,19 +557,19 @@ settings! {
 
     /// Most memory for the tree; beyond it writes get QUOTAEXCEEDED.
     ///
-    /// Counts paths, data and access lists (each different list once), and 128 bytes for each znode
-    /// and list; also watched paths without a znode, and the identities of connections.
+    /// Counts paths, data and access lists (equal lists once), and 128 bytes for each znode and list;
+    /// also watched paths without a znode, and the identities of connections.
     tree_bytes_max: usize = 8 << 30,
         Spec::number(LIMITS, "max-tree-bytes", Bytes, 0, NUMBERED * 128);
 
     /// Longest reply.
     ///
     /// A read whose reply would be longer gets MARSHALLINGERROR and sets no watch; a four-letter
-    /// word leaves out what does not fit. At least four times `frame_bytes_max` and 1 KiB, so that
+    /// word omits lines that do not fit. At least four times `frame_bytes_max` plus 1 KiB, so that
     /// every change can be answered. ZooKeeper has no such limit.
     reply_bytes_max: Option<usize> = None,
         Spec::number(LIMITS, "max-reply-bytes", Bytes, 0, INT)
-            .unset("64 MiB, or 4 times --jute-maxbuffer and 1 KiB");
+            .unset("64 MiB, or 4 times --jute-maxbuffer plus 1 KiB");
 
     /// Most operations in one multi or multiRead.
     ///
@@ -581,15 +580,15 @@ settings! {
 
     /// Most entries of an access list.
     ///
-    /// Counted after each entry `auth` was replaced by the identities it stands for; a longer list,
-    /// or one of more than 1 MiB, gets INVALIDACL. ZooKeeper has no such limit.
+    /// Counted after each entry `auth` is replaced by the client's identities. A longer list, or one
+    /// of more than 1 MiB, gets INVALIDACL. ZooKeeper has no such limit.
     acl_entries_max: usize = 256,
         Spec::number(LIMITS, "max-acl-entries", Count, 1, ANY);
 
     /// Most identities that one connection proves.
     ///
-    /// Its address does not count. Beyond it, and beyond 64 KiB of ids, the proof gets AUTHFAILED
-    /// and the connection closes. ZooKeeper has no such limit.
+    /// Its address does not count. Beyond this limit, and beyond 64 KiB of ids, the proof gets
+    /// AUTHFAILED and the connection closes. ZooKeeper has no such limit.
     identities_max: usize = 64,
         Spec::number(LIMITS, "max-identities", Count, 0, NUMBERED);
 
@@ -599,45 +598,45 @@ settings! {
     outbox_bytes_max: usize = 16 << 20,
         Spec::number(LIMITS, "max-outbox-bytes", Bytes, 0, ANY);
 
-    /// Most memory for what clients have not read yet.
+    /// Most memory for replies and events that clients have not read yet.
     ///
-    /// These are events in outboxes, and replies and events that sockets did not take, of all
-    /// connections of a universe; connections inside the process do not count. Beyond the limit the
-    /// connections that have most close, until an eighth is free; their sessions live on. ZooKeeper
-    /// has no such limit.
+    /// These are events in outboxes, and replies and events that sockets did not accept, of all
+    /// connections of a universe; in-process connections do not count. Beyond the limit, the
+    /// connections with the most data are closed until an eighth of it is free; their sessions live
+    /// on. ZooKeeper has no such limit.
     unsent_bytes_max: usize = 512 << 20,
         Spec::number(LIMITS, "max-unsent-bytes", Bytes, 1, ANY);
 
     /// Unwritten replies beyond which a connection is not served.
     ///
-    /// One reply may exceed it by its own size. This does what `globalOutstandingLimit` does in
-    /// ZooKeeper, only earlier: there a connection with a waiting request is not read while the
-    /// server has more than 1,000 of them, here it is not read in any case.
+    /// One reply may exceed it by its own size. This has the effect of ZooKeeper's
+    /// `globalOutstandingLimit`, but earlier: ZooKeeper does not read a connection with a waiting
+    /// request while the server has more than 1,000 such requests; this server never does.
     write_backlog_bytes_max: usize = 1 << 20,
         Spec::number(LIMITS, "max-write-backlog-bytes", Bytes, 1, ANY);
 
     /// Most requests served in one turn.
     ///
-    /// No other request is in process at the same time, so this is `requestThrottleLimit` of
-    /// ZooKeeper. As there with that limit set, requests that wait when their connection ends are
-    /// dropped.
+    /// No other request is in process at the same time, so this corresponds to ZooKeeper's
+    /// `requestThrottleLimit`. As in ZooKeeper with that limit, requests still waiting when their
+    /// connection closes are dropped.
     turn_requests_max: usize = 64,
         Spec::number(LIMITS, "max-turn-requests", Count, 1, ANY);
 
     /// Refuse times to live, as ZooKeeper does by default (extendedTypesEnabled=false).
     ///
-    /// The field says whether znodes may have one (createTTL); otherwise it gets UNIMPLEMENTED.
+    /// The field says whether znodes may have one; if not, createTTL gets UNIMPLEMENTED.
     extended_types: bool = true,
         Spec::off(ZNODES, "no-extended-types").key("extendedTypesEnabled", Boolean);
 
-    /// List children in ZooKeeper's order instead of that of their creation.
+    /// List children in ZooKeeper's order instead of creation order.
     ///
-    /// That is the order of a Java hash set of their names, for tests that were recorded against
-    /// ZooKeeper. It is the order of a ZooKeeper that has not been restarted since, and differs
-    /// where more than eight of many names were chosen to have equal hashes.
+    /// This is the order of a Java hash set of their names, for tests recorded against ZooKeeper. It
+    /// matches a ZooKeeper that has not restarted since the children were created, unless more than
+    /// eight of many names were chosen to have equal hashes.
     java_listing_order: bool = false, Spec::switch(ZNODES, "java-listing-order");
 
-    /// How often to look for containers and znodes to delete, 0 for never.
+    /// How often to check for containers and znodes to delete, 0 for never.
     container_check_interval_ms: u32 = 60_000,
         Spec::number(ZNODES, "container-check-interval", Ms, 0, ANY)
             .key("znode.container.checkIntervalMs", Whole(0, i32::MAX as i64));
@@ -647,7 +646,7 @@ settings! {
         Spec::number(ZNODES, "container-max-per-minute", Count, 0, ANY)
             .key("znode.container.maxPerMinute", POSITIVE);
 
-    /// How long to keep a container that never had a child, 0 for ever.
+    /// How long to keep a container that never had a child, 0 forever.
     container_max_never_used_ms: u64 = 0,
         Spec::number(ZNODES, "container-max-never-used", Ms, 0, ANY)
             .key("znode.container.maxNeverUsedIntervalMs", Whole(0, i64::MAX));
@@ -656,9 +655,9 @@ settings! {
     enforce_quota: bool = false,
         Spec::switch(ZNODES, "enforce-quota").key("enforceQuota", Boolean);
 
-    /// Answer reconfig as a standalone server with reconfiguration enabled.
+    /// Answer reconfig like a standalone server with reconfiguration enabled.
     ///
-    /// That is UNIMPLEMENTED instead of RECONFIGDISABLED.
+    /// The answer is then UNIMPLEMENTED instead of RECONFIGDISABLED.
     reconfig_enabled: bool = false,
         Spec::switch(ZNODES, "reconfig-enabled").key("reconfigEnabled", Boolean);
 
@@ -667,32 +666,32 @@ settings! {
 
     /// Keep a digest of the whole tree every 128 changes, for the word hash.
     ///
-    /// Each costs a pass over the tree. ZooKeeper keeps them by default.
+    /// Each digest takes a pass over the tree. ZooKeeper keeps them by default.
     tree_digests: bool = false, Spec::switch(None, "digest").key("digest.enabled", Boolean);
 
-    /// Switch the digest scheme off.
+    /// Disable the digest scheme.
     ///
     /// The field says whether the scheme exists.
     digest_enabled: bool = true,
         Spec::off(ACCESS, "no-digest").key("DigestAuthenticationProvider.enabled", Boolean);
 
-    /// The hash of digest identities, in access lists and of the super user.
+    /// The hash algorithm of digest identities, in access lists and of the super user.
     ///
-    /// Others than SHA-1 need the feature `digest-algorithms`. ZooKeeper:
+    /// All except SHA-1 need the feature `digest-algorithms`. ZooKeeper:
     /// `DigestAuthenticationProvider.digestAlg`.
     digest_algorithm: DigestAlgorithm = DigestAlgorithm::Sha1;
 
     /// Digest identity that may do everything: super:BASE64(SHA1(super:PASSWORD)).
     ///
-    /// It is `super:` and the base64 of the SHA-1 of `super:<password>`, or of what
-    /// `digest_algorithm` names. ZooKeeper: `DigestAuthenticationProvider.superDigest`.
+    /// It is `super:` and the base64 of the SHA-1 of `super:<password>`; `digest_algorithm` replaces
+    /// SHA-1. ZooKeeper: `DigestAuthenticationProvider.superDigest`.
     super_digest: Option<Secret> = None,
         Spec::new(ACCESS, "super-digest", Form::Secret("ID"))
             .key("DigestAuthenticationProvider.superDigest", KeyForm::DigestId);
 
     /// Names and passwords for SASL logins (DIGEST-MD5).
     ///
-    /// While there are none, an exchange succeeds at once and proves nothing, as in ZooKeeper.
+    /// Without any, an exchange succeeds at once and proves nothing, as in ZooKeeper.
     /// ZooKeeper: a JAAS `Server` section.
     #[cfg(feature = "sasl")]
     sasl_users: Vec<(String, Secret)> = Vec::new();
@@ -710,25 +709,25 @@ settings! {
 
     /// Refuse requests without an identity of one of these schemes (ip, digest, sasl).
     ///
-    /// The connection is refused with SESSIONCLOSEDREQUIRESASLAUTH. With `sasl` and
-    /// without `sasl_users` that is every connection, as in ZooKeeper, and the log warns.
+    /// Such a request gets SESSIONCLOSEDREQUIRESASLAUTH and its connection closes. With only `sasl`
+    /// and without `sasl_users` that affects every client, as in ZooKeeper, and the log warns.
     /// ZooKeeper: `enforce.auth.schemes`; `sessionRequireClientSASLAuth` is `sasl` alone.
     enforce_auth_schemes: Vec<String> = Vec::new(),
         Spec::new(ACCESS, "enforce-auth-schemes", Form::List);
 
-    /// Offer the scheme ensemble: close connections that name another ensemble than these.
+    /// Offer the scheme ensemble: close connections that name none of these ensembles.
     ///
-    /// A client that names another one, in an auth packet of scheme `ensemble`, loses its
-    /// connection without an answer, so that it tries another server. An empty list checks nothing;
-    /// with `None` the scheme does not exist.
+    /// If a client names a different one, in an auth packet of scheme `ensemble`, its connection
+    /// closes without an answer, so that it tries another server. An empty list checks nothing; with
+    /// `None` the scheme does not exist.
     /// ZooKeeper: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
     ensemble_names: Option<Vec<String>> = None,
         Spec::new(ACCESS, "ensemble-auth-name", Form::List);
 
     /// Offer ZooKeeper's sample scheme key: multiples of the number in the znode /key.
     ///
-    /// A client that sends such a multiple, or any data while there is no `/key`, is `key:` with an
-    /// empty id in access lists. It proves nothing; for tests. ZooKeeper:
+    /// A client that sends such a multiple, or any data while `/key` does not exist, has the identity
+    /// `key:` with an empty id. This proves nothing and is for tests. ZooKeeper:
     /// `KeyAuthenticationProvider`.
     key_scheme: bool = false, Spec::switch(ACCESS, "key-auth");
 
@@ -740,18 +739,18 @@ settings! {
 
     /// Four-letter words to answer, separated by commas; * is all, srvr ZooKeeper's default.
     ///
-    /// To other machines * leaves out cons, dump, wchc and wchp, because they list session ids and
+    /// For other machines, * excludes cons, dump, wchc and wchp, because they list session ids and
     /// paths. To answer them there too, name them: '*,dump'
     four_letter_whitelist: String = "*".to_owned(),
         Spec::text(None, "4lw-whitelist", "LIST").key("4lw.commands.whitelist", Text);
 
-    /// Most rows that a four-letter word lists; a last line says how many were left out.
+    /// Most rows that a four-letter word lists; a last line says how many were omitted.
     four_letter_rows_max: usize = 10_000,
         Spec::number(LIMITS, "max-4lw-rows", Count, 0, ANY);
 
-    /// What is put into the tree at the start, on top of what was loaded.
+    /// Znodes to add to the loaded tree at the start.
     ///
-    /// [`Universe::seed`](crate::Universe::seed) does it.
+    /// See [`Universe::seed`](crate::Universe::seed).
     seed: Tree = Tree::new();
 
     /// Control over HTTP.
@@ -760,32 +759,32 @@ settings! {
 
     /// Whether the server starts with its clock frozen, at 2024-01-01 00:00 UTC.
     ///
-    /// Time stands still until [`Universe::advance`](crate::Universe::advance) or
+    /// Time does not pass until [`Universe::advance`](crate::Universe::advance) or
     /// [`unfreeze`](crate::Universe::unfreeze).
     manual_clock: bool = false;
 
     /// The zxid before the first change.
     ///
-    /// `None` derives it from the time, so that a restarted server is ahead of what clients have
-    /// seen; with a manual clock it is 0.
+    /// `None` derives it from the time, so that a restarted server is ahead of every zxid that clients
+    /// have seen; with a manual clock it is 0.
     initial_zxid: Option<i64> = None;
 
     /// Save the state here on shutdown and load it at the start.
     ///
     /// The state is znodes, sessions, counters and the zxid. After a start every session has its
-    /// whole timeout, and clients reattach by id and password; `initial_zxid` counts only where
-    /// nothing was saved. What is kept is the last save, and behind it what
-    /// [`txn_log`](Config::txn_log) promises: a process that is killed, and a server that is
-    /// dropped, save nothing. One server a directory. On Unix only, for the lock.
+    /// full timeout, and clients reattach by id and password; `initial_zxid` applies only if nothing
+    /// was saved. A process that is killed, or a server that is dropped, does not save: then the last
+    /// save remains, with the later changes that [`txn_log`](Config::txn_log) keeps. One server per
+    /// directory. On Unix only, because of the lock.
     ///
-    /// The directory is laid out as `dataDir` of ZooKeeper, and each reads the snapshots and logs
-    /// of the other. The three newest saves are kept; files of ZooKeeper are never deleted. Files
-    /// are made with mode 0600, directories with 0700.
+    /// The layout is that of ZooKeeper's `dataDir`, and each server reads the snapshots and logs
+    /// of the other. The three newest saves are kept; ZooKeeper's files are never deleted. Files
+    /// are created with mode 0600, directories with 0700.
     ///
     /// A directory with damaged or missing files is refused, see
-    /// [`trust_damaged_data`](Config::trust_damaged_data). One that is deleted or replaced while
-    /// the server runs is noticed within a second of its clock, or 256 writes of the log: with a
-    /// log the next change stops the server, and
+    /// [`trust_damaged_data`](Config::trust_damaged_data). If the directory is deleted or replaced
+    /// while the server runs, the server notices within a second of its clock, or 256 writes of the
+    /// log. With a log, the next change stops the server;
     /// [`Server::save_failed`](crate::Server::save_failed) returns the reason in any case.
     /// Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
     #[cfg(feature = "data")]
@@ -794,36 +793,36 @@ settings! {
 
     /// A ZooKeeper data directory to start from; it is only read.
     ///
-    /// With `data_dir` too, that must be empty.
+    /// If `data_dir` is set too, it must be empty.
     #[cfg(feature = "data")]
     import: Option<DataSource> = None;
 
-    /// The state of another server to start with; without `data_dir` and `import`.
+    /// The state of another server to start with; excludes `data_dir` and `import`.
     ///
-    /// Each session has its whole timeout from the start on to come back.
+    /// Each session has its full timeout, from the start on, to reconnect.
     #[cfg(feature = "data")]
     state: Option<SavedState> = None;
 
-    /// Whether to go on with what is readable of `data_dir` where files are damaged or missing.
+    /// Whether to accept a `data_dir` with damaged or missing files, and omit what is unreadable.
     ///
-    /// The changes that cannot be read are lost, and those behind them. Files that were not read
-    /// stay, renamed to `unread.*`. Otherwise such a directory is refused.
+    /// The changes that cannot be read are lost, and those after them. Files that were not read
+    /// remain, renamed to `unread.*`. Otherwise such a directory is refused.
     #[cfg(feature = "data")]
     trust_damaged_data: bool = false;
 
     /// Also save every N milliseconds; 0 saves only on shutdown.
     ///
     /// No client is served while the state is copied, some tenths of a second for a million znodes,
-    /// and the copy takes as much memory as the file. While the clock is frozen no time passes:
+    /// and the copy takes as much memory as the file. A frozen clock never reaches the next save:
     /// call [`Server::save`](crate::Server::save). Needs `data_dir`.
     #[cfg(feature = "data")]
     save_interval: Duration = Duration::ZERO,
         Spec::number(None, "save-interval", Ms, 0, ANY).needs("data_dir");
 
-    /// What a crash keeps of the changes since the last save.
+    /// Which changes since the last save survive a crash.
     ///
-    /// The log is ZooKeeper's, and ZooKeeper starts from the directory of a killed server too. Needs
-    /// `data_dir`. Source: `docs/zookeeper-protocol.md` section 22.3.
+    /// The log has ZooKeeper's format, and ZooKeeper can start from the directory even of a killed
+    /// server. Needs `data_dir`. Source: `docs/zookeeper-protocol.md` section 22.3.
     #[cfg(feature = "data")]
     txn_log: TxnLog = TxnLog::Off;
 
@@ -834,20 +833,20 @@ settings! {
     snap_count: u64 = 100_000,
         Spec::number(None, "snap-count", Count, 1, ANY).needs("data_dir");
 
-    /// Where to listen for clients over TLS.
+    /// Address to listen on for clients over TLS.
     ///
     /// Needs `tls_certificate` and `tls_key`. ZooKeeper: `secureClientPort`.
     #[cfg(feature = "tls")]
     secure_listen: Option<SocketAddr> = None;
 
-    /// Whether to listen for clients over TLS alone.
+    /// Whether to serve clients only over TLS.
     ///
-    /// Then nothing listens at `listen`, and no client gets around TLS and `tls_client_ca`. Needs
-    /// `secure_listen`. ZooKeeper: no `clientPort`.
+    /// Then the server does not listen at `listen`, and no client can bypass TLS and `tls_client_ca`.
+    /// Needs `secure_listen`. ZooKeeper: no `clientPort`.
     #[cfg(feature = "tls")]
     secure_only: bool = false;
 
-    /// The server's certificate and the chain to one that clients know, a PEM file.
+    /// The server's certificate and the chain to one that clients trust, a PEM file.
     ///
     /// ZooKeeper: `ssl.keyStore.location`.
     #[cfg(feature = "tls")]
@@ -861,7 +860,8 @@ settings! {
 
     /// Demand client certificates signed by one of these, a PEM file.
     ///
-    /// Over TLS every client must then show one, of version 3; otherwise clients are not asked.
+    /// Over TLS every client must then present one, of X.509 version 3. Without this setting the
+    /// server does not ask for one.
     /// ZooKeeper: `ssl.trustStore.location`.
     #[cfg(feature = "tls")]
     tls_client_ca: Option<PathBuf> = None,
@@ -869,7 +869,7 @@ settings! {
 
     /// Subject of the client certificate that may do everything, as in CN=admin,O=Example.
     ///
-    /// In the form of RFC 2253.
+    /// In the notation of RFC 2253.
     #[cfg(feature = "tls")]
     x509_super_user: Option<String> = None,
         Spec::text(TLS, "x509-super-user", "NAME")
