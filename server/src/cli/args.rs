@@ -25,13 +25,13 @@ use crate::{ctl::CtlArgs, token};
   minikeeper                                serve on 127.0.0.1:2181
   minikeeper --port 0 --address-file addr   serve on any free port, written to the file addr
   minikeeper --tick-time 200                let sessions be as short as 400 ms
-  minikeeper --config zoo.cfg --port 0      take the settings of a zoo.cfg, but not its port
-  minikeeper --data-dir data                keep everything in data from one run to the next
-  minikeeper --seed tree.yaml               begin with the znodes of a file
-  minikeeper --import /var/lib/zookeeper    start with a copy of what a ZooKeeper server has
-  minikeeper --log info                     log sessions as they come and go
+  minikeeper --config zoo.cfg --port 0      use the settings of a zoo.cfg, except its port
+  minikeeper --data-dir data                keep the state in the directory data between runs
+  minikeeper --seed tree.yaml               start with the znodes in a file
+  minikeeper --import /var/lib/zookeeper    start with a copy of a ZooKeeper server's data
+  minikeeper --log info                     log sessions as they open and close
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
-  minikeeper --control                      let `minikeeper ctl` and HTTP in
+  minikeeper --control                      accept `minikeeper ctl` and HTTP requests
   minikeeper ctl sessions                   list the sessions of such a server
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage."
@@ -49,10 +49,10 @@ pub(crate) enum Subcommand {
     #[command(after_help = "Example:
   minikeeper serve --port 0 --address-file addr")]
     Serve(Box<ServeArgs>),
-    /// Write a data directory, logs included, to another one as one snapshot
+    /// Copy a data directory, logs included, to a new one with a single snapshot
     ///
     /// Reads directories of ZooKeeper 3.4 to 3.9 and of minikeeper; writes one that ZooKeeper 3.8
-    /// and 3.9 and minikeeper start from. The first directory is only read.
+    /// and 3.9 and minikeeper can start from. The first directory is only read.
     #[command(after_help = "Example:
   minikeeper export /var/lib/zookeeper copy")]
     Export(ExportArgs),
@@ -95,13 +95,13 @@ pub(crate) struct ExportArgs {
     /// The directory to write; must be empty or not exist
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
-    /// Where the transaction logs are, if it is another directory (dataLogDir)
+    /// Directory of the transaction logs, if they are elsewhere (dataLogDir)
     #[arg(long, value_name = "DIR")]
     import_logs: Option<PathBuf>,
     /// Read logs without a snapshot, as ZooKeeper before 3.5.3 left them
     #[arg(long)]
     trust_empty_snapshot: bool,
-    /// Read what is readable where files are damaged or missing
+    /// Accept damaged or missing files, and omit what is unreadable
     #[arg(long)]
     trust_damaged_data: bool,
 }
@@ -138,12 +138,12 @@ fn data_source(
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Take settings from a zoo.cfg; options given here win over it
+    /// Read settings from a zoo.cfg; options override them
     ///
-    /// Keys that have no effect on a single server in memory are named on stderr.
+    /// Keys that have no effect on a single server in memory are listed on stderr.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Take SASL users from the section Server of a JAAS login configuration
+    /// Read SASL users from the section Server of a JAAS login configuration
     #[arg(long, value_name = "FILE")]
     pub(crate) jaas_config: Option<PathBuf>,
     /// Address to listen on
@@ -152,10 +152,10 @@ pub(crate) struct ServeArgs {
     /// Port to listen on; 0 takes any free one
     #[arg(long, default_value_t = 2181)]
     port: u16,
-    /// Write the real address to this file once the server listens
+    /// Write the actual address to this file once the server listens
     #[arg(long, value_name = "FILE")]
     pub(crate) address_file: Option<PathBuf>,
-    /// Put the znodes of this file into the tree at the start; YAML, or JSON (.json)
+    /// Add the znodes in this file to the tree at the start; YAML, or JSON (.json)
     #[arg(long, value_name = "FILE")]
     pub(crate) seed: Option<PathBuf>,
     /// Exit when stdin closes, so that the server ends with its parent process
@@ -163,23 +163,23 @@ pub(crate) struct ServeArgs {
     pub(crate) exit_on_stdin_eof: bool,
     /// Start with a copy of the state in a ZooKeeper data directory
     ///
-    /// Takes the newest snapshot, compressed or not, and the transaction logs behind it, of
-    /// versions 3.4 to 3.9. With --data-dir too, that must be empty.
+    /// Reads the newest snapshot, compressed or not, and the transaction logs after it, of
+    /// versions 3.4 to 3.9. If --data-dir is given too, it must be empty.
     #[arg(long, value_name = "DIR")]
     import: Option<PathBuf>,
-    /// Where the imported transaction logs are, if it is another directory (dataLogDir)
+    /// Directory of the imported transaction logs, if they are elsewhere (dataLogDir)
     #[arg(long, value_name = "DIR", requires = "import")]
     import_logs: Option<PathBuf>,
     /// Import logs without a snapshot, as ZooKeeper before 3.5.3 left them
     #[arg(long, requires = "import")]
     trust_empty_snapshot: bool,
-    /// Continue with what is readable of a damaged --data-dir or --import
+    /// Accept a --data-dir or --import with damaged or missing files
     ///
-    /// Changes that cannot be read are lost, with those behind them. Without this option a directory
-    /// with damaged or missing files is refused. Files in --data-dir that were not read are renamed to unread.NAME.
+    /// The changes that cannot be read are lost, and those after them. Without this option such a
+    /// directory is refused. Files in --data-dir that were not read are renamed to unread.NAME.
     #[arg(long)]
     trust_damaged_data: bool,
-    /// Changes since the last save that a crash keeps, in a transaction log
+    /// Which changes since the last save survive a crash, in a transaction log
     #[arg(
         long,
         value_name = "WHAT",
@@ -190,13 +190,13 @@ pub(crate) struct ServeArgs {
     txn_log: LogChanges,
     /// When silent sessions end
     ///
-    /// A file of --config sets `tick`, unless this option is given.
+    /// With --config the default is `tick`.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Expiry::Exact)]
     expiry: Expiry,
     /// Log to stderr: error, warn, info, debug, trace, or target=level pairs
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<Targets>,
-    /// Threads that serve; one is fastest on few cores
+    /// Number of threads that serve; one is fastest on few cores
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) workers: NonZeroUsize,
     #[command(flatten)]
@@ -219,14 +219,14 @@ enum Expiry {
     Tick,
 }
 
-/// What a crash keeps of the changes since the last save.
+/// Which changes since the last save survive a crash.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum LogChanges {
     /// None.
     Off,
-    /// All that were answered, if the process is killed.
+    /// All with a reply, if the process is killed.
     Write,
-    /// All that were answered, even if the machine loses power; as slow as the disk.
+    /// All with a reply, even if the machine loses power; as slow as the disk.
     Sync,
 }
 
@@ -246,14 +246,14 @@ struct ControlArgs {
     /// Answer HTTP on the client port, from this machine; `minikeeper ctl` needs it
     #[arg(long)]
     control: bool,
-    /// Answer HTTP on a port of its own, also while the server is down
+    /// Answer HTTP on a separate port, also while the server is down
     #[arg(long, value_name = "IP:PORT")]
     control_listen: Option<SocketAddr>,
     /// Answer HTTP requests that carry this token, from any machine
     ///
-    /// Other users of this machine can read it in the process list: --control-token-file, or
-    /// MINIKEEPER_CONTROL_TOKEN in the environment, keep it secret. The variable needs --control or
-    /// --control-listen beside it.
+    /// Other users of this machine can read it in the process list. --control-token-file, or
+    /// MINIKEEPER_CONTROL_TOKEN in the environment, keeps it secret. The variable needs --control or
+    /// --control-listen.
     #[arg(
         long,
         value_name = "TOKEN",
@@ -261,14 +261,14 @@ struct ControlArgs {
         allow_hyphen_values = true
     )]
     control_token: Option<String>,
-    /// As --control-token, with the token in a file
+    /// Like --control-token, with the token in a file
     #[arg(long, value_name = "FILE")]
     control_token_file: Option<PathBuf>,
 }
 
 impl ControlArgs {
     /// # Errors
-    /// Why the file has no token.
+    /// When the file has no token.
     fn config(&self) -> Result<ControlConfig, String> {
         let mut control = ControlConfig::default();
         let token = match &self.control_token_file {
@@ -286,7 +286,7 @@ impl ControlArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Access")]
 struct AccessArgs {
-    /// Hash of digest identities, as Java names it: SHA1, SHA-256, SHA-512, SHA3-256, ...
+    /// Hash algorithm of digest identities, as Java names it: SHA1, SHA-256, SHA-512, SHA3-256, ...
     #[arg(long, value_name = "NAME", default_value = "SHA1")]
     digest_alg: DigestAlgorithm,
     /// SASL user who may do everything; may be given several times
@@ -298,10 +298,10 @@ struct AccessArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "TLS")]
 struct TlsArgs {
-    /// Port for clients over TLS, beside --port; 0 takes any free one
+    /// Port for clients over TLS, in addition to --port; 0 takes any free one
     #[arg(long, value_name = "PORT")]
     secure_port: Option<u16>,
-    /// Serve clients over TLS alone: do not listen on --port
+    /// Serve clients only over TLS: do not listen on --port
     #[arg(long, conflicts_with = "port")]
     no_plain_port: bool,
 }
@@ -318,7 +318,7 @@ impl ServeArgs {
     }
 
     /// # Errors
-    /// Why the options make no settings.
+    /// When the options are not valid together.
     pub(crate) fn config(&self) -> Result<Config, String> {
         let access = &self.access;
         let mut config = Config {
@@ -343,7 +343,7 @@ impl ServeArgs {
     }
 }
 
-/// The options of the table of settings, as far as they were given.
+/// The options given that are in the table of settings.
 #[derive(Clone, Debug, Default)]
 struct SettingArgs(Vec<(&'static Setting, Value)>);
 
@@ -386,7 +386,7 @@ impl FromArgMatches for SettingArgs {
     }
 }
 
-/// The option of a setting, known to clap by the name of the field.
+/// Creates the option of a setting. Its id in clap is the name of the field.
 fn option(setting: &'static Setting) -> Arg {
     let spec = &setting.spec;
     let help = setting.help();

@@ -1,4 +1,4 @@
-//! `minikeeper healthcheck`: the four-letter word `ruok`, from a shell.
+//! `minikeeper healthcheck`: sends the four-letter word `ruok`.
 
 use std::{
     io::{self, Read, Write},
@@ -11,18 +11,18 @@ use crate::args::HealthcheckArgs;
 /// How long each step may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks the server; prints that it is healthy.
+/// Asks the server, and prints that it is healthy.
 ///
 /// # Errors
-/// Why it is not, or was not asked.
+/// When it is not healthy, or cannot be asked.
 pub(crate) fn run(args: &HealthcheckArgs) -> Result<(), String> {
     let address = &args.address;
     let failed = |error: io::Error| format!("{address} is not healthy: {error}");
     let socket = address
         .to_socket_addrs()
-        .map_err(|error| format!("no address {address:?}: {error}; write it as HOST:PORT"))?
+        .map_err(|error| format!("cannot resolve {address:?}: {error}; write HOST:PORT"))?
         .next()
-        .ok_or_else(|| format!("no address {address:?}"))?;
+        .ok_or_else(|| format!("cannot resolve {address:?}: no address"))?;
     #[cfg(feature = "tls")]
     let tls = tls::client(args)?;
     let stream = TcpStream::connect_timeout(&socket, TIMEOUT).map_err(failed)?;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &HealthcheckArgs) -> Result<(), String> {
         return Ok(());
     }
     let answer = String::from_utf8_lossy(&answer);
-    let text = format!("it answered {answer:?} to ruok instead of \"imok\"");
+    let text = format!("it answered ruok with {answer:?} instead of \"imok\"");
     Err(format!("{address} is not healthy: {text}"))
 }
 
@@ -62,7 +62,7 @@ mod tls {
 
     use crate::args::HealthcheckArgs;
 
-    /// The client's side of TLS, if it is wanted.
+    /// Returns the client's side of TLS if the arguments ask for TLS.
     pub(super) fn client(args: &HealthcheckArgs) -> Result<Option<ClientConnection>, String> {
         let Some(ca) = &args.tls_ca else {
             return Ok(None);
@@ -90,7 +90,7 @@ mod tls {
             .trim_end_matches(']')
             .to_owned();
         let name = ServerName::try_from(host.clone())
-            .map_err(|_| format!("{host:?} is not a name that a certificate can be for"))?;
+            .map_err(|_| format!("{host:?} is not a valid host name for a certificate"))?;
         let client = ClientConnection::new(Arc::new(config), name).map_err(unusable)?;
         Ok(Some(client))
     }

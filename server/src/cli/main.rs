@@ -1,4 +1,4 @@
-//! The program: arguments, logs, signals, exit code. Everything else is the library's.
+//! The program: arguments, logs, signals, exit code. Everything else is in the library.
 #![allow(
     clippy::print_stderr,
     reason = "a program reports its failure on stderr"
@@ -55,13 +55,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why the program ends without having done what it was asked for.
+/// The error with which the program exits.
 struct ExitFailure {
     text: String,
     exit_code: u8,
 }
 
-/// Could not run.
+/// Exit code 1: could not run.
 impl From<String> for ExitFailure {
     fn from(text: String) -> Self {
         Self { text, exit_code: 1 }
@@ -122,7 +122,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     announce(&server);
-    // Whole turns run on this task's runtime, so it waits for little but the end.
+    // Turns run on this task's runtime too, so this loop only waits for events that are rare.
     let outcome = loop {
         tokio::select! {
             _ = interrupt.recv() => break Ok(()),
@@ -130,27 +130,27 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
             () = ended(stdin_ended.as_mut()) => break Ok(()),
             failure = server.closed() => break Err(chain(&failure).into()),
             error = server.save_failed() => {
-                eprintln!("minikeeper: {}; serving on, and trying again", chain(&error));
+                eprintln!("minikeeper: {}; continues to serve, and tries again", chain(&error));
             }
         }
     };
     let saved = server.stop_within(STOP_TIMEOUT).await;
     let outcome = outcome.and_then(|()| saved.map_err(|error| chain(&error).into()));
     if outcome.is_ok() {
-        // Millions of znodes need not be freed one by one.
+        // Exits without freeing millions of znodes one by one.
         std::process::exit(0);
     }
     outcome
 }
 
-/// Reads stdin away until it ends, on a thread of its own: a runtime that ends waits for reads it
-/// has begun itself.
+/// Reads and discards stdin until it ends, on a separate thread: a runtime that shuts down waits for
+/// the reads it has started.
 fn watch_stdin() -> Result<oneshot::Receiver<()>, ExitFailure> {
     let (sender, receiver) = oneshot::channel();
     thread::Builder::new()
         .name("stdin".to_owned())
         .spawn(move || {
-            // A stdin that cannot be read has ended too.
+            // A read error counts as the end.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             let _ = sender.send(());
         })
@@ -158,7 +158,7 @@ fn watch_stdin() -> Result<oneshot::Receiver<()>, ExitFailure> {
     Ok(receiver)
 }
 
-/// Waits for the end of stdin; for ever, if no thread watches it.
+/// Waits for the end of stdin; forever if no thread watches it.
 async fn ended(stdin: Option<&mut oneshot::Receiver<()>>) {
     match stdin {
         Some(receiver) => drop(receiver.await),
@@ -166,8 +166,8 @@ async fn ended(stdin: Option<&mut oneshot::Receiver<()>>) {
     }
 }
 
-/// The settings: the options, and where none is given, the file of `--config`. What that says in
-/// vain is named on stderr, log or not.
+/// Returns the settings of the options, and of the file of `--config` where there is no option. Lists
+/// the keys without effect on stderr, whether there is a log or not.
 fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure> {
     let wrong = |text| ExitFailure { text, exit_code: 2 };
     let cannot_read =
@@ -201,7 +201,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
             .map_err(|error| cannot_read(path, error))?;
         let users = jaas_users(&text, "Server")
             .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
-        // Without that section ZooKeeper starts too, without SASL.
+        // Without that section, ZooKeeper starts without SASL.
         let users = users.unwrap_or_default().into_iter();
         config.sasl_users = users
             .map(|(name, password)| (name, password.into()))
@@ -210,7 +210,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
     Ok(config)
 }
 
-/// Says where the server listens. The first line is stable: `minikeeper VERSION listening on
+/// Prints where the server listens. The first line is stable: `minikeeper VERSION listening on
 /// ADDRESS`.
 fn announce(server: &Server) {
     let (address, version) = (server.connect_string(), env!("CARGO_PKG_VERSION"));
@@ -220,7 +220,7 @@ fn announce(server: &Server) {
     let is_plain = server.secure_addr() != Some(server.addr());
     #[cfg(not(feature = "tls"))]
     let is_plain = true;
-    // These are for clients without TLS.
+    // The examples are for clients without TLS.
     if is_plain {
         let _ = writeln!(
             io::stdout(),
@@ -239,7 +239,7 @@ fn announce(server: &Server) {
     }
 }
 
-/// Written beside and renamed, so that a reader sees all of it or nothing.
+/// Writes the address to a temporary file and renames it, so that a reader sees all of it or nothing.
 fn write_address(path: &Path, address: SocketAddr) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
@@ -247,7 +247,7 @@ fn write_address(path: &Path, address: SocketAddr) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// An error and its causes.
+/// Returns the text of an error and its causes, joined by colons.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -268,7 +268,8 @@ fn explain(error: &StartError) -> String {
     text
 }
 
-/// Thousands of clients need thousands of files; the soft limit is often 1,024.
+/// Raises the soft limit of open files to the hard limit: thousands of clients need thousands of files,
+/// and the soft limit is often 1,024.
 fn raise_open_files_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -277,7 +278,7 @@ fn raise_open_files_limit() {
         maximum: limit.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+        tracing::warn!(%error, "cannot raise the limit of open files above {:?}", limit.current);
     }
 }
 

@@ -1,29 +1,29 @@
-//! Java properties, the format of ZooKeeper's configuration file.
+//! Parses Java properties, the format of ZooKeeper's configuration file.
 //!
-//! Source: `java.util.Properties.load(InputStream)`; Java 17 read the same out of all strings of up
-//! to six bytes among `a \ = # \n \r` and blank, but for an empty key where the last line is a
-//! backslash alone.
+//! Source: `java.util.Properties.load(InputStream)`. Java 17 gave the same result for all strings of
+//! up to six bytes among `a \ = # \n \r` and blank, except for an empty key if the last line is a
+//! single backslash.
 
 /// One `key=value` of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Property {
-    /// Never trimmed: an escaped space at an end is part of it.
+    /// Never trimmed: an escaped space at either end is part of it.
     pub(crate) key: String,
     /// Empty when nothing follows the key.
     pub(crate) value: String,
-    /// Where it starts; the first line is 1.
+    /// The line where it starts; the first line is 1.
     pub(crate) line: usize,
 }
 
-/// A file that is no properties file.
+/// A file that is not a properties file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("\\u must be followed by four hexadecimal digits")]
 pub(crate) struct PropertiesError {
-    /// Where the line starts that breaks off.
+    /// The line where the faulty property starts.
     pub(crate) line: usize,
 }
 
-/// Reads every property, in order; the same key may come again.
+/// Parses every property, in order; a key may occur several times.
 ///
 /// # Errors
 /// [`PropertiesError`] for the only thing the format forbids, a broken `\uXXXX`.
@@ -32,7 +32,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
     let mut lines = natural_lines(bytes).into_iter().zip(1..).peekable();
     while let Some((first, line)) = lines.next() {
         let mut logical = without_indent(first).to_vec();
-        // Blanks, a comment, or nothing that is continued: nothing yet.
+        // Skips an empty line, a comment, and a continuation of an empty line.
         if matches!(logical[..], [] | [b'#' | b'!', ..])
             || logical == b"\\" && lines.peek().is_some()
         {
@@ -74,13 +74,13 @@ fn without_indent(line: &[u8]) -> &[u8] {
     &line[start.unwrap_or(line.len())..]
 }
 
-/// Two backslashes are one that was escaped.
+/// Returns whether a line ends in an unescaped backslash.
 fn ends_in_continuation(line: &[u8]) -> bool {
     let backslashes = line.iter().rev().take_while(|&&byte| byte == b'\\');
     backslashes.count() % 2 == 1
 }
 
-/// Takes a logical line apart at the first `=`, `:` or blank that no backslash escapes.
+/// Splits a logical line at the first unescaped `=`, `:` or blank.
 fn property(logical: &[u8], line: usize) -> Result<Property, PropertiesError> {
     let mut key_end = logical.len();
     let mut is_escaped = false;
@@ -105,7 +105,7 @@ fn property(logical: &[u8], line: usize) -> Result<Property, PropertiesError> {
     })
 }
 
-/// Bytes are ISO 8859-1, as ZooKeeper reads them; everything else is written as `\uXXXX`.
+/// Decodes a text: bytes are ISO 8859-1, as in ZooKeeper; other characters are written as `\uXXXX`.
 fn unescape(escaped: &[u8]) -> Option<String> {
     let mut units: Vec<u16> = Vec::with_capacity(escaped.len());
     let mut bytes = escaped.iter();
@@ -139,7 +139,7 @@ fn unescape(escaped: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Sorted by key, as Java was asked to print them.
+    /// Asserts the properties, sorted by key, as Java printed them.
     #[track_caller]
     fn assert_read(text: &[u8], expected: &[(&str, &str)]) {
         let mut read: Vec<_> = parse(text)
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_blanks_and_comments_are_java_s() {
+    fn separators_blanks_and_comments_are_parsed_as_in_java() {
         assert_read(
             b"a=1\nb : 2\nc 3\n  d  =  4  \n# comment = x\n! other\n#cont\\\ne=5\nf\\=g=6\n\
               \n i=7\n=empty\nk\nl=a\\\\\nm==2\nn=\xc3\xa9\no=end\\",
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn continued_lines_and_escapes_are_java_s() {
+    fn continued_lines_and_escapes_are_parsed_as_in_java() {
         assert_read(
             b"a=1\rb=2\r\nc=3\\\r\n 4\r\n\x0cf=5\ng\\\n=7\n#a\\\n\nh=\\\n#i\nj=\\\n\n\nk=1\n\
               x\\ty=3\\ \nu=\\u0041\\t\\q\nz\\",
@@ -197,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_continued_is_nothing() {
+    fn continued_empty_line_is_skipped() {
         assert_read(b"\\\n\n#a\n\\\n#b=1\n\\\r\n c=2", &[("c", "2")]);
     }
 
     #[test]
-    fn lines_are_counted_where_a_property_starts() {
+    fn line_of_a_property_is_where_it_starts() {
         let read = parse(b"# top\r\na=1\\\n\\\n 2\n\nb=3\n").unwrap();
         let lines: Vec<_> = read
             .iter()
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_read_without_a_panic() {
-        // Every string of up to six of the bytes that mean something.
+        // Every string of up to six special bytes.
         let bytes = b"\\u=\n#a";
         for length in 0..=6_u32 {
             for mut number in 0..bytes.len().pow(length) {

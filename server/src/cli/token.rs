@@ -1,16 +1,16 @@
-//! Where the token of control comes from, beside the command line.
+//! Reads the control token from a file or the environment.
 
 use std::{env, path::Path};
 
 use minikeeper::{Secret, files};
 
-/// The variable of the environment, for servers and for `minikeeper ctl`.
+/// The environment variable, for servers and for `minikeeper ctl`.
 pub(crate) const VARIABLE: &str = "MINIKEEPER_CONTROL_TOKEN";
 
-/// The token in a file: its only line.
+/// Reads the token in a file, which is its only line.
 ///
 /// # Errors
-/// Why there is none. Never quotes the file: it may be another one's secret.
+/// When there is no token. The error never quotes the file, which may contain a different secret.
 pub(crate) fn read(file: &Path) -> Result<Secret, String> {
     let text = files::read_to_string(file, files::SETTINGS_BYTES_MAX)
         .map_err(|error| format!("cannot read the control token in {file:?}: {error}"))?;
@@ -24,7 +24,8 @@ pub(crate) fn read(file: &Path) -> Result<Secret, String> {
     Ok(line.into())
 }
 
-/// The token in the environment. An empty variable is none: that is how many shells take one away.
+/// Returns the token in the environment. An empty variable counts as none, because many users clear a
+/// variable that way.
 pub(crate) fn of_environment() -> Option<Secret> {
     let token = env::var(VARIABLE).ok()?;
     (!token.is_empty()).then(|| token.into())

@@ -4,7 +4,7 @@ use std::{fs, io::Read as _, process::Output};
 
 use crate::program::{Running, open, program, run, scratch_file, text};
 
-/// A running program with control.
+/// Starts a program with control.
 pub(crate) fn server(more: &[&str]) -> Running {
     Running::start(&[&["--port", "0", "--control"], more].concat())
 }
@@ -14,7 +14,7 @@ pub(crate) fn ctl(server: &Running, args: &[&str]) -> Output {
     run(&[&["ctl", "--server", &address], args].concat())
 }
 
-/// What a verb prints that succeeds.
+/// Runs a verb, which must succeed. Returns its stdout.
 #[track_caller]
 pub(crate) fn done(server: &Running, args: &[&str]) -> String {
     let output = ctl(server, args);
@@ -23,7 +23,7 @@ pub(crate) fn done(server: &Running, args: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// What a verb says that fails.
+/// Runs a verb, which must fail. Returns its stderr.
 #[track_caller]
 fn fails(server: &Running, args: &[&str]) -> String {
     let output = ctl(server, args);
@@ -33,7 +33,7 @@ fn fails(server: &Running, args: &[&str]) -> String {
 }
 
 #[test]
-fn verbs_print_what_the_server_answers() {
+fn verbs_print_the_server_answer() {
     let server = server(&[]);
     let (_stream, session, _) = open(server.address());
     let id = session.session_id.to_string();
@@ -55,7 +55,7 @@ fn verbs_print_what_the_server_answers() {
 }
 
 #[test]
-fn frozen_time_moves_as_told_and_by_itself() {
+fn frozen_clock_advances_on_request_and_automatically() {
     let server = server(&[]);
     let (mut client, session, _) = open(server.address());
     let elapsed_ms = || -> u64 {
@@ -72,13 +72,14 @@ fn frozen_time_moves_as_told_and_by_itself() {
     done(&server, &["freeze"]);
     assert!(done(&server, &["now"]).contains("\"is_frozen\":true"));
     done(&server, &["silence", &session.session_id.to_string()]);
-    // To the end of the silenced session. A new connection would have to be as quick as that.
+    // Advances until the silenced session expires. Reads from the open connection, because a new one
+    // might not finish its handshake before the clock advances past its deadline.
     done(&server, &["auto-advance", "1ms"]);
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }
 
 #[test]
-fn tree_goes_round_by_files() {
+fn exported_tree_seeds_another_server() {
     let seed = scratch_file("ctl_seed.yaml");
     fs::write(&seed, "/a: x\n/b: {data_base64: /w==}\n").unwrap();
     let first = server(&["--seed", seed.to_str().unwrap()]);
@@ -101,7 +102,7 @@ fn tree_goes_round_by_files() {
 }
 
 #[test]
-fn seed_that_makes_no_sense_keeps_the_program_from_starting() {
+fn invalid_seed_file_keeps_the_program_from_starting() {
     for (name, content, complaint) in [
         (
             "bad_seed.yaml",
@@ -132,7 +133,7 @@ fn seed_that_makes_no_sense_keeps_the_program_from_starting() {
 }
 
 #[test]
-fn universe_is_named_once() {
+fn option_universe_selects_the_universe() {
     let server = server(&[]);
     let address = server.address();
     assert_eq!(
@@ -146,7 +147,7 @@ fn universe_is_named_once() {
 }
 
 #[test]
-fn token_is_shown() {
+fn verbs_need_the_token() {
     let server = Running::start(&["--port", "0", "--control-token", "s3cret"]);
     let refused = fails(&server, &["now"]);
     assert!(refused.contains("missing or wrong token"), "{refused}");
@@ -155,7 +156,7 @@ fn token_is_shown() {
     assert!(nonsense.contains("the token must be"), "{nonsense}");
 }
 
-/// It could only be given on the command line, where every process of the machine sees it.
+/// The token could only be given on the command line, which every process of the machine can read.
 #[test]
 fn token_comes_from_a_file_or_the_environment() {
     let file = scratch_file("token");
@@ -178,7 +179,7 @@ fn token_comes_from_a_file_or_the_environment() {
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
-    // The variable alone does not enable control: it may be set for `ctl`.
+    // The variable alone does not enable control: it may be meant for `ctl`.
     let other = Running::start_with(&["--port", "0"], &[("MINIKEEPER_CONTROL_TOKEN", "s3cret")]);
     let refused = fails(&other, &["--token", "s3cret", "now"]);
     assert!(
@@ -187,9 +188,9 @@ fn token_comes_from_a_file_or_the_environment() {
     );
 }
 
-/// `--control-token ''` was taken for a token.
+/// `--control-token ''` was accepted as a token.
 #[test]
-fn token_that_is_none_exits_with_2_and_is_not_shown() {
+fn invalid_token_exits_with_2_and_is_not_printed() {
     let empty = scratch_file("no_token");
     fs::write(&empty, "tell me\n").unwrap();
     let empty = empty.to_str().unwrap();
@@ -210,7 +211,7 @@ fn token_that_is_none_exits_with_2_and_is_not_shown() {
 }
 
 #[test]
-fn server_without_control_is_told_apart_from_none() {
+fn error_tells_a_server_without_control_from_no_server() {
     let server = Running::start(&["--port", "0"]);
     let refused = fails(&server, &["now"]);
     assert!(
@@ -223,7 +224,7 @@ fn server_without_control_is_told_apart_from_none() {
     let refused = text(&output.stderr);
     assert!(refused.contains("is a server running there?"), "{refused}");
     let output = run(&["ctl", "--server", "nonsense", "now"]);
-    assert!(text(&output.stderr).contains("write it as HOST:PORT"));
+    assert!(text(&output.stderr).contains("write HOST:PORT"));
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn wrong_usage_of_a_verb_exits_with_2() {
     }
 }
 
-/// The help is made from the table that makes the routes; each verb says what it does.
+/// The help comes from the same table as the routes; each verb has a summary.
 #[test]
 fn help_lists_every_verb() {
     let help = text(&run(&["ctl", "--help"]).stdout);

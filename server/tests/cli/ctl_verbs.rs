@@ -7,14 +7,15 @@ use crate::{
     program::{Running, open, run, scratch_file, text},
 };
 
-/// The first number in what a verb prints.
+/// Returns the first number in the output of a verb.
 fn number(printed: &str) -> String {
     let digits = |symbol: &char| symbol.is_ascii_digit();
     let from = printed.chars().skip_while(|symbol| !digits(symbol));
     from.take_while(digits).collect()
 }
 
-/// What stands behind `ctl`, in order, with what it prints, up to what differs from run to run.
+/// Runs verbs in order and checks the start of their output, up to what differs between runs. Returns
+/// the verbs.
 fn play(server: &Running) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let mut ask = |args: &[&str], expected: &str| {
@@ -96,7 +97,7 @@ fn play(server: &Running) -> BTreeSet<String> {
     seen
 }
 
-/// Two processes that know nothing of each other but what the first one prints.
+/// Two processes that share only the output of the first.
 #[test]
 fn server_goes_down_and_comes_up_from_a_shell() {
     let server = server(&[]);
@@ -110,14 +111,14 @@ fn server_goes_down_and_comes_up_from_a_shell() {
     TcpStream::connect(server.address()).unwrap();
     let output = run(&["ctl", "--server", side.trim_end(), "now"]);
     assert_eq!(output.status.code(), Some(1));
-    // A server that is down stops as one that is up does.
+    // A server that is down terminates normally.
     done(&server, &["go-down"]);
     assert_eq!(server.terminate().0.code(), Some(0));
 }
 
-/// A port of its own is where control always is, and nothing else.
+/// A separate control port serves only control, whether the server is up or down.
 #[test]
-fn control_has_a_port_of_its_own() {
+fn control_has_a_separate_port() {
     let mut server = Running::start(&["--port", "0", "--control-listen", "127.0.0.1:0"]);
     let url = server.line_after("control on http://");
     let control = url.split('/').next().unwrap();
@@ -136,9 +137,10 @@ fn control_has_a_port_of_its_own() {
     TcpStream::connect(server.address()).unwrap();
 }
 
-/// What meets nothing, or has never acted, has tested nothing: exit code 1, and what to do.
+/// A verb without a match, or a fault that never acted, has tested nothing: exit code 1, and the error
+/// says what to do.
 #[test]
-fn verb_that_meets_nothing_fails() {
+fn verb_without_a_match_fails() {
     let server = server(&[]);
     let (_stream, session, _) = open(server.address());
     let fails = |args: &[&str], words: &str| {
@@ -177,12 +179,12 @@ fn verb_that_meets_nothing_fails() {
 }
 
 #[test]
-fn verbs_do_from_a_shell_what_they_do_over_http() {
+fn verbs_work_from_a_shell() {
     let saved = scratch_file("ctl_verbs_saved");
     let _ = std::fs::remove_dir_all(&saved);
     let seen = play(&server(&["--data-dir", saved.to_str().unwrap()]));
     let verbs = minikeeper::control::verbs();
     let all: BTreeSet<_> = verbs.map(|verb| verb.name.replace('_', "-")).collect();
-    // Those that are missing take and return nothing that these do not.
+    // The missing ones have no other kinds of parameters and answers.
     assert!(seen.is_subset(&all), "{:?}", seen.difference(&all));
 }

@@ -1,5 +1,4 @@
-//! What the program keeps from one run to the next. Source: `docs/zookeeper-protocol.md` section
-//! 14.7.
+//! The state that the program keeps between runs. Source: `docs/zookeeper-protocol.md` section 14.7.
 
 use std::{
     fs,
@@ -29,7 +28,7 @@ fn start(dir: &str, more: &[&str]) -> Running {
     Running::start(&[&["--port", "0", "--data-dir", dir], more].concat())
 }
 
-/// The client goes on with its session, as any client does by itself.
+/// Reconnects to a session, as a client does automatically.
 #[track_caller]
 fn resume(
     address: SocketAddr,
@@ -73,7 +72,7 @@ fn created(reply: &Reply) -> String {
     }
 }
 
-/// Waits until the newest save in a directory is of this change or a later one.
+/// Waits until a directory has a snapshot of this change or a later one.
 fn wait_for_save(dir: &str, zxid: Zxid) {
     for _ in 0..PATIENCE.as_millis() {
         let names = fs::read_dir(format!("{dir}/version-2")).unwrap();
@@ -87,11 +86,11 @@ fn wait_for_save(dir: &str, zxid: Zxid) {
         }
         thread::park_timeout(Duration::from_millis(1));
     }
-    panic!("waited in vain for a save");
+    panic!("no save within {PATIENCE:?}");
 }
 
 #[test]
-fn termination_and_interrupt_save_and_the_next_run_goes_on() {
+fn termination_and_interrupt_save_and_the_next_run_continues() {
     let dir = scratch_dir("saved_at_the_end");
     let dir = dir.to_str().unwrap();
     let server = start(dir, &[]);
@@ -118,15 +117,15 @@ fn termination_and_interrupt_save_and_the_next_run_goes_on() {
         assert_eq!(reply, Reply::Ephemerals(vec!["/e".into()]), "{signal:?}");
         let (header, reply) = ask(&mut client, &sequential());
         assert_eq!(created(&reply), path, "{signal:?}");
-        // Nothing in between.
+        // The restart has used no zxid.
         assert_eq!(header.zxid.0, zxid.0 + 1, "{signal:?}");
         zxid = header.zxid;
         server = Some(running);
     }
 }
 
-/// A killed process keeps the last save. What came after it is gone, and clients who have seen it
-/// are served all the same.
+/// A killed process keeps the last save. Later changes are lost, but clients that have seen them are
+/// served.
 #[test]
 fn killed_process_keeps_the_last_save() {
     let dir = scratch_dir("killed");
@@ -138,7 +137,7 @@ fn killed_process_keeps_the_last_save() {
     server.signal(Signal::KILL);
     assert_eq!(server.end().0.code(), None);
 
-    // This one never saves, as without the option.
+    // Without the option, this server never saves before it is killed.
     let server = start(dir, &[]);
     let (mut client, response) = resume(server.address(), &session, header.zxid);
     assert_eq!(response.session_id, session.session_id);
@@ -156,10 +155,10 @@ fn killed_process_keeps_the_last_save() {
     assert!(again.zxid > lost.zxid);
 }
 
-/// A process that logs its changes and is killed while clients write: whatever was answered is there,
-/// run after run. What was not answered may be there or not, but never a gap.
+/// A process that logs its changes and is killed while a client writes keeps every acknowledged change,
+/// run after run. It may also keep the change that was in progress.
 #[test]
-fn killed_process_keeps_what_it_has_answered_with_a_log() {
+fn killed_process_with_a_log_keeps_acknowledged_changes() {
     let dir = scratch_dir("killed_with_a_log");
     let dir = dir.to_str().unwrap();
     let mut answered = 0;
@@ -179,12 +178,12 @@ fn killed_process_keeps_what_it_has_answered_with_a_log() {
             .iter()
             .filter(|name| name.to_string().starts_with("n-"));
         let found = found.count();
-        // One that was not answered any more may have been logged.
+        // One change may have been logged without an answer.
         assert!(
             (answered..=answered + 1).contains(&found),
             "{found} of {answered}"
         );
-        let (tell, told) = std::sync::mpsc::sync_channel(1 << 16);
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1 << 16);
         let writer = thread::spawn(move || {
             let mut out = Vec::new();
             sequential().encode(Xid(1), &mut out);
@@ -196,11 +195,11 @@ fn killed_process_keeps_what_it_has_answered_with_a_log() {
                     break;
                 }
                 answered += 1;
-                let _ = tell.send(answered);
+                let _ = sender.send(answered);
             }
             answered
         });
-        while told.recv().unwrap() < wanted {}
+        while receiver.recv().unwrap() < wanted {}
         server.signal(Signal::KILL);
         assert_eq!(server.end().0.code(), None);
         answered = writer.join().unwrap();
@@ -224,14 +223,14 @@ fn second_process_on_a_directory_is_refused() {
         "{complaint}"
     );
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
-    // The first one has not noticed.
+    // The first server is unaffected.
     let (_client, ..) = open(server.address());
     assert_eq!(server.terminate().0.code(), Some(0));
     assert_eq!(start(dir, &[]).terminate().0.code(), Some(0));
 }
 
 #[test]
-fn damaged_save_exits_with_1_and_is_left_alone() {
+fn damaged_snapshot_exits_with_1_and_stays_unchanged() {
     let dir = scratch_dir("damaged");
     let snapshot = dir.join("version-2/snapshot.5");
     fs::create_dir_all(snapshot.parent().unwrap()).unwrap();
@@ -246,10 +245,10 @@ fn damaged_save_exits_with_1_and_is_left_alone() {
     assert_eq!(fs::read(&snapshot).unwrap(), b"ZKSN\0\0\0\x02");
 }
 
-/// One flipped bit in the end byte of an entry looked as the end of the log: the changes behind it were
-/// left out, and nothing was said.
+/// A flipped bit in the end byte of an entry was taken for the end of the log: the server omitted the
+/// later changes without an error.
 #[test]
-fn damaged_log_is_refused_and_gone_on_without_if_asked_for() {
+fn damaged_log_is_refused_unless_damage_is_trusted() {
     let dir = scratch_dir("damaged_log");
     let at = dir.to_str().unwrap();
     let server = start(at, &["--txn-log", "sync"]);
@@ -271,7 +270,8 @@ fn damaged_log_is_refused_and_gone_on_without_if_asked_for() {
     };
     let log = paths.find(is_log).unwrap();
     let mut bytes = fs::read(&log).unwrap();
-    // The end of an entry, some way in: the next one begins with the upper half of a checksum.
+    // Finds the end byte of an entry after the middle: the next entry begins with the upper half of a
+    // checksum, which is zero.
     let middle = bytes.len() / 2;
     let end = bytes[middle..]
         .windows(5)
@@ -313,9 +313,9 @@ fn damaged_log_is_refused_and_gone_on_without_if_asked_for() {
     assert_eq!(start(at, &[]).terminate().0.code(), Some(0));
 }
 
-/// Changes went into a file that was deleted, and were answered.
+/// The server wrote changes to a deleted file, and acknowledged them.
 #[test]
-fn log_that_is_deleted_while_it_is_written_stops_the_program() {
+fn deleted_log_stops_the_program() {
     let dir = scratch_dir("gone_log");
     let server = start(dir.to_str().unwrap(), &["--txn-log", "write"]);
     let (mut client, ..) = open(server.address());
@@ -337,10 +337,10 @@ fn log_that_is_deleted_while_it_is_written_stops_the_program() {
     assert!(err.contains("was deleted or replaced"), "{err}");
 }
 
-/// Files have data, and digests of passwords.
+/// The files contain data, and digests of passwords.
 #[cfg(unix)]
 #[test]
-fn files_are_for_the_user_of_the_server_alone() {
+fn files_are_private_to_the_server_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = scratch_dir("private");
     let at = dir.to_str().unwrap();
@@ -370,10 +370,10 @@ fn files_are_for_the_user_of_the_server_alone() {
     assert!(files >= 4, "{files}");
 }
 
-/// A named pipe was opened and waited for, for ever.
+/// The program opened a named pipe and waited forever.
 #[cfg(unix)]
 #[test]
-fn only_regular_files_are_read_wherever_one_is_named() {
+fn every_option_for_a_file_refuses_pipes_devices_and_directories() {
     let dir = scratch_dir("irregular");
     let folder = dir.join("version-2");
     fs::create_dir_all(&folder).unwrap();
@@ -428,14 +428,14 @@ fn only_regular_files_are_read_wherever_one_is_named() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let complaint = text(&output.stderr);
         let faults = ["a named pipe", "cannot list", "cannot create"];
-        let is_told = faults.iter().any(|fault| complaint.contains(fault));
-        assert!(is_told, "{arguments:?}: {complaint}");
+        let is_explained = faults.iter().any(|fault| complaint.contains(fault));
+        assert!(is_explained, "{arguments:?}: {complaint}");
     }
 }
 
-/// With the lock file deleted a second server started in the directory of the first.
+/// After the lock file was deleted, a second server started in the directory of the first.
 #[test]
-fn second_process_is_refused_without_the_lock_file_too() {
+fn second_process_is_refused_even_if_the_lock_file_was_deleted() {
     let dir = scratch_dir("second_without_file");
     let server = start(dir.to_str().unwrap(), &[]);
     fs::remove_file(dir.join("minikeeper.lock")).unwrap();
@@ -449,9 +449,9 @@ fn second_process_is_refused_without_the_lock_file_too() {
     assert_eq!(server.terminate().0.code(), Some(0));
 }
 
-/// The directory is gone when the program stops, so that it cannot save.
+/// The directory was deleted, so the program cannot save when it stops.
 #[test]
-fn failed_save_exits_with_1_and_is_told() {
+fn failed_final_save_exits_with_1_and_an_error() {
     let dir = scratch_dir("gone");
     let server = start(dir.to_str().unwrap(), &[]);
     let (_client, ..) = open(server.address());
@@ -465,15 +465,15 @@ fn failed_save_exits_with_1_and_is_told() {
     assert_eq!(err.lines().count(), 1, "{err}");
 }
 
-/// It went unnoticed until the server was stopped, and its state was lost.
+/// The server noticed the deletion only when it stopped, and its state was lost.
 #[test]
-fn deleted_directory_is_told_while_the_state_is_still_there() {
+fn deleted_directory_is_reported_while_the_server_runs() {
     let dir = scratch_dir("deleted");
     let mut server = start(dir.to_str().unwrap(), &[]);
     fs::remove_dir_all(&dir).unwrap();
-    let told = server.error_line();
-    assert!(told.contains("was deleted or replaced"), "{told}");
-    // Another directory in its place may be another server's.
+    let complaint = server.error_line();
+    assert!(complaint.contains("was deleted or replaced"), "{complaint}");
+    // A new directory in its place may belong to a different server, so it is not used.
     fs::create_dir_all(dir.join("version-2")).unwrap();
     let (_client, ..) = open(server.address());
     let (status, _, err) = server.terminate();
@@ -482,27 +482,30 @@ fn deleted_directory_is_told_while_the_state_is_still_there() {
     assert_eq!(fs::read_dir(dir.join("version-2")).unwrap().count(), 0);
 }
 
-/// Told at once, and not with every attempt.
+/// The first failure is reported at once, and the retries are not.
 #[test]
-fn failed_save_between_times_is_told_once() {
+fn failed_save_at_an_interval_is_reported_once() {
     let dir = scratch_dir("gone_early");
     let mut server = start(dir.to_str().unwrap(), &["--save-interval", "5"]);
     wait_for_save(dir.to_str().unwrap(), Zxid(0));
     fs::remove_dir_all(&dir).unwrap();
     let (_client, ..) = open(server.address());
-    let told = server.error_line();
+    let complaint = server.error_line();
     assert!(
-        told.starts_with("minikeeper: cannot save the state to "),
-        "{told}"
+        complaint.starts_with("minikeeper: cannot save the state to "),
+        "{complaint}"
     );
-    assert!(told.contains("serving on, and trying again"), "{told}");
+    assert!(
+        complaint.contains("continues to serve, and tries again"),
+        "{complaint}"
+    );
     let (status, _, err) = server.terminate();
     assert_eq!(status.code(), Some(1));
     assert_eq!(err.lines().count(), 1, "{err}");
 }
 
 #[test]
-fn save_interval_alone_is_wrong_usage() {
+fn save_interval_without_data_dir_is_wrong_usage() {
     let output = run(&["--port", "0", "--save-interval", "5"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--data-dir"));

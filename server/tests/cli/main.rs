@@ -1,10 +1,11 @@
-//! The program as its users meet it: arguments, output, exit codes, signals.
+//! The program as users run it: arguments, output, exit codes, signals.
 //!
-//! | module | what belongs there |
+//! | module | content |
 //! | --- | --- |
 //! | `program` | running the program and talking to it; no assertion on a feature |
-//! | `ctl` | the verbs of a running program |
-//! | `data_dir` | what it keeps from one run to the next |
+//! | `ctl`, `ctl_verbs` | the verbs of a running program |
+//! | `data_dir` | the state that survives a restart |
+//! | `moving` | export and import of data directories |
 
 #![allow(
     clippy::unwrap_used,
@@ -79,7 +80,7 @@ fn wrong_usage_exits_with_2() {
 }
 
 #[test]
-fn setting_that_makes_no_sense_exits_with_2_and_is_named() {
+fn invalid_setting_exits_with_2_and_is_named() {
     for (args, name) in [
         (&["--tick-time", "0"][..], "tick_time_ms"),
         (
@@ -97,8 +98,8 @@ fn setting_that_makes_no_sense_exits_with_2_and_is_named() {
     }
 }
 
-/// A wrong `--super-digest` was shown in the error, which goes to logs and to screens. No error
-/// quotes what a setting for secrets was given.
+/// The error about a wrong `--super-digest` quoted it, and errors go to logs and screens. No error
+/// quotes the value of a secret.
 #[test]
 fn error_about_a_secret_does_not_show_it() {
     let zoo_cfg = scratch_file("secrets_zoo.cfg");
@@ -160,12 +161,12 @@ fn error_about_a_secret_does_not_show_it() {
 }
 
 #[test]
-fn healthcheck_of_no_address_exits_with_1_and_says_how_to_write_one() {
+fn healthcheck_of_invalid_address_exits_with_1_and_shows_the_format() {
     let output = run(&["healthcheck", "nowhere"]);
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
     assert!(
-        complaint.starts_with("minikeeper: no address \"nowhere\": "),
+        complaint.starts_with("minikeeper: cannot resolve \"nowhere\": "),
         "{complaint}"
     );
     assert!(complaint.contains("HOST:PORT"), "{complaint}");
@@ -186,7 +187,7 @@ fn taken_port_exits_with_1_and_suggests_another() {
 }
 
 #[test]
-fn first_line_tells_version_and_address_and_stderr_is_silent() {
+fn first_line_has_version_and_address_and_stderr_is_empty() {
     let server = Running::start(&["--port", "0"]);
     let expected = format!(
         "minikeeper {} listening on {}\n",
@@ -207,19 +208,19 @@ fn first_line_tells_version_and_address_and_stderr_is_silent() {
 }
 
 #[test]
-fn address_file_holds_the_real_address_once_the_server_listens() {
+fn address_file_has_the_actual_address_once_the_server_listens() {
     let path = scratch_file("address_file");
     let server = Running::start(&["--port", "0", "--address-file", path.to_str().unwrap()]);
-    // Written before the first line is printed.
+    // The file is written before the first line is printed.
     let written = fs::read_to_string(&path).unwrap();
     assert_eq!(written, format!("{}\n", server.address()));
     let address: SocketAddr = written.trim().parse().unwrap();
     let (_client, ..) = open(address);
 }
 
-/// ZooKeeper's file, as far as it applies to a single server in memory.
+/// A `zoo.cfg`, as far as it applies to a single server in memory.
 #[test]
-fn config_file_is_followed_and_what_it_says_in_vain_is_named() {
+fn config_file_is_applied_and_keys_without_effect_are_reported() {
     let path = scratch_file("zoo.cfg");
     fs::write(&path, "clientPort=1\ntickTime=100\ninitLimit=5\n").unwrap();
     let file = path.to_str().unwrap();
@@ -237,7 +238,7 @@ fn config_file_is_followed_and_what_it_says_in_vain_is_named() {
 }
 
 #[test]
-fn config_file_that_makes_no_sense_exits_with_2_and_says_where() {
+fn invalid_config_file_exits_with_2_and_the_line() {
     let path = scratch_file("nonsense.cfg");
     let file = path.to_str().unwrap();
     let missing = run(&["--config", file]);
@@ -254,7 +255,7 @@ fn config_file_that_makes_no_sense_exits_with_2_and_says_where() {
         let err = text(&output.stderr);
         assert!(err.starts_with(&complaint), "{err}");
     }
-    // Not a word of what may be a password.
+    // The error quotes nothing that may be a password.
     fs::write(&path, "Server {\nm required user_bob=secret").unwrap();
     let output = run(&["--jaas-config", file]);
     assert_eq!(output.status.code(), Some(2));
@@ -285,7 +286,7 @@ fn serve_is_the_default_command() {
     assert_eq!(server.terminate().0.code(), Some(0));
 }
 
-/// Clients that are idle, silent, or do not read must not keep the program from ending.
+/// Clients that are idle, silent, or do not read must not keep the program from exiting.
 #[test]
 fn termination_and_interrupt_exit_with_0_and_close_clients() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -315,9 +316,9 @@ fn termination_and_interrupt_exit_with_0_and_close_clients() {
     }
 }
 
-/// The program that started a server for a test may be killed: the pipe between them ends with either.
+/// The program that started a server for a test may be killed; then the pipe between them closes.
 #[test]
-fn end_of_stdin_stops_it_as_sigterm_does_but_only_if_asked_to() {
+fn end_of_stdin_stops_the_program_like_sigterm_only_with_the_option() {
     let dir = scratch_file("saved_when_stdin_ended");
     let _ = fs::remove_dir_all(&dir);
     let data_dir = ["--port", "0", "--data-dir", dir.to_str().unwrap()];
@@ -329,7 +330,7 @@ fn end_of_stdin_stops_it_as_sigterm_does_but_only_if_asked_to() {
     assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
     assert_eq!(fs::read_dir(dir.join("version-2")).unwrap().count(), 1);
 
-    // Without the option stdin has ended from the start, as in every other test here.
+    // Without the option: stdin is closed from the start, as in every other test here.
     let server = Running::start(&["--port", "0"]);
     let (_client, ..) = open(server.address());
     assert_eq!(server.terminate().0.code(), Some(0));
@@ -351,7 +352,7 @@ fn healthcheck_exits_with_0_only_if_a_server_answers() {
 }
 
 #[test]
-fn healthcheck_of_something_else_exits_with_1() {
+fn healthcheck_of_a_different_server_exits_with_1() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap().to_string();
     let answering = thread::spawn(move || {
@@ -371,7 +372,7 @@ fn healthcheck_of_something_else_exits_with_1() {
 }
 
 #[test]
-fn log_info_tells_of_sessions_on_stderr() {
+fn log_info_reports_sessions_on_stderr() {
     let server = Running::start(&["--port", "0", "--log", "info"]);
     let address = server.address();
     let (mut client, session, _) = open(address);
@@ -395,10 +396,9 @@ fn log_info_tells_of_sessions_on_stderr() {
     assert!(!out.contains("INFO"), "the log is on stdout: {out}");
 }
 
-/// The port is free again at once, although connections to it were closed by the server. And a
-/// client of the first run learns from the second that its session is gone:
-/// `docs/zookeeper-protocol.md` sections 6.4, rule 5, and 14.7. A server that starts at zxid 0
-/// would close it without a word, forever.
+/// The port is free at once, although the server closed the connections. And the second run tells a
+/// client of the first that its session has expired: `docs/zookeeper-protocol.md` sections 6.4, rule
+/// 5, and 14.7. A server that starts at zxid 0 would close the connection without an answer, forever.
 #[test]
 fn next_run_takes_the_same_port_and_refuses_sessions_of_the_last() {
     let server = Running::start(&["--port", "0"]);
@@ -423,7 +423,7 @@ fn next_run_takes_the_same_port_and_refuses_sessions_of_the_last() {
         assert_eq!(
             again.read(&mut [0; 1]).unwrap(),
             0,
-            "closed behind the refusal"
+            "closed after the refusal"
         );
         let newest = open(address).2;
         assert!(newest > zxid);

@@ -1,5 +1,4 @@
-//! Data directories that the program reads without living there. Source:
-//! `docs/zookeeper-protocol.md` section 22.
+//! Export and import of data directories. Source: `docs/zookeeper-protocol.md` section 22.
 
 use std::{fs, path::PathBuf};
 
@@ -11,7 +10,7 @@ fn scratch_dir(name: &str) -> PathBuf {
     path
 }
 
-/// How many znodes a server has, by its own words.
+/// Returns the line of `srvr` that counts the znodes.
 fn znodes(server: &Running) -> String {
     use std::io::{Read as _, Write as _};
     let mut stream = connect(server.address());
@@ -27,7 +26,6 @@ fn exported_directory_is_imported() {
     let (data, copy) = (scratch_dir("moving_data"), scratch_dir("moving_copy"));
     let (data, copy) = (data.to_str().unwrap(), copy.to_str().unwrap());
     let server = Running::start(&["--port", "0", "--data-dir", data]);
-    // An ephemeral and a sequential znode.
     let (_client, ..) = open(server.address());
     let expected = znodes(&server);
     assert_eq!(server.terminate().0.code(), Some(0));
@@ -53,7 +51,7 @@ fn exported_directory_is_imported() {
 }
 
 #[test]
-fn import_that_fails_exits_with_1_and_says_why() {
+fn failed_import_exits_with_1_and_the_reason() {
     let absent = scratch_dir("moving_absent");
     let output = run(&["--port", "0", "--import", absent.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));

@@ -16,7 +16,7 @@ use minikeeper_protocol::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long anything may take before the test fails. A bound, never a delay.
+/// The limit of every wait before the test fails. A limit, never a delay.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn program(args: &[&str]) -> Command {
@@ -30,7 +30,7 @@ pub(crate) fn program(args: &[&str]) -> Command {
     command
 }
 
-/// A running program; killed when the test is over.
+/// A running program, killed on drop.
 pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -85,7 +85,7 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("the program runs");
     }
 
-    /// Waits for a line on stdout that begins so, and gives what follows.
+    /// Waits for a line on stdout with this beginning. Returns the rest of the line.
     #[track_caller]
     pub(crate) fn line_after(&mut self, beginning: &str) -> String {
         loop {
@@ -111,7 +111,7 @@ impl Running {
         String::from_utf8(line).expect("text")
     }
 
-    /// Waits for the end: exit status, the rest of stdout, all of stderr.
+    /// Waits until the program exits. Returns its status, the rest of stdout, and all of stderr.
     #[track_caller]
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
         let status = wait(&mut self.child);
@@ -131,7 +131,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails if it has ended already: what was wished for.
+        // Fails if the program has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -150,7 +150,7 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     panic!("the program did not end");
 }
 
-/// Runs a program that ends by itself.
+/// Runs a program and waits until it ends.
 #[track_caller]
 pub(crate) fn run(args: &[&str]) -> Output {
     let mut child = program(args).spawn().expect("the program runs");
@@ -184,7 +184,7 @@ pub(crate) fn hello(stream: &mut TcpStream, hello: &ConnectRequest) -> ConnectRe
     ConnectResponse::decode(&mut Reader::new(&frame(stream))).expect("a connect response")
 }
 
-/// Opens a session and changes something; tells the newest zxid too.
+/// Opens a session and creates the ephemeral `/e`. Returns also the zxid of that change.
 pub(crate) fn open(address: SocketAddr) -> (TcpStream, ConnectResponse, Zxid) {
     let mut stream = connect(address);
     let session = hello(&mut stream, &ConnectRequest::new(10_000));

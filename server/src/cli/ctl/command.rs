@@ -1,4 +1,4 @@
-//! The command line of `minikeeper ctl`, made from the table of verbs.
+//! Builds the command line of `minikeeper ctl` from the table of verbs.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use serde_json::{Map, Value, json};
 
 use crate::ctl::{VerbFields, values};
 
-/// Options of `ctl`, and a subcommand for each verb.
+/// Adds the options of `ctl`, and a subcommand for each verb.
 pub(crate) fn describe(command: Command) -> Command {
     let options = [
         Arg::new("server")
             .long("server")
             .value_name("HOST:PORT")
             .default_value("127.0.0.1:2181")
-            .help("Where the server listens; it must have been started with --control"),
+            .help("The server's address; the server must run with --control"),
         Arg::new("token")
             .long("token")
             .value_name("TOKEN")
             .conflicts_with("token_file")
             .allow_hyphen_values(true)
-            .help("What the server was given as --control-token [env: MINIKEEPER_CONTROL_TOKEN]"),
+            .help("The server's --control-token [env: MINIKEEPER_CONTROL_TOKEN]"),
         Arg::new("token_file")
             .long("token-file")
             .value_name("FILE")
-            .help("A file with that token, which the list of processes does not show"),
+            .help("A file with the token, which keeps it out of the process list"),
         Arg::new("universe")
             .long("universe")
             .value_name("NAME")
-            .help("Which universe is meant [default: the server's own]"),
+            .help("The universe to control [default: the server's own]"),
     ];
     let command = options
         .into_iter()
@@ -44,7 +44,7 @@ pub(crate) fn describe(command: Command) -> Command {
   minikeeper ctl advance 5s
   minikeeper ctl expire 0x1000a2b3c0001
   minikeeper ctl --server 127.0.0.1:4711 get /a
-  minikeeper ctl go-down        prints where to ask for come-up
+  minikeeper ctl go-down        prints the address to use for come-up
 
 Prints the server's answer, JSON or text.
 Exit codes: 0 done, 1 not done, with the reason on stderr, 2 wrong usage.",
@@ -52,12 +52,12 @@ Exit codes: 0 done, 1 not done, with the reason on stderr, 2 wrong usage.",
         .subcommands(control::verbs().map(subcommand))
 }
 
-/// The verb of this subcommand.
+/// Returns the verb of this subcommand.
 pub(crate) fn find(name: &str) -> Option<&'static Verb> {
     control::verbs().find(|verb| dashed(verb.name) == name)
 }
 
-/// What was given, as fields of a request.
+/// Returns the given arguments as fields of a request.
 pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<VerbFields, String> {
     let mut fields = Map::new();
     let mut longest = Duration::ZERO;
@@ -126,7 +126,7 @@ fn subcommand(verb: &'static Verb) -> Command {
     .args(arguments)
 }
 
-/// What is needed stands by itself, in order; what may be left out has a name.
+/// Creates the argument of a parameter: positional if it is required, else an option.
 fn argument(parameter: &'static Parameter) -> Arg {
     let name = parameter.name.trim_end_matches("_ms");
     let mut argument = Arg::new(parameter.name)

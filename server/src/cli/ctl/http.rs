@@ -1,4 +1,4 @@
-//! One HTTP request, over a plain socket.
+//! Sends one HTTP request over a plain socket.
 
 use std::{
     fmt::Write as _,
@@ -10,7 +10,7 @@ use std::{
 use minikeeper::control::{Method, Verb};
 use serde_json::{Map, Value};
 
-/// How long the server may take, besides the time that the request itself names.
+/// How long the server may take, in addition to the longest duration in the request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A verb to call.
@@ -21,11 +21,11 @@ pub(crate) struct HttpCall<'a> {
     pub(crate) universe: Option<&'a str>,
     pub(crate) verb: &'a Verb,
     pub(crate) fields: &'a Map<String, Value>,
-    /// The longest time among the fields.
+    /// The longest duration among the fields.
     pub(crate) longest: Duration,
 }
 
-/// What came back.
+/// The server's response.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 /// Calls a verb.
 ///
 /// # Errors
-/// Why there is no answer.
+/// When there is no answer.
 pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
     let HttpCall {
         server, longest, ..
@@ -43,30 +43,32 @@ pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
     let request = request(call)?;
     let socket = server
         .to_socket_addrs()
-        .map_err(|error| format!("no address {server:?}: {error}; write it as HOST:PORT"))?
+        .map_err(|error| format!("cannot resolve {server:?}: {error}; write HOST:PORT"))?
         .next()
-        .ok_or_else(|| format!("no address {server:?}"))?;
+        .ok_or_else(|| format!("cannot resolve {server:?}: no address"))?;
     let failed = |error: io::Error| format!("cannot reach {server}: {error}");
     let mut stream = TcpStream::connect_timeout(&socket, PATIENCE)
         .map_err(|error| format!("{}; is a server running there?", failed(error)))?;
     let patience = PATIENCE.saturating_add(longest);
     stream.set_read_timeout(Some(patience)).map_err(failed)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-    // A server without control closes the connection, maybe before it has read everything.
+    // A server without control closes the connection, perhaps before it has read the whole request.
     let sent = stream.write_all(request.as_bytes());
     let mut bytes = Vec::new();
     let received = stream.read_to_end(&mut bytes);
     if bytes.is_empty() {
         let why = match received.and(sent) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => "no answer in time".into(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                format!("no answer within {} s", patience.as_secs())
+            }
             Err(error) => error.to_string(),
-            Ok(()) => "closed without an answer".to_owned(),
+            Ok(()) => "the connection was closed without an answer".to_owned(),
         };
         return Err(format!(
             "cannot reach {server}: {why}; was the server started with --control?"
         ));
     }
-    parse(&bytes).ok_or_else(|| format!("{server} did not answer in HTTP, or not to the end"))
+    parse(&bytes).ok_or_else(|| format!("{server} sent no HTTP response, or an incomplete one"))
 }
 
 fn request(call: &HttpCall<'_>) -> Result<String, String> {
@@ -105,7 +107,7 @@ fn request(call: &HttpCall<'_>) -> Result<String, String> {
     );
     if let Some(token) = token {
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("the token must be letters, digits and signs, without spaces".to_owned());
+            return Err("the token must be printable ASCII without blanks".to_owned());
         }
         let _ = write!(request, "Authorization: Bearer {token}\r\n");
     }
@@ -121,7 +123,7 @@ fn request(call: &HttpCall<'_>) -> Result<String, String> {
     Ok(request)
 }
 
-/// As a part of a URL.
+/// Percent-encodes a component of a URL.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_answers_are_taken_apart() {
+    fn complete_answers_are_parsed() {
         let answer = |text: &str| parse(text.as_bytes());
         let whole = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nx: y\r\n\r\n{}";
         let body = "{}".to_owned();
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_fit_a_url() {
+    fn paths_are_percent_encoded() {
         assert_eq!(encoded("/a b&c=ä"), "%2Fa%20b%26c%3D%C3%A4");
     }
 }

@@ -1,4 +1,4 @@
-//! `minikeeper ctl`: the verbs of a running server, from a shell.
+//! `minikeeper ctl`: calls the verbs of a running server.
 
 mod command;
 mod http;
@@ -19,7 +19,7 @@ use crate::{
     token,
 };
 
-/// What stands on the command line behind `ctl`.
+/// The command line after `ctl`.
 #[derive(Debug)]
 pub(crate) struct CtlArgs {
     server: String,
@@ -27,15 +27,15 @@ pub(crate) struct CtlArgs {
     token_file: Option<PathBuf>,
     universe: Option<String>,
     verb: &'static Verb,
-    /// What was given for the verb.
+    /// The arguments of the verb.
     given: ArgMatches,
 }
 
 impl CtlArgs {
-    /// Calls the verb and prints what it answers.
+    /// Calls the verb and prints its answer.
     ///
     /// # Errors
-    /// What the server says instead, or why it cannot be reached.
+    /// When the server answers with an error, or cannot be reached.
     pub(crate) fn run(self) -> Result<(), String> {
         let (fields, longest) = command::fields(self.verb, &self.given)?;
         let token = match &self.token_file {
@@ -70,7 +70,7 @@ impl CtlArgs {
 
 impl Args for CtlArgs {
     fn augment_args(command: Command) -> Command {
-        // Starting a server does not build the command line of every verb.
+        // Deferred, so that starting a server does not build the command line of every verb.
         command.defer(command::describe)
     }
 
@@ -100,5 +100,5 @@ impl FromArgMatches for CtlArgs {
     }
 }
 
-/// The fields of a request, and the longest time among them: the server may take so long.
+/// The fields of a request, and the longest duration among them: the server may take that long.
 type VerbFields = (Map<String, Value>, Duration);

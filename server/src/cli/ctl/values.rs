@@ -1,16 +1,16 @@
-//! What people type for a time or a session.
+//! Parses durations, sessions and trees on the command line.
 
 use std::{io, time::Duration};
 
 use minikeeper::files;
 use serde_json::Value;
 
-/// A time with its unit.
+/// Parses a duration with its unit.
 ///
 /// # Errors
-/// How it should be written.
+/// When the text is not one; says how to write it.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time; write it as in 200ms, 5s, 1m or 1h");
+    let wrong = || format!("{text:?} is not a duration; write it as in 200ms, 5s, 1m or 1h");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit_ms = match &text[digits.len()..] {
         "ms" => 1,
@@ -29,10 +29,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(wrong)
 }
 
-/// A time with its unit, or none.
+/// Parses a duration with its unit, or `never`.
 ///
 /// # Errors
-/// How it should be written.
+/// When the text is neither; says how to write a duration.
 pub(crate) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" {
         return Ok(None);
@@ -40,7 +40,7 @@ pub(crate) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> 
     duration(text).map(Some)
 }
 
-/// The field that selects sessions in this way.
+/// Returns the field that selects sessions by this kind of text.
 pub(crate) fn who(text: &str) -> &'static str {
     let is_session = text.starts_with("0x") || text.bytes().all(|byte| byte.is_ascii_digit());
     let is_address =
@@ -53,10 +53,10 @@ pub(crate) fn who(text: &str) -> &'static str {
     }
 }
 
-/// The field that a file with a tree belongs into, and what belongs there.
+/// Reads a file with a tree. Returns the field for it and the field's value.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// When the file cannot be read.
 pub(crate) fn tree(file: &str) -> Result<(&'static str, Value), String> {
     let cannot_read = |error: io::Error| format!("cannot read {file}: {error}");
     let text = match file {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_named_in_four_ways() {
+    fn sessions_are_selected_in_four_ways() {
         for (text, field) in [
             ("0x1000a2b3c0001", "session"),
             ("72057594037927936", "session"),

@@ -1,4 +1,4 @@
-//! One line of a `zoo.cfg`: its value as what it stands for, or what is wrong with it.
+//! Parses the value of one line of a `zoo.cfg`.
 
 use std::net::{IpAddr, ToSocketAddrs as _};
 
@@ -9,41 +9,41 @@ use minikeeper::{
 
 use crate::properties::{PropertiesError, Property};
 
-/// A file that cannot be followed. Displayed behind the file's name and a colon.
+/// A fault in a file. Displayed after the file's name and a colon.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum ZooCfgError {
-    /// A value that makes no sense, and is not shown because it is a secret.
+    /// An invalid value that is not shown because it is a secret.
     #[error("{line}: {key} must be {allowed}")]
     Secret {
-        /// Where it stands; the first line is 1.
+        /// The line; the first line is 1.
         line: usize,
         /// The setting.
         key: String,
-        /// What could be written there.
+        /// The values allowed.
         allowed: &'static str,
     },
-    /// A value that makes no sense.
+    /// An invalid value.
     #[error("{line}: {key} is {value:?}; it must be {allowed}")]
     Value {
-        /// Where it stands; the first line is 1.
+        /// The line; the first line is 1.
         line: usize,
         /// The setting.
         key: String,
-        /// What is written there.
+        /// The value.
         value: String,
-        /// What could be.
+        /// The values allowed.
         allowed: String,
     },
-    /// No properties file.
+    /// Not a properties file.
     #[error("{}: {source}", source.line)]
     Properties {
-        /// Which says what.
+        /// The fault.
         #[from]
         source: PropertiesError,
     },
 }
 
-/// A key without effect, and why. Displayed behind the file's name and a colon.
+/// A key without effect, and why. Displayed after the file's name and a colon.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{line}: {key} has no effect: {reason}")]
 pub(crate) struct Ignored {
@@ -52,7 +52,7 @@ pub(crate) struct Ignored {
     reason: &'static str,
 }
 
-/// A property without the blanks at both ends, which ZooKeeper takes off too.
+/// A property, trimmed as ZooKeeper does.
 pub(crate) struct ZooCfgEntry<'a> {
     line: usize,
     pub(crate) key: &'a str,
@@ -85,7 +85,7 @@ impl<'a> ZooCfgEntry<'a> {
         }
     }
 
-    /// A whole number; in hexadecimal as well, as Java reads `jute.maxbuffer=0xfffff`.
+    /// Parses a whole number, decimal or hexadecimal, as Java reads `jute.maxbuffer=0xfffff`.
     pub(crate) fn whole(&self, min: i64, max: i64) -> Result<i64, ZooCfgError> {
         let number = match self.value.strip_prefix("0x") {
             Some(digits) if !digits.starts_with(['+', '-']) => i64::from_str_radix(digits, 16),
@@ -97,13 +97,13 @@ impl<'a> ZooCfgEntry<'a> {
             .ok_or_else(|| self.must_be(format!("a whole number from {min} to {max}")))
     }
 
-    /// A limit; less than 1 is "no limit" in ZooKeeper, and `None` here.
+    /// Parses a limit; less than 1 means "no limit" in ZooKeeper, and is `None` here.
     pub(crate) fn limit(&self) -> Result<Option<u64>, ZooCfgError> {
         let max = self.whole(i32::MIN.into(), i32::MAX.into())?;
         Ok(u64::try_from(max).ok().filter(|&max| max > 0))
     }
 
-    /// Sets a setting of the table to what stands here.
+    /// Sets a setting of the table to this value.
     pub(crate) fn set(&self, setting: &Setting, config: &mut Config) -> Result<(), ZooCfgError> {
         let Some((_, form)) = setting.spec.key else {
             return Ok(());
@@ -114,7 +114,7 @@ impl<'a> ZooCfgEntry<'a> {
             KeyForm::Unset => number(self.whole(-1, i32::MAX.into())?),
             KeyForm::Limit => match (self.limit()?, setting.spec.form) {
                 (None, Form::Number { min: 0, .. }) => Some(Value::Number(0)),
-                // Without a limit of ZooKeeper's there is still our own.
+                // Without ZooKeeper's limit, our own default applies.
                 (max, _) => max.map(Value::Number),
             },
             KeyForm::Boolean => Some(Value::Switch(self.boolean()?)),
@@ -152,7 +152,7 @@ impl<'a> ZooCfgEntry<'a> {
         Ok(self.value)
     }
 
-    /// What stands between commas.
+    /// Splits the value at commas.
     pub(crate) fn list(&self) -> Vec<String> {
         let parts = self.value.split(',').map(str::trim);
         parts
@@ -161,7 +161,7 @@ impl<'a> ZooCfgEntry<'a> {
             .collect()
     }
 
-    /// The first address of a name, one of IPv4 if there is any, as Java prefers it.
+    /// Returns the first address of a host, preferring IPv4 as Java does.
     pub(crate) fn address(&self) -> Result<IpAddr, ZooCfgError> {
         let resolved = (self.value, 0).to_socket_addrs();
         let addresses: Vec<_> = resolved.map_or_else(|_| Vec::new(), Iterator::collect);
@@ -172,7 +172,8 @@ impl<'a> ZooCfgEntry<'a> {
         }
     }
 
-    /// What ZooKeeper's `DigestAuthenticationProvider` prints for `super:password`.
+    /// Parses a digest identity, as ZooKeeper's `DigestAuthenticationProvider` prints it for
+    /// `super:password`.
     fn digest(&self) -> Result<String, ZooCfgError> {
         match self.value.split_once(':') {
             Some((user, digest)) if !user.is_empty() && !digest.is_empty() => {
@@ -181,7 +182,7 @@ impl<'a> ZooCfgEntry<'a> {
             _ => Err(ZooCfgError::Secret {
                 line: self.line,
                 key: self.key.to_owned(),
-                allowed: "USER:DIGEST, with the Base64 form of SHA-1 of USER:PASSWORD",
+                allowed: "USER:DIGEST, where DIGEST is the base64 of the SHA-1 of USER:PASSWORD",
             }),
         }
     }

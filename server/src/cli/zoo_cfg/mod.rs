@@ -1,12 +1,12 @@
 //! Reads `zoo.cfg`, ZooKeeper's configuration file, as far as it applies to a single server.
 //!
-//! The table of settings says which keys there are; this module adds those that depend on each
-//! other or have a form of their own. Where ZooKeeper replaces an unreadable value by a default,
-//! this is an error. Some keys are accepted here that ZooKeeper reads from Java's command line
-//! alone: `jute.maxbuffer`, `znode.container.*` and `readonlymode.enabled`.
+//! The table of settings lists most keys; this module adds those that depend on each other or have a
+//! special notation. An unreadable value that ZooKeeper replaces by a default is an error here. Some
+//! keys are accepted here that ZooKeeper reads only from Java's command line: `jute.maxbuffer`,
+//! `znode.container.*` and `readonlymode.enabled`.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 21; ZooKeeper's `QuorumPeerConfig` for the keys of
-//! the file, and the system properties `zookeeper.KEY` that it makes of all others.
+//! the file, and the system properties `zookeeper.KEY` into which it turns all others.
 
 mod entry;
 mod reason;
@@ -23,8 +23,8 @@ use self::entry::ZooCfgEntry;
 pub(crate) use self::entry::{Ignored, ZooCfgError};
 use crate::properties;
 
-/// The keys that are not in the table of settings: each with the option that says the same, by its
-/// name in the arguments. A key that ends with a dot stands for all that begin so.
+/// The keys that are not in the table of settings, each with the equivalent option, by its name in the
+/// arguments. A key that ends with a dot is a prefix.
 const OPTIONS: &[(&str, &str)] = &[
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
@@ -40,12 +40,12 @@ const OPTIONS: &[(&str, &str)] = &[
     ("secureClientPort", "secure_port"),
 ];
 
-/// The setting that a key of the table is for.
+/// Returns the setting of a key in the table.
 fn setting_of(key: &str) -> Option<&'static Setting> {
     settings::settings().find(|setting| setting.spec.key.is_some_and(|(its, _)| its == key))
 }
 
-/// The option that says the same as a key, by its name in the arguments.
+/// Returns the option equivalent to a key, by its name in the arguments.
 fn option_of(key: &str) -> Option<&'static str> {
     let is_it = |its: &str| its == key || its.ends_with('.') && key.starts_with(its);
     let special = OPTIONS.iter().find(|(its, _)| is_it(its));
@@ -54,26 +54,26 @@ fn option_of(key: &str) -> Option<&'static str> {
         .or_else(|| setting_of(key).map(|setting| setting.name))
 }
 
-/// Puts what a file says in the place of what was there, except where an option of the command
-/// line says it already; gives what the file says in vain.
+/// Applies the settings of a file, except those that an option of the command line sets. Returns the
+/// keys without effect.
 ///
 /// # Errors
-/// [`ZooCfgError`] for the first value that makes no sense; some of the others may be in place.
+/// [`ZooCfgError`] for the first invalid value; some of the others may have been applied.
 pub(crate) fn apply(
     bytes: &[u8],
     config: &mut Config,
     is_given: impl Fn(&str) -> bool,
 ) -> Result<Vec<Ignored>, ZooCfgError> {
     let properties = properties::parse(bytes)?;
-    // ZooKeeper expires sessions at ticks; its settings are chosen for that.
+    // ZooKeeper expires sessions at ticks, and its settings are chosen for that.
     config.rounds_expiry |= !is_given("expiry");
-    // What the command line says already is read as well, so that a file is good or it is not.
+    // Takes the values that options override, so that a file is valid or invalid whatever the options.
     let mut unused = Config::default();
     let mut file = File::default();
     for (at, property) in properties.iter().enumerate() {
         let entry = ZooCfgEntry::new(property);
         let mut later = properties[at + 1..].iter();
-        // As in Java the last one of a key counts, and the others are not looked at.
+        // As in Java, the last value of a key counts, and the others are ignored, even if invalid.
         if later.any(|later| later.key.trim() == entry.key) {
             continue;
         }
@@ -87,7 +87,7 @@ pub(crate) fn apply(
         && !is_given("secure_port")
     {
         address.set_ip(file.secure_address.unwrap_or_else(|| config.listen.ip()));
-        // As ZooKeeper: a port that is not named is not there.
+        // As in ZooKeeper, there is no plain port without a `clientPort`.
         config.secure_only |= !file.has_plain_port && !is_given("port");
     }
     #[cfg(not(feature = "tls"))]
@@ -110,9 +110,9 @@ pub(crate) fn apply(
 struct File {
     /// `enforce.auth.schemes`
     schemes: Vec<String>,
-    /// `enforce.auth.enabled`, as the error that it is without schemes.
+    /// `enforce.auth.enabled`: the error to return if there are no schemes.
     schemes_enforced: Option<ZooCfgError>,
-    /// `secureClientPort`, as the error that it is alone.
+    /// `secureClientPort`: the error to return if there is no `clientPort`.
     #[cfg(not(feature = "tls"))]
     secure_port: Option<ZooCfgError>,
     /// Whether there is a `clientPort`.
@@ -120,9 +120,9 @@ struct File {
     /// `secureClientPortAddress`
     #[cfg(feature = "tls")]
     secure_address: Option<IpAddr>,
-    /// The class of `ensemble` is among the `authProvider.N`.
+    /// Whether an `authProvider.N` is the class of the scheme `ensemble`.
     has_ensemble_scheme: bool,
-    /// `ensembleAuthName`, and that it has no effect alone.
+    /// `ensembleAuthName`, and the warning that it has no effect without that class.
     ensemble_names: Option<(Vec<String>, Ignored)>,
     /// `sessionRequireClientSASLAuth`
     is_sasl_enforced: bool,
@@ -141,7 +141,7 @@ impl File {
                 config.listen.set_port(u16::try_from(port).unwrap_or(0));
             }
             "clientPortAddress" => config.listen.set_ip(entry.address()?),
-            // More than are served in one turn are never in process.
+            // No more requests are ever in process than one turn serves.
             "request_throttle_max_requests" => {
                 let max = entry.limit()?.map_or(usize::MAX, saturated);
                 config.turn_requests_max = config.turn_requests_max.min(max);
@@ -161,13 +161,13 @@ impl File {
                 self.ensemble_names = Some((names.collect(), alone));
             }
             "enforce.auth.enabled" => {
-                let needs_schemes = || entry.must_be("false, or enforce.auth.schemes be set");
+                let needs_schemes = || entry.must_be("false unless enforce.auth.schemes is set");
                 self.schemes_enforced = entry.boolean()?.then(needs_schemes);
             }
             "enforce.auth.schemes" => {
                 self.schemes = entry.list();
                 if self.schemes.is_empty() {
-                    return Err(entry.must_be("schemes, with commas between them"));
+                    return Err(entry.must_be("schemes, separated by commas"));
                 }
             }
             "sessionRequireClientSASLAuth" => self.is_sasl_enforced = entry.boolean()?,
@@ -177,8 +177,8 @@ impl File {
             }
             #[cfg(not(feature = "tls"))]
             "secureClientPort" => {
-                let allowed =
-                    "beside a clientPort, or the program be built with TLS, cargo's feature `tls`";
+                let allowed = "used with a clientPort, or with a program built with cargo's feature \
+                               `tls`";
                 self.secure_port = Some(entry.must_be(allowed));
                 self.ignored.push(entry.ignored(reason::reason(entry.key)));
             }
@@ -190,7 +190,7 @@ impl File {
             #[cfg(feature = "tls")]
             "secureClientPortAddress" => self.secure_address = Some(entry.address()?),
             key if key.starts_with("authProvider.") => self.take_auth_provider(entry, config)?,
-            // Never by itself: ZooKeeper may be running on it.
+            // Not used without the option: ZooKeeper may be running in that directory.
             "dataDir" => {
                 self.ignored
                     .push(entry.ignored("state is kept only with --data-dir"));
@@ -200,9 +200,9 @@ impl File {
         Ok(())
     }
 
-    /// The schemes `digest` and `ip` need no provider, and `sasl` comes with its users; others than
-    /// ZooKeeper's are code. Refused and not ignored: clients that count on a scheme of their own
-    /// would be told that it does not exist.
+    /// Applies an authentication provider. `digest` and `ip` need none, and `sasl` comes with its
+    /// users. Classes other than ZooKeeper's are Java code: they are refused, not ignored, because
+    /// clients that rely on such a scheme would get the error that it does not exist.
     fn take_auth_provider(
         &mut self,
         entry: &ZooCfgEntry<'_>,
@@ -220,7 +220,7 @@ impl File {
             Some("X509AuthenticationProvider") if cfg!(feature = "tls") => {}
             Some("X509AuthenticationProvider") => {
                 let allowed =
-                    "another class, or the program be built with TLS, cargo's feature `tls`";
+                    "another class, or used with a program built with cargo's feature `tls`";
                 return Err(entry.must_be(allowed));
             }
             Some("EnsembleAuthenticationProvider") => self.has_ensemble_scheme = true,
@@ -229,7 +229,7 @@ impl File {
                 let allowed = "DigestAuthenticationProvider, IPAuthenticationProvider, \
                                SASLAuthenticationProvider, X509AuthenticationProvider, \
                                EnsembleAuthenticationProvider or KeyAuthenticationProvider of \
-                               org.apache.zookeeper.server.auth: others are code in Java";
+                               org.apache.zookeeper.server.auth: other classes are Java code";
                 return Err(entry.must_be(allowed));
             }
         }
@@ -247,7 +247,8 @@ impl File {
         }
     }
 
-    /// ZooKeeper's `AuthenticationHelper`: SASL alone comes before the list.
+    /// Returns the enforced schemes. `sessionRequireClientSASLAuth` overrides the list, as in
+    /// ZooKeeper's `AuthenticationHelper`.
     fn enforced_schemes(&mut self) -> Result<Vec<String>, ZooCfgError> {
         if self.is_sasl_enforced {
             return Ok(vec!["sasl".to_owned()]);

@@ -1,24 +1,24 @@
-//! Why a key of a `zoo.cfg` has no effect here.
+//! Says why a key of a `zoo.cfg` has no effect here.
 //!
-//! The keys are those that the sources of 3.9.5 name.
+//! The keys are those in the sources of ZooKeeper 3.9.5.
 
-/// The reason, for a key that this server does not take.
+/// Returns the reason for a key that this server does not use.
 pub(super) fn reason(key: &str) -> &'static str {
     let starts_with = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
     if starts_with(&ENSEMBLE) {
         "it is for an ensemble, and this is a single server"
     } else if starts_with(&TLS) {
         if cfg!(feature = "tls") {
-            "TLS is set up with --tls-cert, --tls-key and --tls-client-ca"
+            "set up TLS with --tls-cert, --tls-key and --tls-client-ca"
         } else {
-            "this program is built without TLS, cargo's feature `tls`"
+            "this program is built without TLS (cargo's feature `tls`)"
         }
     } else if key == "globalOutstandingLimit" {
-        "a connection whose requests wait is never read here"
-    } else if starts_with(&ORIGINAL_ALONE) {
+        "this server never reads from a connection while its requests wait"
+    } else if starts_with(&ZOOKEEPER_ONLY) {
         "ZooKeeper has it, this server does not"
     } else {
-        "it is unknown here"
+        "it is unknown"
     }
 }
 
@@ -60,8 +60,8 @@ const TLS: [&str; 6] = [
     "X509AuthenticationProvider.",
 ];
 
-/// Ways of ZooKeeper to use threads, memory and disk, and what is not served.
-const ORIGINAL_ALONE: [&str; 50] = [
+/// ZooKeeper's settings for threads, memory and disk, and for features that are not implemented here.
+const ZOOKEEPER_ONLY: [&str; 50] = [
     "DigestAuthenticationProvider.",
     "IPAuthenticationProvider.",
     "SASLAuthenticationProvider.",

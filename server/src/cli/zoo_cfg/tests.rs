@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// As with `--expiry` beside the file.
+/// Applies a file as if `--expiry` were given, too.
 fn config_of(text: &str) -> Config {
     let mut config = Config::default();
     apply(text.as_bytes(), &mut config, |given| given == "expiry").unwrap();
@@ -60,7 +60,7 @@ fn limits_of_the_file_reach_the_config() {
     assert_eq!(config.throttled_op_wait_time, ms(15));
     assert_eq!(config.large_request_threshold, 16);
     assert_eq!(config.large_request_bytes_max, 17);
-    // ZooKeeper's ways to say "none", and more than there is to limit.
+    // ZooKeeper's ways to say "no limit", and a limit above our own.
     let config = config_of(
         "clientPortListenBacklog=-1\nconnection_throttle_tokens=0\n\
          request_throttle_max_requests=20000\nthrottled_op_wait_time=0\n\
@@ -70,12 +70,12 @@ fn limits_of_the_file_reach_the_config() {
 }
 
 #[test]
-fn what_the_file_does_not_name_stays() {
+fn settings_missing_from_the_file_keep_their_defaults() {
     let (config, default) = (config_of("# nothing\n"), Config::default());
     assert_eq!(format!("{config:?}"), format!("{default:?}"));
     let config = config_of("minSessionTimeout=-1\nmaxSessionTimeout=-1\nmaxCnxns=0\n");
     assert_eq!(format!("{config:?}"), format!("{default:?}"));
-    // No limit, in the words of ZooKeeper.
+    // ZooKeeper's way to say "no limit".
     assert_eq!(
         config_of("maxClientCnxns=-1").connections_per_address_max,
         0
@@ -83,16 +83,16 @@ fn what_the_file_does_not_name_stays() {
 }
 
 #[test]
-fn last_of_a_key_counts_and_the_others_are_not_looked_at() {
+fn last_value_of_a_key_counts_and_earlier_ones_are_ignored() {
     assert_eq!(
         config_of("tickTime=nonsense\ntickTime = 5 \n").tick_time_ms,
         5
     );
 }
 
-/// Each option is one, under the name that clap knows it by, and it alone holds its key back.
+/// Every key's option exists under its id in clap, and overrides only that key.
 #[test]
-fn options_of_the_command_line_win_one_by_one() {
+fn each_option_overrides_its_own_key() {
     use clap::CommandFactory as _;
     let command = crate::args::Args::command();
     let all = "clientPort=1\nclientPortAddress=0.0.0.0\ntickTime=100\nminSessionTimeout=300\n\
@@ -140,7 +140,7 @@ fn options_of_the_command_line_win_one_by_one() {
         let alone: Vec<_> = all.lines().filter(same).collect();
         assert_eq!(apply_except(&alone.join("\n")), without, "{key}");
     }
-    // What is held back has to make sense nevertheless.
+    // An overridden value must be valid, too.
     let nonsense = apply(b"tickTime=soon", &mut Config::default(), |_| true);
     assert!(nonsense.is_err());
 }
@@ -192,7 +192,7 @@ fn schemes_come_with_their_providers() {
     );
 }
 
-/// ZooKeeper's `AuthenticationHelper`: SASL alone comes before the list.
+/// `sessionRequireClientSASLAuth` overrides the list, as in ZooKeeper's `AuthenticationHelper`.
 #[test]
 fn enforced_schemes_are_those_of_the_list_or_sasl() {
     let schemes = |text| config_of(text).enforce_auth_schemes;
@@ -204,29 +204,29 @@ fn enforced_schemes_are_those_of_the_list_or_sasl() {
     assert_eq!(schemes(&both), ["sasl"]);
     assert_refused(
         "enforce.auth.enabled=true",
-        "1: enforce.auth.enabled is \"true\"; it must be false, or enforce.auth.schemes be set",
+        "1: enforce.auth.enabled is \"true\"; it must be false unless enforce.auth.schemes is set",
     );
 }
 
 #[cfg(not(feature = "tls"))]
 const TLS: &str =
-    "4: ssl.x has no effect: this program is built without TLS, cargo's feature `tls`";
+    "4: ssl.x has no effect: this program is built without TLS (cargo's feature `tls`)";
 #[cfg(feature = "tls")]
 const TLS: &str =
-    "4: ssl.x has no effect: TLS is set up with --tls-cert, --tls-key and --tls-client-ca";
+    "4: ssl.x has no effect: set up TLS with --tls-cert, --tls-key and --tls-client-ca";
 
 #[cfg(not(feature = "tls"))]
 #[test]
 fn secure_port_needs_a_program_with_tls() {
     let both = b"secureClientPort=2281\nclientPort=2181\n";
     let ignored = apply(both, &mut Config::default(), |_| false).unwrap();
-    let warning = "1: secureClientPort has no effect: this program is built without TLS, cargo's feature `tls`";
+    let warning = "1: secureClientPort has no effect: this program is built without TLS (cargo's feature `tls`)";
     assert_eq!(ignored[0].to_string(), warning);
-    // To serve a plain port instead would give away what TLS was to protect.
+    // A plain port instead would expose what TLS should protect.
     assert_refused(
         "secureClientPort=2281",
-        "1: secureClientPort is \"2281\"; it must be beside a clientPort, or the program be built \
-         with TLS, cargo's feature `tls`",
+        "1: secureClientPort is \"2281\"; it must be used with a clientPort, or with a program \
+         built with cargo's feature `tls`",
     );
 }
 
@@ -255,7 +255,7 @@ fn secure_port_is_taken_with_its_address() {
 }
 
 #[test]
-fn what_has_no_effect_is_named_with_its_line_and_why() {
+fn keys_without_effect_are_reported_with_line_and_reason() {
     let text = "initLimit=4\n\nserver.1=localhost:1:2\nssl.x=y\nfoo bar\n\
                 globalOutstandingLimit=1000\n\
                 authProvider.1=org.apache.zookeeper.server.auth.IPAuthenticationProvider\n\
@@ -269,9 +269,9 @@ fn what_has_no_effect_is_named_with_its_line_and_why() {
             "1: initLimit has no effect: it is for an ensemble, and this is a single server",
             "3: server.1 has no effect: it is for an ensemble, and this is a single server",
             TLS,
-            "5: foo has no effect: it is unknown here",
-            "6: globalOutstandingLimit has no effect: a connection whose requests wait is never read \
-             here",
+            "5: foo has no effect: it is unknown",
+            "6: globalOutstandingLimit has no effect: this server never reads from a connection while \
+             its requests wait",
             "9: autopurge.purgeInterval has no effect: ZooKeeper has it, this server does not",
             "10: sslQuorum has no effect: it is for an ensemble, and this is a single server",
         ]
@@ -279,7 +279,7 @@ fn what_has_no_effect_is_named_with_its_line_and_why() {
 }
 
 #[test]
-fn nonsense_is_refused_with_line_key_value_and_what_is_allowed() {
+fn invalid_values_are_refused_with_line_key_value_and_range() {
     assert_refused(
         "\ntickTime=soon",
         "2: tickTime is \"soon\"; it must be a whole number from 1 to 2147483647",
@@ -314,21 +314,21 @@ fn nonsense_is_refused_with_line_key_value_and_what_is_allowed() {
     );
     assert_refused(
         "DigestAuthenticationProvider.superDigest=secret",
-        "1: DigestAuthenticationProvider.superDigest must be USER:DIGEST, with the Base64 form of \
-         SHA-1 of USER:PASSWORD",
+        "1: DigestAuthenticationProvider.superDigest must be USER:DIGEST, where DIGEST is the base64 \
+         of the SHA-1 of USER:PASSWORD",
     );
     assert_refused(
         "DigestAuthenticationProvider.digestAlg=SHA-3",
         "1: DigestAuthenticationProvider.digestAlg is \"SHA-3\"; it must be a digest algorithm of \
          Java: MD5, SHA1, SHA-256, SHA3-256, ...",
     );
-    // It was a warning, and clients of that scheme got the error that it does not exist.
+    // This was only a warning, and clients of that scheme got the error that it does not exist.
     assert_refused(
         "clientPort=0\nauthProvider.1=com.example.Own",
         "2: authProvider.1 is \"com.example.Own\"; it must be DigestAuthenticationProvider, \
          IPAuthenticationProvider, SASLAuthenticationProvider, X509AuthenticationProvider, \
          EnsembleAuthenticationProvider or KeyAuthenticationProvider of \
-         org.apache.zookeeper.server.auth: others are code in Java",
+         org.apache.zookeeper.server.auth: other classes are Java code",
     );
     assert_refused(
         "a=\\u12",
