@@ -1,4 +1,4 @@
-//! The server for tests without a runtime: it runs on a thread of its own.
+//! A server for tests without a runtime. It runs on its own thread.
 
 use std::{
     future::Future, net::SocketAddr, ops::Deref, sync::Arc, thread::JoinHandle, time::Duration,
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A server on a thread of its own, with its own runtime. It runs until dropped.
+/// A server with its own thread and runtime. It runs until dropped.
 ///
 /// # Examples
 /// ```
@@ -32,10 +32,10 @@ use crate::{
 #[derive(Debug)]
 pub struct Server {
     server: Arc<server::Server>,
-    /// The server's own, on its thread.
+    /// The runtime on the server's thread.
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
-    /// Ends with the outcome of the last save.
+    /// Returns the outcome of the last save.
     thread: Option<JoinHandle<Result<(), SaveError>>>,
 }
 
@@ -53,8 +53,8 @@ impl Server {
     /// Starts a server with these settings; it listens when this returns.
     ///
     /// # Errors
-    /// When a setting makes no sense, the address cannot be bound, the data directory cannot be
-    /// used, or no thread can be started.
+    /// When a setting is invalid, the address cannot be bound, the data directory cannot be used, or
+    /// no thread can be started.
     pub fn start(config: Config) -> Result<Self, StartError> {
         let (stop, stopped) = oneshot::channel();
         let (started, start) = std::sync::mpsc::sync_channel(1);
@@ -62,7 +62,7 @@ impl Server {
             .name("minikeeper".to_owned())
             .spawn(move || serve(config, &started, stopped))
             .map_err(StartError::Thread)?;
-        let (server, runtime) = start.recv().expect("the thread says how the start went")?;
+        let (server, runtime) = start.recv().expect("the thread reports the outcome")?;
         Ok(Self {
             server,
             runtime,
@@ -73,36 +73,36 @@ impl Server {
 
     /// Stops the server and waits until it has stopped.
     ///
-    /// Saves the state if there is a [data directory](Config::data_dir); else dropping the server
-    /// is the same.
+    /// Saves the state if there is a [data directory](Config::data_dir); without one, dropping the
+    /// server has the same effect.
     ///
     /// # Errors
     /// When the state could not be saved; the previous save is untouched.
     pub fn shutdown(mut self) -> Result<(), SaveError> {
         if let Some(stop) = self.stop.take() {
-            // Fails if the thread has ended already, which waiting for it tells.
+            // Fails if the thread has already ended; `wait` reports that.
             let _ = stop.send(());
         }
         self.wait()
     }
 
-    /// As [`Universe::go_down`](crate::Universe::go_down).
+    /// Like [`Universe::go_down`](crate::Universe::go_down).
     pub fn go_down(&self) {
-        self.on_its_thread(|universe| async move { universe.go_down().await });
+        self.on_server_thread(|universe| async move { universe.go_down().await });
     }
 
-    /// As [`Universe::come_up`](crate::Universe::come_up).
+    /// Like [`Universe::come_up`](crate::Universe::come_up).
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`Universe::come_up`](crate::Universe::come_up).
     pub fn come_up(&self, keep: Keep) -> Result<(), RestartError> {
-        self.on_its_thread(move |universe| async move { universe.come_up(keep).await })
+        self.on_server_thread(move |universe| async move { universe.come_up(keep).await })
     }
 
-    /// As [`Universe::restart`](crate::Universe::restart).
+    /// Like [`Universe::restart`](crate::Universe::restart).
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`Universe::restart`](crate::Universe::restart).
     ///
     /// # Examples
     /// ```
@@ -112,19 +112,19 @@ impl Server {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn restart(&self, keep: Keep) -> Result<(), RestartError> {
-        self.on_its_thread(move |universe| async move { universe.restart(keep).await })
+        self.on_server_thread(move |universe| async move { universe.restart(keep).await })
     }
 
     fn wait(&mut self) -> Result<(), SaveError> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(saved)) => saved,
-            // A panic there has been printed there.
+            // The thread has printed its panic.
             Some(Err(_)) => Err(SaveError::Broken),
             None => Ok(()),
         }
     }
 
-    /// Waits until a fault has acted `hits` times, and returns how often it has. As
+    /// Waits until a fault has acted `hits` times, and returns how often it has. Like
     /// [`Universe::until_hit`](crate::Universe::until_hit), without a runtime.
     ///
     /// # Errors
@@ -152,22 +152,22 @@ impl Server {
     /// [`crate::Universe::expire_told`].
     ///
     /// # Errors
-    /// When no session is meant, since a test that ends no session tests nothing. Where that is
-    /// fine, say `.unwrap_or(0)`.
+    /// When no session matches, since a test that ends no session tests nothing. If that is fine, add
+    /// `.unwrap_or(0)`.
     pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
-        self.on_its_thread(|universe| async move { universe.expire_told(who).await })
+        self.on_server_thread(|universe| async move { universe.expire_told(who).await })
     }
 
-    /// Lets the server's thread do something, and waits for it. Works inside a runtime too.
-    fn on_its_thread<F>(&self, work: impl FnOnce(Universe) -> F) -> F::Output
+    /// Runs a future on the server's thread and waits for its output. Works inside a runtime too.
+    fn on_server_thread<F>(&self, work: impl FnOnce(Universe) -> F) -> F::Output
     where
         F: Future<Output: Send> + Send + 'static,
     {
         let (done, outcome) = std::sync::mpsc::sync_channel(1);
         let work = work(self.universe().clone());
         self.runtime.spawn(async move {
-            // Only the caller waits for it, right below.
+            // Cannot fail: the caller waits below.
             let _ = done.send(work.await);
         });
         let outcome = outcome.recv();
@@ -177,7 +177,7 @@ impl Server {
 
 #[cfg(feature = "data")]
 impl Server {
-    /// As [`server::Server::save`].
+    /// Like [`server::Server::save`].
     ///
     /// # Errors
     /// When the state could not be written; the previous save is untouched.
@@ -186,18 +186,19 @@ impl Server {
     }
 }
 
-/// Methods that wait as those of [`Universe`] with the same name and parameters, without a runtime.
+/// Defines methods that wait like those of [`Universe`] with the same name and parameters, without a
+/// runtime.
 macro_rules! waits {
     ($($name:ident($(&$text:ident,)? $($value:ident: $type:ty),*);)*) => {
         impl Server {
             $(
-                #[doc = concat!("As [`Universe::", stringify!($name), "`](crate::Universe::", stringify!($name), ").")]
+                #[doc = concat!("Like [`Universe::", stringify!($name), "`](crate::Universe::", stringify!($name), ").")]
                 ///
                 /// # Errors
                 /// [`WaitError`] says what was seen instead.
                 pub fn $name(&self, $($text: &str,)? $($value: $type),*) -> Result<(), WaitError> {
                     $(let $text = $text.to_owned();)?
-                    self.on_its_thread(|universe| async move {
+                    self.on_server_thread(|universe| async move {
                         universe.$name($(&$text,)? $($value),*).await
                     })
                 }
@@ -215,7 +216,7 @@ waits! {
     until_idle(quiet: Duration, within: Duration);
 }
 
-/// What the thread hands out.
+/// What the thread sends back once the server has started.
 type Started = (Arc<server::Server>, Handle);
 
 fn serve(
@@ -242,7 +243,7 @@ fn serve(
             Ok(server) => {
                 let server = Arc::new(server);
                 let _ = started.send(Ok((Arc::clone(&server), Handle::current())));
-                // Ends with an error when the handle is dropped: to stop without saving.
+                // An error means that the handle was dropped: then stops without saving.
                 match stopped.await {
                     Ok(()) => server.stop_serving().await,
                     Err(_) => Ok(()),
@@ -256,12 +257,12 @@ fn serve(
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // Nothing was saved.
+        // Nothing is saved, so there is no error to report.
         let _ = self.wait();
     }
 }
 
-/// Everything else is the same: looking inside, moving time, cutting connections.
+/// Gives access to all other methods of the server.
 impl Deref for Server {
     type Target = server::Server;
 
@@ -277,7 +278,7 @@ impl BlockingBuilder {
         Self(self.0.listen(address))
     }
 
-    /// Starts with the clock frozen: time stands still until [`crate::Universe::advance`] or
+    /// Starts with the clock frozen: time does not pass until [`crate::Universe::advance`] or
     /// [`crate::Universe::unfreeze`].
     #[must_use]
     pub fn manual_clock(self) -> Self {
@@ -290,7 +291,7 @@ impl BlockingBuilder {
         Self(self.0.tick_time(tick))
     }
 
-    /// Puts these znodes into the tree before the server accepts clients. See [`Config::seed`].
+    /// Adds these znodes to the tree before the server accepts clients. See [`Config::seed`].
     #[must_use]
     pub fn seed(self, tree: Tree) -> Self {
         Self(self.0.seed(tree))
@@ -312,7 +313,7 @@ impl BlockingBuilder {
     /// Starts the server; it listens when this returns.
     ///
     /// # Errors
-    /// As [`Server::start`].
+    /// Those of [`Server::start`].
     pub fn start(self) -> Result<Server, StartError> {
         Server::start(self.0.into_config())
     }

@@ -1,4 +1,4 @@
-//! The only file that reads time.
+//! The server's clock. No other file reads the time.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
 
 use std::{
@@ -12,46 +12,46 @@ use tokio::{
     time::Instant,
 };
 
-/// Where a clock that starts frozen stands: 2024-01-01 00:00 UTC, in milliseconds since 1970.
+/// The time of day of a clock that starts frozen: 2024-01-01 00:00 UTC, in milliseconds since 1970.
 const FROZEN_WALL_START_MS: i64 = 1_704_067_200_000;
 
-/// How long the time of day is reckoned from the elapsed time before it is read again.
+/// How long the time of day is derived from the elapsed time before it is read again.
 const WALL_KEPT_MS: u64 = 16;
 
-/// Time does not go further than this: a thousand years.
+/// The limit of the elapsed time: a thousand years.
 const ELAPSED_MAX_MS: u64 = 1 << 45;
 
-/// Set in [`Clock::stand`] while time stands still.
+/// The bit of [`Clock::stand`] that is set while time is frozen.
 const FROZEN: u64 = 1 << 63;
 
-/// What a server takes the time from: real time or frozen time, moved ahead by hand in either.
+/// A server's clock: runs with real time or is frozen, and can be advanced in either state.
 ///
-/// Frozen, moved and set free again only under the engine lock, under which turns read it: so time
-/// never runs backwards from turn to turn. Who reads it elsewhere may see it a moment later.
+/// Only the holder of the engine lock freezes, advances or unfreezes it, and turns read it under that
+/// lock, so time never runs backwards from turn to turn. Other readers may see a change a moment later.
 #[derive(Debug)]
 pub(crate) struct Clock {
     /// Tokio's instant rather than the system's, so that a paused runtime governs it.
     start: Instant,
-    /// Frozen: the elapsed time, and the topmost bit. Running: what the elapsed time is ahead of
-    /// the real one, in 63 bits, negative if it has been frozen for longer than it was moved.
+    /// Frozen: the elapsed time, and the top bit. Running: how far the elapsed time is ahead of real
+    /// time, in 63 bits, negative if it was frozen for longer than it was advanced.
     stand: AtomicU64,
-    /// The time of day when the elapsed time was 0, as last found.
+    /// The time of day when the elapsed time was 0, as last determined.
     wall_start_ms: AtomicI64,
-    /// When that was found, in milliseconds since the start.
+    /// When that was determined, in milliseconds since the start.
     found_at_ms: AtomicU64,
-    /// What the time of day is ahead of the system's while time runs.
+    /// How far the time of day is ahead of the system's while time runs.
     wall_ahead_ms: AtomicI64,
-    /// Notifies sleepers that time was frozen, moved or unfrozen.
+    /// Notifies sleepers that time was frozen, advanced or unfrozen.
     changed: Notify,
 }
 
 impl Clock {
-    /// Runs with real time.
+    /// Creates a clock that runs with real time.
     pub(crate) fn running() -> Self {
         Self::new(0, wall_ms())
     }
 
-    /// Stands still at a fixed time of day.
+    /// Creates a frozen clock at a fixed time of day.
     pub(crate) fn frozen() -> Self {
         Self::new(FROZEN, FROZEN_WALL_START_MS)
     }
@@ -67,7 +67,7 @@ impl Clock {
         }
     }
 
-    /// A clock that runs on from here by itself. For the holder of the engine lock.
+    /// Returns an independent clock that continues from here. For the holder of the engine lock.
     pub(crate) fn fork(&self) -> Self {
         let load = |value: &AtomicI64| AtomicI64::new(value.load(Ordering::Relaxed));
         Self {
@@ -86,8 +86,8 @@ impl Clock {
         let stand = self.stand.load(Ordering::Relaxed);
         let elapsed_ms = self.elapsed_at(stand);
         let wall_start_ms = self.wall_start_ms.load(Ordering::Relaxed);
-        // A busy server does not look at its calendar every few microseconds: that the time of
-        // day was set is seen a little later.
+        // A busy server does not read the system's time of day every few microseconds, so it notices
+        // an adjustment a little later.
         let age_ms = elapsed_ms.wrapping_sub(self.found_at_ms.load(Ordering::Relaxed));
         let wall_ms = if age_ms < WALL_KEPT_MS || is_frozen(stand) {
             wall_start_ms + elapsed_ms.cast_signed()
@@ -108,7 +108,7 @@ impl Clock {
         wall_ms
     }
 
-    /// Returns the cheaper half of [`Clock::now`], which every task may read.
+    /// Returns the elapsed time, which is cheaper than [`Clock::now`] and which every task may read.
     pub(crate) fn elapsed_ms(&self) -> u64 {
         self.elapsed_at(self.stand.load(Ordering::Relaxed))
     }
@@ -124,7 +124,7 @@ impl Clock {
         is_frozen(self.stand.load(Ordering::Relaxed))
     }
 
-    /// Freezes time; returns whether it ran. For the holder of the engine lock.
+    /// Freezes time. Returns whether it was running. For the holder of the engine lock.
     pub(crate) fn freeze(&self) -> bool {
         if self.is_frozen() {
             return false;
@@ -139,8 +139,8 @@ impl Clock {
         true
     }
 
-    /// Lets time run on from where it stands, the time of day too; whether it stood still. For the
-    /// holder of the engine lock.
+    /// Lets time, and the time of day, run on from where they were frozen. Returns whether they were
+    /// frozen. For the holder of the engine lock.
     pub(crate) fn unfreeze(&self) -> bool {
         if !self.is_frozen() {
             return false;
@@ -154,7 +154,7 @@ impl Clock {
         true
     }
 
-    /// Moves time ahead, frozen or not. For the holder of the engine lock.
+    /// Advances time, frozen or not. For the holder of the engine lock.
     pub(crate) fn jump(&self, by_ms: u64) {
         let stand = self.stand.load(Ordering::Relaxed);
         let room_ms = ELAPSED_MAX_MS.saturating_sub(self.elapsed_at(stand));
@@ -169,20 +169,20 @@ impl Clock {
         self.stand.store(ahead_ms & !FROZEN, Ordering::Relaxed);
     }
 
-    /// Wakes who sleeps in [`Clock::wait_until`], to look at the time again.
+    /// Wakes the tasks in [`Clock::wait_until`], which check the time again.
     pub(crate) fn notify_changed(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Resolves when time is frozen, moved or set free from now on.
+    /// Resolves when time is next frozen, advanced or unfrozen.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Waits until the server is so old, however time gets there.
+    /// Waits until the elapsed time reaches a deadline, whether time runs there or is advanced.
     pub(crate) async fn wait_until(&self, deadline_ms: u64) {
         loop {
-            // From here on no change is missed.
+            // Created before the clock is read, so that no change is missed.
             let changed = self.changed();
             let stand = self.stand.load(Ordering::Acquire);
             if self.elapsed_at(stand) >= deadline_ms {
@@ -193,7 +193,7 @@ impl Clock {
                 continue;
             }
             let real_ms = deadline_ms.wrapping_sub(ahead_ms(stand));
-            // Looked at again, whichever came first.
+            // Checks the clock again, whether the timeout or a change came first.
             let _ =
                 tokio::time::timeout_at(self.start + Duration::from_millis(real_ms), changed).await;
         }
@@ -204,7 +204,7 @@ const fn is_frozen(stand: u64) -> bool {
     stand & FROZEN != 0
 }
 
-/// What a running clock is ahead, from its 63 bits.
+/// Returns how far a running clock is ahead, from its 63 bits.
 const fn ahead_ms(stand: u64) -> u64 {
     ((stand << 1).cast_signed() >> 1).cast_unsigned()
 }
@@ -226,12 +226,12 @@ mod tests {
 
     use super::*;
 
-    /// Real time is paused too, and moved by the runtime.
+    /// Real time is paused too; the test advances it through the runtime.
     #[tokio::test(start_paused = true)]
-    async fn clock_runs_stands_still_and_jumps_and_the_time_of_day_with_it() {
+    async fn clock_and_time_of_day_run_freeze_and_jump_together() {
         let clock = Clock::frozen();
         let start = clock.now();
-        // The time of day is the system's own while time runs, so only frozen it is exact.
+        // The time of day follows the system's while time runs, so it is exact only while frozen.
         let elapsed_ms = || clock.elapsed_ms();
         assert_eq!((start.elapsed_ms, start.wall_ms), (0, FROZEN_WALL_START_MS));
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sleeper_follows_the_clock_however_it_moves() {
+    async fn sleeper_wakes_at_its_deadline_after_freeze_and_jump() {
         let clock = Arc::new(Clock::running());
         let sleeper = tokio::spawn({
             let clock = Arc::clone(&clock);

@@ -6,23 +6,23 @@ use std::{
     path::Path,
 };
 
-/// The most that is read of a file with settings, a certificate or a key. Unit: bytes.
+/// The size limit of a file with settings, a certificate or a key. Unit: bytes.
 pub const SETTINGS_BYTES_MAX: u64 = 16 << 20;
 
-/// The most that is read of a file with znodes. Unit: bytes.
+/// The size limit of a file with znodes. Unit: bytes.
 pub const SEED_BYTES_MAX: u64 = 1 << 30;
 
-/// Opens a file to read it. Anything but a regular file is refused: a pipe or a device may never
-/// give a byte, or never end.
+/// Opens a file for reading. Refuses anything but a regular file: a pipe or a device may never yield a
+/// byte, or never end.
 ///
 /// # Errors
 /// When it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Looked at first, since opening a device may do something already.
+    // Checks before opening, since opening a device can have an effect.
     check_regular(&fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     options.read(true);
-    // It may be another one by now, and opening a pipe waits for who writes to it.
+    // The file may have been replaced since, and opening a pipe would wait for a writer.
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
@@ -34,7 +34,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// All of a regular file.
+/// Reads a regular file.
 ///
 /// # Errors
 /// When it cannot be read, is not a regular file, or has more than `bytes_max` bytes.
@@ -49,10 +49,10 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// All of a regular file, as text.
+/// Reads a regular file as text.
 ///
 /// # Errors
-/// As [`read`], and when it is not UTF-8.
+/// Those of [`read`], and when the file is not UTF-8.
 pub fn read_to_string(path: &Path, bytes_max: u64) -> io::Result<String> {
     String::from_utf8(read(path, bytes_max)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
@@ -84,6 +84,6 @@ fn kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         "a directory"
     } else {
-        "something else"
+        "a special file"
     }
 }

@@ -1,6 +1,6 @@
 //! An in-memory server that speaks the ZooKeeper wire protocol.
 //!
-//! ZooKeeper clients of any language connect to it as to a standalone Apache ZooKeeper. Tests embed
+//! ZooKeeper clients in any language connect to it as to a standalone Apache ZooKeeper. Tests embed
 //! it and control its clock, sessions and connections:
 //!
 //! ```no_run
@@ -42,8 +42,8 @@
 //!
 //! # Features
 //!
-//! Embedders take `default-features = false` and what they need of these. A setting of a feature that
-//! is off does not exist.
+//! Embedders set `default-features = false` and enable the features they need. A setting exists only
+//! if its feature is enabled.
 //!
 //! | feature | adds |
 //! | --- | --- |
@@ -53,10 +53,9 @@
 //! | `seed-files` | trees in YAML and JSON |
 //! | `control` | the same methods over HTTP; brings `data` and `seed-files` |
 //! | `tls` | clients over TLS; builds the C and assembly of ring |
-//! | `cli` (default) | what the program needs: all of these but `tls` |
+//! | `cli` (default) | what the program needs: all of these except `tls` |
 //!
-//! The library writes logs with `tracing` and nowhere else; it reads no environment and keeps no global
-//! state.
+//! The library logs only with `tracing`, reads no environment variables and has no global state.
 
 mod admin;
 pub mod blocking;

@@ -1,5 +1,5 @@
-//! Takes the place of `data/` in builds without the feature `data`: every server starts with an empty
-//! tree, and nothing is saved or logged.
+//! Replaces `data/` in builds without the feature `data`: every server starts with an empty tree, and
+//! nothing is saved or logged.
 
 use std::{fmt, sync::Arc};
 
@@ -10,8 +10,7 @@ use crate::{
     config::Config, start::StartError, turn::turns::Turns, universe::state::UniverseState,
 };
 
-/// Why a server could not be stopped in order. With the feature `data`: why its state could not be
-/// saved.
+/// Why a server did not stop cleanly. With the feature `data`: why its state could not be saved.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SaveError {
@@ -29,7 +28,7 @@ impl fmt::Display for SaveError {
 
 impl std::error::Error for SaveError {}
 
-/// The state to start with.
+/// Returns the state to start with.
 #[expect(clippy::unused_async, reason = "loading a state waits for the disk")]
 pub(crate) async fn load(_: &mut Config, settings: Settings) -> Result<(Engine, ()), StartError> {
     Ok((Engine::new(settings), ()))
@@ -44,15 +43,18 @@ pub(crate) const fn place(_: &Config) -> (String, u64) {
 pub(crate) struct Saving {}
 
 impl Saving {
-    #[expect(clippy::unused_self, reason = "a data directory would be let go of")]
+    #[expect(clippy::unused_self, reason = "a data directory would be released")]
     pub(crate) const fn abandon(&self) {}
 }
 
-/// Saves a state of which no log can tell.
+/// Saves a state that a log cannot express.
 pub(crate) struct Anew;
 
 impl Anew {
-    #[expect(clippy::unused_self, reason = "a log would go on from what is saved")]
+    #[expect(
+        clippy::unused_self,
+        reason = "a log would continue from the saved state"
+    )]
     pub(crate) const fn save(&mut self, _: &Engine) {}
 }
 

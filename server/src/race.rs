@@ -1,5 +1,5 @@
-//! Waits for the first of two futures. `tokio::select!` would do the same, but builds a parser of Rust
-//! for every embedder.
+//! Waits for the first of two futures. `tokio::select!` would do the same, but every embedder would
+//! have to build its Rust parser.
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 
@@ -7,7 +7,7 @@ use std::{future::poll_fn, pin::pin, task::Poll};
 /// both are ready.
 ///
 /// # Cancel safety
-/// As safe as both futures.
+/// Cancel safe if both futures are.
 pub(crate) async fn first_of<T>(
     first: impl Future<Output = T>,
     second: impl Future<Output = T>,

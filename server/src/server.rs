@@ -39,7 +39,7 @@ pub struct Server {
     #[cfg(feature = "control")]
     controls: Option<Arc<Controls>>,
     address: SocketAddr,
-    /// What saves from time to time, and what listens whether the server is down or not.
+    /// The tasks that save, check the data directory, and listen on the separate control port.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -50,17 +50,17 @@ impl Server {
         Builder::default()
     }
 
-    /// Starts a server with these settings; it listens when this returns, and has loaded what
-    /// was saved if it has a [data directory](Config::data_dir).
+    /// Starts a server with these settings. When this returns, it listens, and has loaded the saved
+    /// state if there is a [data directory](Config::data_dir).
     ///
     /// Its tasks run on the calling runtime, which must have I/O and time enabled.
     ///
     /// # Errors
-    /// When a setting makes no sense, the address cannot be bound, or the data directory not be
-    /// used; nothing has been written then.
+    /// When a setting is invalid, the address cannot be bound, or the data directory cannot be used;
+    /// then nothing has been written.
     pub async fn start(mut config: Config) -> Result<Self, StartError> {
         config.validate()?;
-        // Put there once, so that nothing that copies the settings copies it too.
+        // Takes the tree out, so that copies of the settings do not copy it.
         let seed = std::mem::take(&mut config.seed);
         seeding::check(&seed, config.frame_bytes_max)?;
         #[cfg(feature = "sasl")]
@@ -71,7 +71,7 @@ impl Server {
         let address = config.client_addr();
         let settings = start::settings(&config, &start::clock(&config));
         let (engine, loaded) = data::load(&mut config, settings).await?;
-        // Time starts when everything is there: each session has a whole timeout before it.
+        // Starts the clock after loading, so that each session has its full timeout.
         let clock = start::clock(&config);
         let turns = Turns::new(engine, clock, &config);
         let shared = Arc::new(UniverseState::root(config, turns));
@@ -104,32 +104,32 @@ impl Server {
         })
     }
 
-    /// The server's own universe, for clients without a universe in their chroot. A server derefs to it,
-    /// so its methods are the server's too.
+    /// Returns the server's own universe, for clients without a universe in their chroot. A server
+    /// derefs to it, so its methods are the server's too.
     #[must_use]
     pub const fn universe(&self) -> &Universe {
         &self.universe
     }
 
-    /// The address that clients connect to, with the real port: [`Config::listen`], or the TLS port if
-    /// that alone is served (`Config::secure_only`).
+    /// Returns the address that clients connect to, with the actual port: [`Config::listen`], or the
+    /// TLS address if the server listens only there (`Config::secure_only`).
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address for clients over TLS, with the real port.
+    /// Returns the address for clients over TLS, with the actual port.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn secure_addr(&self) -> Option<SocketAddr> {
         self.shared.config.secure_listen
     }
 
-    /// Waits until the server has failed, and returns the reason.
+    /// Waits until the server fails, and returns the reason.
     ///
-    /// A panic inside the engine closes every connection and refuses new ones: half a change may
-    /// have been made. So does a change that cannot be [logged](Config::txn_log): no client hears of
-    /// it.
+    /// A panic inside the engine closes every connection and refuses new ones, because half a change
+    /// may have been made. So does a change that cannot be [logged](Config::txn_log); no client sees
+    /// that change.
     pub async fn closed(&self) -> Failure {
         self.shared.turns.broke().await
     }
@@ -138,27 +138,27 @@ impl Server {
     /// [data directory](Config::data_dir), and waits until the connections' tasks have ended.
     ///
     /// Clients see a closed connection (`docs/zookeeper-protocol.md` section 6.5). The state can
-    /// still be looked at; [`Server::shutdown`] drops it too. The data directory is free for the
+    /// still be inspected; [`Server::shutdown`] drops it too. The data directory is free for the
     /// next server.
     ///
     /// # Errors
-    /// When the state could not be saved; the server has stopped all the same, and the save before
-    /// it is untouched.
+    /// When the state could not be saved; the server has stopped anyway, and the previous save is
+    /// untouched.
     pub async fn stop(&mut self) -> Result<(), SaveError> {
         let saved = self.stop_serving().await;
         self.shared.server.open_connections.wait_empty().await;
         saved
     }
 
-    /// Stops the server as [`Server::stop`] does, and waits for connections no longer than `patience`.
+    /// Stops the server as [`Server::stop`] does, but waits at most `patience` for connections.
     ///
     /// # Errors
-    /// As [`Server::stop`].
+    /// Those of [`Server::stop`].
     pub async fn stop_within(&mut self, patience: Duration) -> Result<(), SaveError> {
         let saved = self.stop_serving().await;
         let empty = self.shared.server.open_connections.wait_empty();
         if tokio::time::timeout(patience, empty).await.is_err() {
-            tracing::warn!("some connections did not close in time");
+            tracing::warn!(?patience, "some connections did not close within the limit");
         }
         saved
     }
@@ -166,21 +166,21 @@ impl Server {
     /// Stops the server as [`Server::stop`] does, and drops its state.
     ///
     /// # Errors
-    /// As [`Server::stop`].
+    /// Those of [`Server::stop`].
     pub async fn shutdown(mut self) -> Result<(), SaveError> {
         self.stop().await
     }
 
-    /// All of a stop but waiting for the connections.
+    /// Stops the server without waiting for the connections.
     pub(crate) async fn stop_serving(&self) -> Result<(), SaveError> {
         for mut tasks in self.close() {
-            // Waiting makes sure that the port is free again.
+            // Waits, so that the port is free afterwards.
             tasks.shutdown().await;
         }
         self.shared.finish_saving().await
     }
 
-    /// Stops serving. Returns the aborted tasks, to be awaited.
+    /// Stops serving. Returns the aborted tasks, for the caller to await.
     fn close(&self) -> [JoinSet<()>; 2] {
         let mut tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.abort_all();
@@ -199,10 +199,10 @@ impl Server {
 
 #[cfg(feature = "data")]
 impl Server {
-    /// Saves the state to the [data directory](Config::data_dir), if there is one and something
-    /// has changed since the last save.
+    /// Saves the state to the [data directory](Config::data_dir), if there is one and the state has
+    /// changed since the last save.
     ///
-    /// While the state is copied, no client is served; while it is written, every client is.
+    /// No client is served while the state is copied; clients are served while it is written.
     ///
     /// # Errors
     /// When the state could not be written; the previous save is untouched.
@@ -210,20 +210,20 @@ impl Server {
         self.shared.save().await
     }
 
-    /// As [`Server::save`], on the calling thread.
+    /// Like [`Server::save`], on the calling thread.
     pub(crate) fn save_now(&self) -> Result<(), SaveError> {
         self.shared.save_now()
     }
 
-    /// Waits until a save that [`Config::save_interval`] caused has failed.
+    /// Waits until an automatic save fails, or the data directory is found deleted or replaced.
     ///
-    /// The server keeps running and tries again; it does not report again until a save has succeeded.
+    /// The server keeps running and tries again. It reports the next failure only after a success.
     pub async fn save_failed(&self) -> SaveError {
         self.shared.server.saving.failed().await
     }
 }
 
-/// Time, sessions, state: everything a test does to the server's own universe.
+/// Gives access to the server's own universe: its clock, sessions and data.
 impl Deref for Server {
     type Target = Universe;
 
@@ -240,7 +240,7 @@ impl Drop for Server {
     }
 }
 
-/// Describes a server before it is started. [`Config`] explains each setting.
+/// Builds a server. [`Config`] explains each setting.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     config: Config,
@@ -254,7 +254,7 @@ impl Builder {
         self
     }
 
-    /// Starts with the clock frozen, at 2024-01-01 00:00 UTC: time stands still until
+    /// Starts with the clock frozen, at 2024-01-01 00:00 UTC: time does not pass until
     /// [`Universe::advance`] or [`Universe::unfreeze`].
     #[must_use]
     pub const fn manual_clock(mut self) -> Self {
@@ -290,7 +290,7 @@ impl Builder {
         self
     }
 
-    /// Puts these znodes into the tree before the server accepts clients. See [`Config::seed`].
+    /// Adds these znodes to the tree before the server accepts clients. See [`Config::seed`].
     ///
     /// # Examples
     /// ```
@@ -361,7 +361,7 @@ impl Builder {
         self
     }
 
-    /// Continues with what is readable of a damaged data directory. See
+    /// Accepts a data directory with damaged or missing files, and omits what is unreadable. See
     /// [`Config::trust_damaged_data`].
     #[must_use]
     pub const fn trust_damaged_data(mut self) -> Self {
@@ -393,8 +393,8 @@ impl Builder {
         self
     }
 
-    /// Starts with the state of another server, without a file. Each session has its whole timeout from
-    /// the start on to come back. Default: an empty tree.
+    /// Starts with the state of another server, without a file. Each session has its full timeout, from
+    /// the start on, to reconnect. Default: an empty tree.
     #[must_use]
     pub fn state(mut self, state: data::SavedState) -> Self {
         self.config.state = Some(state);

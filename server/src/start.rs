@@ -1,4 +1,4 @@
-//! What a server starts with, and why it cannot.
+//! The engine's settings and the clock that a server starts with, and the errors of a start.
 
 use std::{
     collections::hash_map::RandomState, error::Error, fmt, hash::BuildHasher as _, io,
@@ -16,7 +16,7 @@ use crate::{
     universe::seeding::SeedError,
 };
 
-/// The most that is kept of what has changed since a [`Snapshot`](crate::Snapshot).
+/// The limit of the undo log since a [`Snapshot`](crate::Snapshot). Unit: bytes.
 const UNDO_BYTES_MAX: usize = 256 << 20;
 
 /// Why a server could not be started.
@@ -25,20 +25,20 @@ const UNDO_BYTES_MAX: usize = 256 << 20;
 pub enum StartError {
     /// The address could not be bound.
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// A setting makes no sense.
+    /// A setting is invalid.
     Config(ConfigError),
-    /// There is no state to start from where the settings say, or it cannot be used.
+    /// The state to start with is missing or cannot be used.
     #[cfg(feature = "data")]
     Load(crate::data::LoadError),
-    /// The certificate, its key, or those that clients are checked with cannot be used.
+    /// The certificate, its key, or the certificates that verify clients cannot be used.
     #[cfg(feature = "tls")]
     Tls(crate::net::tls::TlsError),
-    /// What the tree is to begin with cannot be there.
+    /// The tree cannot be seeded with the given znodes.
     Seed(SeedError),
     /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
     Thread(io::Error),
@@ -107,11 +107,11 @@ pub(crate) fn clock(config: &Config) -> Clock {
     }
 }
 
-/// What the engine is started with.
+/// Returns the engine's settings.
 pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
     let wall_ms = clock.now().wall_ms;
-    // A million changes a millisecond would have to be made before a restarted server could
-    // fall behind what its clients have seen.
+    // A restarted server starts below a zxid that its clients have seen only if the previous one made
+    // more than a million changes per millisecond.
     let zxid = config.initial_zxid.unwrap_or(if config.manual_clock {
         0
     } else {
@@ -123,8 +123,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         session_timeout_min_ms: config.timeout_min_ms(),
         session_timeout_max_ms: config.timeout_max_ms(),
         zxid: Zxid(zxid),
-        // `docs/zookeeper-protocol.md` section 6.6: server number 1, then the time, then room to
-        // count.
+        // `docs/zookeeper-protocol.md` section 6.6: server number 1, then the time, then a counter.
         first_session_id: SessionId(
             (1 << 56) | (((wall_ms << 24).cast_unsigned() >> 8).cast_signed()),
         ),
@@ -176,18 +175,18 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
 fn nonce_seed() -> [u8; 32] {
     let mut seed = [0; 32];
     for chunk in seed.chunks_mut(8) {
-        chunk.copy_from_slice(&by_chance().to_be_bytes());
+        chunk.copy_from_slice(&random().to_be_bytes());
     }
     seed
 }
 
-/// What an engine's tables hash with, for an engine whose keys come from clients.
+/// Returns a random seed for the hash tables of an engine, whose keys come from clients.
 pub(crate) fn hash_seed() -> [u64; 2] {
-    [by_chance(), by_chance()]
+    [random(), random()]
 }
 
-/// A number that no client can guess, from what the standard library seeds its hash tables with.
-fn by_chance() -> u64 {
+/// Returns a number that no client can guess, from the seed of the standard library's hash tables.
+fn random() -> u64 {
     RandomState::new().hash_one(0)
 }
 
@@ -195,7 +194,7 @@ fn by_chance() -> u64 {
 mod tests {
     use super::*;
 
-    /// With a seed that is part of the program any client could compute paths that collide.
+    /// With a constant seed, any client could compute paths that collide.
     #[test]
     fn servers_hash_with_different_seeds() {
         let config = Config::default();
