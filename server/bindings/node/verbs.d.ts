@@ -1,31 +1,31 @@
 /// <reference types="node" />
 
-// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 
 import type { Fault, Seed, Session, Universe, Who } from './index';
 
-/** What it does to what it meets. */
+/** What the fault does to a matching operation. */
 export type FaultAction = 'refuse' | 'delay' | 'drop-request' | 'lose-reply' | 'never-answer' | 'error' | 'cut' | 'cut-reply' | 'hold-events';
 
-/** The tree as an object, or as text in YAML. */
+/** Whether to return the tree as a JSON object or as YAML text. */
 export type TreeFormat = 'json' | 'yaml';
 
-/** What is still there afterwards: sessions and znodes, znodes alone, or nothing. */
+/** What the server keeps: sessions and znodes, only znodes, or nothing. */
 export type Keep = 'everything' | 'data' | 'nothing';
 
-/** What `now` returns. */
+/** The result of `now`. */
 export interface Now {
   /** Time since the start; it decides when sessions expire */
   elapsedMs: number;
   /** The time of day that stats show */
   wallMs: number;
-  /** Whether the clock stands still */
+  /** Whether the clock is frozen */
   isFrozen: boolean;
 }
 
 /**
- * What `get` returns.
+ * The result of `get`.
  *
  * An error (404) if there is no such znode.
  */
@@ -37,7 +37,7 @@ export interface Znode {
 }
 
 /**
- * What `seed` returns.
+ * The result of `seed`.
  *
  * Missing parents are created. A znode of the tree is its data, or an object with the fields `data`, `acl`,
  * `container` and `ttl_ms`.
@@ -45,7 +45,7 @@ export interface Znode {
 export interface Seeded {
   /** How many znodes were created */
   created: number;
-  /** How many znodes got other data or another ACL */
+  /** How many znodes got different data or a different ACL */
   changed: number;
 }
 
@@ -58,8 +58,8 @@ export interface Verbs {
    * Advance the clock; returns when everything due has happened. Connected sessions live on.
    *
    * The clock moves from deadline to deadline. A connected session lives on however far the clock moves, because
-   * its client would have sent pings meanwhile. A session without a connection, a silenced one, or one whose pings
-   * a fault drops expires.
+   * its client would have sent pings meanwhile. A session expires if it has no connection, is silenced, or a fault
+   * drops its pings.
    */
   advance(options: {
     /** How far to advance, in milliseconds */
@@ -75,7 +75,7 @@ export interface Verbs {
    */
   freeze(): Promise<void>;
 
-  /** Let the clock run again. */
+  /** Unfreeze the clock. */
   unfreeze(): Promise<void>;
 
   /**
@@ -84,7 +84,7 @@ export interface Verbs {
    * Connected sessions live on, as with `advance`. Off by default.
    */
   autoAdvance(options: {
-    /** How long all clients must have been idle, in real time, in milliseconds; null switches it off */
+    /** How long all clients must have been idle, in real time, in milliseconds; null disables it */
     idleMs: number | null;
   }): Promise<void>;
 
@@ -104,7 +104,7 @@ export interface Verbs {
    * session is an error (404) unless `allowNone` is set.
    */
   expire(who: Who, options?: {
-    /** Whether it is no error that no session matches */
+    /** Whether to succeed even if no session matches */
     allowNone?: boolean;
   }): Promise<number>;
 
@@ -114,7 +114,7 @@ export interface Verbs {
    * Returns how many sessions were connected. No matching session is an error (404) unless `allowNone` is set.
    */
   disconnect(who: Who, options?: {
-    /** Whether it is no error that no session matches */
+    /** Whether to succeed even if no session matches */
     allowNone?: boolean;
   }): Promise<number>;
 
@@ -125,7 +125,7 @@ export interface Verbs {
    * (404) unless `allowNone` is set.
    */
   silence(who: Who, options?: {
-    /** Whether it is no error that no session matches */
+    /** Whether to succeed even if no session matches */
     allowNone?: boolean;
   }): Promise<number>;
 
@@ -135,7 +135,7 @@ export interface Verbs {
    * Returns how many. No matching session is an error (404) unless `allowNone` is set.
    */
   unsilence(who: Who, options?: {
-    /** Whether it is no error that no session matches */
+    /** Whether to succeed even if no session matches */
     allowNone?: boolean;
   }): Promise<number>;
 
@@ -144,7 +144,7 @@ export interface Verbs {
 
   /** Inject a fault, until `removeFault` or `resetFaults`. */
   inject(options: {
-    /** What it does to what it meets */
+    /** What the fault does to a matching operation */
     action: FaultAction;
     /** Operations that the fault applies to, separated by commas: create, connect, ping */
     op?: string;
@@ -154,19 +154,19 @@ export interface Verbs {
     session?: string;
     /** The client address that the fault applies to */
     address?: string;
-    /** How many it leaves alone first */
+    /** How many matching operations to skip first */
     skip?: number;
-    /** How often it acts */
+    /** How many times the fault acts; without a limit if absent */
     count?: number;
-    /** How likely it acts each time */
+    /** The probability that the fault acts on a match, from 0 to 1 */
     probability?: number;
-    /** What chance follows from */
+    /** The seed of the random numbers for probability */
     seed?: number;
     /** The delay, for the action delay, in milliseconds */
     delayMs?: number;
     /** The error, for the action error: NODEEXISTS */
     error?: string;
-    /** Whether removing the fault is no error if it never acted */
+    /** Whether removing the fault succeeds even if it never acted */
     optional?: boolean;
   }): Promise<Fault>;
 
@@ -193,7 +193,7 @@ export interface Verbs {
    * @param hits How many times; by default 1
    */
   untilHit(fault: Fault | number, hits?: number, options?: {
-    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
     withinMs?: number;
   }): Promise<number>;
 
@@ -216,9 +216,9 @@ export interface Verbs {
   /** Print znodes, sessions and watches as text; equal trees give equal text. */
   dump(): Promise<string>;
 
-  /** Export the tree in the form of `seed`, without /zookeeper; ephemerals are listed apart. */
+  /** Export the tree in the format of `seed`, without /zookeeper; lists ephemerals separately. */
   exportTree(options?: {
-    /** The tree as an object, or as text in YAML; by default json */
+    /** Whether to return the tree as a JSON object or as YAML text; by default json */
     format?: TreeFormat;
   }): Promise<any>;
 
@@ -238,7 +238,7 @@ export interface Verbs {
   snapshot(): Promise<number>;
 
   /**
-   * Go back to a snapshot; it can be restored again.
+   * Restore a snapshot, which can be restored again.
    * @param snapshot The number that snapshot returned
    */
   restore(snapshot: number): Promise<void>;
@@ -260,7 +260,7 @@ export interface Verbs {
    * @param path The watched path, whatever the kind of watch
    */
   untilWatched(path: string, options?: {
-    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
     withinMs?: number;
   }): Promise<void>;
 
@@ -269,7 +269,7 @@ export interface Verbs {
    * @param path The znode
    */
   untilExists(path: string, options?: {
-    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
     withinMs?: number;
   }): Promise<void>;
 
@@ -279,7 +279,7 @@ export interface Verbs {
    * @param count How many
    */
   untilChildren(path: string, count: number, options?: {
-    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
     withinMs?: number;
   }): Promise<void>;
 
@@ -289,7 +289,7 @@ export interface Verbs {
    * @param count How many
    */
   untilContenders(lock: string, count: number, options?: {
-    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
     withinMs?: number;
   }): Promise<void>;
 
@@ -298,22 +298,22 @@ export interface Verbs {
    * @param count How many
    */
   untilSessions(count: number, options?: {
-    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
     withinMs?: number;
   }): Promise<void>;
 
-  /** Wait until no client has asked for anything for a while. */
+  /** Wait until no client has sent a request for a while. */
   untilIdle(options?: {
-    /** How long no client must have sent anything, in real time, in milliseconds; by default 50 */
+    /** How long no client may have sent a request, in real time, in milliseconds; by default 50 */
     quietMs?: number;
-    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
     withinMs?: number;
   }): Promise<void>;
 
   /**
    * Replace the state by that of a ZooKeeper data directory.
    *
-   * Reads directories of ZooKeeper 3.4 to 3.9, which are only read.
+   * Accepts directories of ZooKeeper 3.4 to 3.9 and only reads them.
    * @param dir A directory on the server's machine
    */
   importData(dir: string): Promise<void>;
@@ -329,7 +329,7 @@ export interface Verbs {
   /**
    * Create a universe with an empty tree behind the same port.
    *
-   * This is about the whole server: a universe that was created refuses it (400).
+   * Applies to the whole server: a created universe refuses it (400).
    * @param name Its name: one part of a path
    */
   createUniverse(name: string): Promise<Universe>;
@@ -337,51 +337,51 @@ export interface Verbs {
   /**
    * List the universes, without the server's own.
    *
-   * This is about the whole server: a universe that was created refuses it (400).
+   * Applies to the whole server: a created universe refuses it (400).
    */
   universes(): Promise<string[]>;
 
   /**
    * Drop a universe: close its connections and delete its state.
    *
-   * This is about the whole server: a universe that was created refuses it (400).
+   * Applies to the whole server: a created universe refuses it (400).
    * @param name Its name: one part of a path
    */
   dropUniverse(name: string): Promise<void>;
 
   /**
-   * Go down and come up again on the same port.
+   * Restart the server on the same port.
    *
-   * This is about the whole server: a universe that was created refuses it (400).
+   * Applies to the whole server: a created universe refuses it (400).
    */
   restart(options?: {
-    /** What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything */
+    /** What the server keeps: sessions and znodes, only znodes, or nothing; by default everything */
     keep?: Keep;
   }): Promise<void>;
 
   /**
-   * Stop listening and close every connection; the answer says where control is served meanwhile.
+   * Stop listening and close every connection; returns the address of control meanwhile.
    *
-   * Connecting is refused until `comeUp`. Returns HOST:PORT.
+   * Connections are refused until `comeUp`. Returns HOST:PORT.
    *
-   * This is about the whole server: a universe that was created refuses it (400).
+   * Applies to the whole server: a created universe refuses it (400).
    */
   goDown(): Promise<string>;
 
   /**
    * Listen again on the same port.
    *
-   * This is about the whole server: a universe that was created refuses it (400).
+   * Applies to the whole server: a created universe refuses it (400).
    */
   comeUp(options?: {
-    /** What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything */
+    /** What the server keeps: sessions and znodes, only znodes, or nothing; by default everything */
     keep?: Keep;
   }): Promise<void>;
 
   /**
    * Save the state to the data directory now.
    *
-   * This is about the whole server: a universe that was created refuses it (400).
+   * Applies to the whole server: a created universe refuses it (400).
    */
   save(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 'use strict';
 
-// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 
 const { dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');

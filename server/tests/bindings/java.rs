@@ -1,4 +1,4 @@
-//! The class `Verbs` of the Java package, with the types that its methods take and return.
+//! Generates the class `Verbs` of the Java package, and the types that its methods take and return.
 
 use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
 
@@ -10,7 +10,7 @@ use crate::{
 /// The longest line.
 const WIDTH: usize = 118;
 
-/// Records that the package writes by hand, because they decode data.
+/// Records that are written by hand, because they decode data.
 const BY_HAND: [&str; 1] = ["Znode"];
 
 const CLASS: &str = "
@@ -27,13 +27,13 @@ abstract class Verbs {
 
   abstract Control control();
 
-  /** One that has been created. */
+  /** The universe that a verb has created. */
   abstract Universe universe(String name, String connectString);
 
   abstract Fault fault(long id);
 ";
 
-/// Every generated class with its file's text.
+/// Returns every generated class with the text of its file.
 pub(crate) fn classes() -> Vec<(String, String)> {
     let mut verbs = file(CLASS);
     verbs.extend(control::verbs().map(methods));
@@ -84,7 +84,7 @@ fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
         imports.push_str("import java.time.Instant;\n");
     }
     let mut paragraphs = paragraphs(verb, name_of);
-    paragraphs[0] = format!("What {} returns.", name_of(verb.name));
+    paragraphs[0] = format!("The result of {}.", name_of(verb.name));
     let comment = comment(&paragraphs, "");
     let methods: String = fields
         .iter()
@@ -103,12 +103,12 @@ fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
     )
 }
 
-/// A verb with fields that may be left out and have no default takes them as a map.
+/// Returns whether a verb takes its fields as a map, because some are optional without a default.
 fn takes_map(verb: &Verb) -> bool {
     verb.parameters.iter().any(is_optional)
 }
 
-/// The method with every parameter, and shorter ones that call it.
+/// Generates the method with every parameter, and shorter ones that call it.
 fn methods(verb: &Verb) -> String {
     let returned = match returns(verb) {
         Returns::Nothing => "void".to_owned(),
@@ -131,7 +131,7 @@ fn methods(verb: &Verb) -> String {
             "{comment}  public {returned} {name}(Map<String, ?> fields) {{\n{body}  }}\n"
         );
     }
-    // The class `Who` says whether it is fine that no session matches.
+    // The class `Who` contains `allow_none`.
     let is_own = |parameter: &&Parameter| parameter.name != "allow_none";
     let parameters: Vec<_> = verb.parameters.iter().filter(is_own).collect();
     let arguments = |parameters: &[&Parameter]| {
@@ -179,9 +179,9 @@ fn methods(verb: &Verb) -> String {
         body(verb, &sent)
     );
     let give = if returned == "void" { "" } else { "return " };
-    let mut shorter = |said: &str, given: &str, call: &str| {
+    let mut shorter = |comment: &str, given: &str, call: &str| {
         text.push_str(&format!(
-            "\n  /** {said} */\n  public {returned} {name}({given}) {{\n    {give}{call};\n  }}\n"
+            "\n  /** {comment} */\n  public {returned} {name}({given}) {{\n    {give}{call};\n  }}\n"
         ));
     };
     let required: Vec<_> = parameters
@@ -198,17 +198,19 @@ fn methods(verb: &Verb) -> String {
             })
             .collect();
         let call = format!("{name}({})", values.join(", "));
-        shorter("The same with the defaults.", &arguments(&required), &call);
+        let comment = format!("Calls {{@code {name}}} with the defaults.");
+        shorter(&comment, &arguments(&required), &call);
     }
     match verb.parameters.first().map(|parameter| parameter.kind) {
         Some(ParameterKind::SessionSelector) => {
             let call = format!("{name}(Who.session(session))");
-            shorter("The same for one session.", "long session", &call);
+            let comment = format!("Calls {{@code {name}}} for one session.");
+            shorter(&comment, "long session", &call);
         }
         Some(ParameterKind::Tree) => {
             let of_yaml = sent.replace("Values.tree(tree)", "Map.of(\"yaml\", yaml)");
             text.push_str(&format!(
-                "\n  /** The same from a text in YAML. */\n  public {returned} {name}(String yaml) \
+                "\n  /** Calls {{@code {name}}} with a tree in YAML. */\n  public {returned} {name}(String yaml) \
                  {{\n{}  }}\n",
                 body(verb, &of_yaml)
             ));
@@ -266,7 +268,7 @@ fn literal(parameter: &Parameter, default: &str) -> String {
     }
 }
 
-/// Its help: a `Duration` has its own unit.
+/// Returns the help of a parameter without a unit, which a `Duration` has.
 fn described(parameter: &Parameter) -> String {
     help(parameter).replace(", in milliseconds", "").replace(
         &format!("by default {}", parameter.default.unwrap_or_default()),
@@ -309,7 +311,7 @@ fn converted(field: &Field, value: &str) -> String {
     }
 }
 
-/// In camel case, without a unit: the type has it.
+/// Converts a name to camel case, without a unit: the type has it.
 fn short(name: &str) -> String {
     camel(name.trim_end_matches("_ms"))
 }
@@ -318,7 +320,7 @@ fn name_of(name: &str) -> String {
     format!("{{@code {}}}", short(name))
 }
 
-/// A comment below an empty line.
+/// Generates a comment after an empty line.
 fn comment(paragraphs: &[String], indent: &str) -> String {
     let mut lines = Vec::new();
     let mut was_tag = false;

@@ -1,9 +1,9 @@
 //! The verbs of the packages for Python, Java and Node, generated from the table of verbs.
 //!
-//! The tests fail when a generated file does not match the table. To write the files again:
+//! The tests fail when a generated file does not match the table. To generate the files again:
 //! `UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings`.
 //!
-//! What needs more than a request and its answer stays in files of its own: the program, fixtures,
+//! Anything that needs more than a request and its answer is written by hand: the program, fixtures,
 //! the class `Fault`, which a scope removes, and `Universe`, which extends the generated verbs.
 
 mod java;
@@ -37,13 +37,13 @@ fn java_verbs_match_the_table() {
     }
 }
 
-/// What stands at the top of every generated file.
+/// The top of every generated file.
 const HEADER: [&str; 2] = [
-    "Generated from the table of verbs, server/src/control/verbs. To write it again:",
+    "Generated from the table of verbs, server/src/control/verbs. To generate it again:",
     "UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings",
 ];
 
-/// What a verb returns.
+/// The return value of a verb.
 enum Returns {
     Nothing,
     Value(&'static Field),
@@ -68,7 +68,7 @@ fn record_name(verb: &Verb) -> String {
     }
 }
 
-/// The verbs that return several values.
+/// Returns the verbs that return several values.
 fn records() -> impl Iterator<Item = (&'static Verb, String, &'static [Field])> {
     control::verbs().filter_map(|verb| match returns(verb) {
         Returns::Record(name, fields) => Some((verb, name, fields)),
@@ -76,7 +76,7 @@ fn records() -> impl Iterator<Item = (&'static Verb, String, &'static [Field])> 
     })
 }
 
-/// The name of the type for the words that a parameter takes.
+/// Returns the name of the type for the words of a parameter.
 fn words_name(parameter: &Parameter) -> String {
     match parameter.name {
         "format" => "TreeFormat".to_owned(),
@@ -85,7 +85,7 @@ fn words_name(parameter: &Parameter) -> String {
     }
 }
 
-/// Parameters that take one of several words, without a second one of the same name.
+/// Returns the parameters that take one of several words; of those with the same name, the first.
 fn words() -> Vec<(&'static Parameter, &'static [&'static str])> {
     let mut found: Vec<(&Parameter, &[&str])> = Vec::new();
     for parameter in control::verbs().flat_map(|verb| verb.parameters) {
@@ -98,8 +98,8 @@ fn words() -> Vec<(&'static Parameter, &'static [&'static str])> {
     found
 }
 
-/// Whether callers give it by its place, where the language has both: what says which and how many,
-/// not how.
+/// Returns whether a parameter is positional, in a language with positional and named arguments.
+/// Positional are those that say which and how many, named are those that say how.
 fn is_by_place(parameter: &Parameter) -> bool {
     match parameter.kind {
         ParameterKind::Flag
@@ -110,33 +110,31 @@ fn is_by_place(parameter: &Parameter) -> bool {
     }
 }
 
-/// Whether it may be left out and has no default.
+/// Returns whether a parameter may be omitted and has no default.
 fn is_optional(parameter: &Parameter) -> bool {
     !parameter.is_required && parameter.default.is_none()
 }
 
-/// A kind that is described by its JSON schema: whether it is a number.
+/// Returns whether the JSON schema of a kind is that of a number.
 fn is_number(schema: fn() -> serde_json::Value) -> bool {
     schema()["type"] == "number"
 }
 
-/// The documentation of a verb, by paragraph, with names as the language writes them.
+/// Returns the paragraphs of a verb's documentation, with names in the style of the language.
 fn paragraphs(verb: &Verb, name_of: fn(&str) -> String) -> Vec<String> {
     let mut paragraphs = vec![format!("{}.", verb.summary())];
     if !verb.details().is_empty() {
         paragraphs.push(verb.details().to_owned());
     }
     if verb.is_of_the_server() {
-        paragraphs.push(
-            "This is about the whole server: a universe that was created refuses it (400)."
-                .to_owned(),
-        );
+        paragraphs
+            .push("Applies to the whole server: a created universe refuses it (400).".to_owned());
     }
     let translated = paragraphs.iter().map(|text| translated(text, name_of));
     translated.collect()
 }
 
-/// The help of a parameter, with its unit and what leaving it out means.
+/// Returns the help of a parameter, with its unit and default.
 fn help(parameter: &Parameter) -> String {
     let mut help = parameter.help.to_owned();
     if matches!(
@@ -154,7 +152,7 @@ fn help(parameter: &Parameter) -> String {
     help
 }
 
-/// A text with the names of verbs, parameters and answers in backquotes as the language writes them.
+/// Converts the names of verbs, parameters and answers in backquotes to the style of the language.
 fn translated(text: &str, name_of: fn(&str) -> String) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(number, part)| match number % 2 {
@@ -176,7 +174,7 @@ fn is_name(text: &str) -> bool {
     })
 }
 
-/// A text in lines of at most this width.
+/// Wraps a text into lines of at most this width.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -193,7 +191,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// `until_hit` as `untilHit`.
+/// Converts `until_hit` to `untilHit`.
 fn camel(name: &str) -> String {
     let pascal = pascal(name);
     let mut letters = pascal.chars();
@@ -201,7 +199,7 @@ fn camel(name: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// `until_hit` as `UntilHit`.
+/// Converts `until_hit` to `UntilHit`.
 fn pascal(name: &str) -> String {
     let words = name.split('_').map(|word| {
         let mut letters = word.chars();

@@ -1,4 +1,4 @@
-//! The files `verbs.js` and `verbs.d.ts` of the package for Node.
+//! Generates the files `verbs.js` and `verbs.d.ts` of the Node package.
 
 use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
 
@@ -76,7 +76,7 @@ fn method(verb: &Verb) -> String {
     format!("  async {name}({}) {{\n{lines}  }}\n", arguments.join(", "))
 }
 
-/// Parameters by place, and those in the object of options.
+/// Splits parameters into positional ones and those in the object of options.
 fn split(parameters: &[Parameter]) -> (Vec<&Parameter>, Vec<&Parameter>) {
     parameters
         .iter()
@@ -122,7 +122,7 @@ pub(crate) fn types() -> String {
     }
     for (verb, name, fields) in records() {
         let mut paragraphs = paragraphs(verb, name_of);
-        paragraphs[0] = format!("What {} returns.", name_of(verb.name));
+        paragraphs[0] = format!("The result of {}.", name_of(verb.name));
         text.push_str(&comment(&paragraphs, ""));
         text.push_str(&format!("export interface {name} {{\n"));
         for field in fields {
@@ -234,7 +234,7 @@ fn returned_type(field: &Field) -> &'static str {
     }
 }
 
-/// A comment below an empty line.
+/// Generates a comment after an empty line.
 fn comment(paragraphs: &[String], indent: &str) -> String {
     let mut lines = Vec::new();
     for (number, paragraph) in paragraphs.iter().enumerate() {

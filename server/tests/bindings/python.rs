@@ -1,4 +1,4 @@
-//! The module `_verbs` of the Python package.
+//! Generates the module `_verbs` of the Python package.
 
 use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
 
@@ -10,7 +10,7 @@ use crate::{
 /// The longest line.
 const WIDTH: usize = 118;
 
-/// What stands above the records and verbs.
+/// The imports at the top of the module.
 const IMPORTS: &str = r#"
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Verbs:
     _control: Control
 
     def _universe(self, name: str, connect_string: str) -> Universe:
-        """One that this verb has created."""
+        """The universe that a verb has created."""
         raise NotImplementedError
 "#;
 
 pub(crate) fn verbs() -> String {
     let header = HEADER.join("\n");
-    let mut text = format!("\"\"\"The verbs of a test.\n\n{header}\n\"\"\"\n{IMPORTS}");
+    let mut text = format!("\"\"\"The verbs of the control API.\n\n{header}\n\"\"\"\n{IMPORTS}");
     for (verb, name, fields) in records() {
         text.push_str(&record(verb, &name, fields));
     }
@@ -51,7 +51,7 @@ pub(crate) fn verbs() -> String {
 }
 
 fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
-    let returned = format!("What `{}` returns.", verb.name);
+    let returned = format!("The result of `{}`.", verb.name);
     let details = paragraphs(verb, quoted).split_off(1);
     let mut text = format!("\n\n@dataclass(frozen=True)\nclass {name}:\n");
     text.push_str(&docstring(&[vec![returned], details].concat(), &[], "    "));
@@ -190,17 +190,17 @@ fn helps(parameters: &[Parameter]) -> Vec<String> {
         .iter()
         .flat_map(|parameter| match parameter.kind {
             ParameterKind::SessionSelector => vec![
-            "`session`: A session's id, a `Session`, or a client of kazoo. Give exactly one of the \
-             four names"
+            "`session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these \
+             four arguments"
                 .to_owned(),
-            "`address`: Where clients connect from: \"127.0.0.1:4711\" or \"127.0.0.1\"".to_owned(),
-            "`identity`: What clients have proved to be: \"digest:alice\"".to_owned(),
-            "`owner`: The path of an ephemeral: its owner is meant".to_owned(),
+            "`address`: The address of clients: \"127.0.0.1:4711\" or \"127.0.0.1\"".to_owned(),
+            "`identity`: An identity of clients: \"digest:alice\"".to_owned(),
+            "`owner`: The path of an ephemeral; selects its owner".to_owned(),
         ],
             ParameterKind::Tree => vec![
                 "`tree`: Znodes by path, as `export_tree` returns them; data may be bytes"
                     .to_owned(),
-                "`yaml`: The same in YAML. Give one of the two".to_owned(),
+                "`yaml`: The tree in YAML. Give either `tree` or `yaml`".to_owned(),
             ],
             _ => vec![format!(
                 "`{}`: {}",

@@ -1,6 +1,6 @@
-"""The verbs of a test.
+"""The verbs of the control API.
 
-Generated from the table of verbs, server/src/control/verbs. To write it again:
+Generated from the table of verbs, server/src/control/verbs. To generate it again:
 UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 """
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Now:
-    """What `now` returns."""
+    """The result of `now`."""
 
     elapsed_ms: int
     """Time since the start; it decides when sessions expire."""
     wall_ms: int
     """The time of day that stats show."""
     is_frozen: bool
-    """Whether the clock stands still."""
+    """Whether the clock is frozen."""
 
 
 @dataclass(frozen=True)
 class Znode:
-    """What `get` returns.
+    """The result of `get`.
 
     An error (404) if there is no such znode.
     """
@@ -46,7 +46,7 @@ class Znode:
 
 @dataclass(frozen=True)
 class Seeded:
-    """What `seed` returns.
+    """The result of `seed`.
 
     Missing parents are created. A znode of the tree is its data, or an object with the fields `data`, `acl`,
     `container` and `ttl_ms`.
@@ -55,7 +55,7 @@ class Seeded:
     created: int
     """How many znodes were created."""
     changed: int
-    """How many znodes got other data or another ACL."""
+    """How many znodes got different data or a different ACL."""
 
 
 class Verbs:
@@ -64,7 +64,7 @@ class Verbs:
     _control: Control
 
     def _universe(self, name: str, connect_string: str) -> Universe:
-        """One that this verb has created."""
+        """The universe that a verb has created."""
         raise NotImplementedError
 
     def now(self) -> Now:
@@ -76,8 +76,8 @@ class Verbs:
         """Advance the clock; returns when everything due has happened. Connected sessions live on.
 
         The clock moves from deadline to deadline. A connected session lives on however far the clock moves,
-        because its client would have sent pings meanwhile. A session without a connection, a silenced one, or one
-        whose pings a fault drops expires.
+        because its client would have sent pings meanwhile. A session expires if it has no connection, is silenced,
+        or a fault drops its pings.
 
         - `by_ms`: How far to advance, in milliseconds
         - `strict`: Whether connected sessions expire too, as if no client had sent anything meanwhile
@@ -92,7 +92,7 @@ class Verbs:
         self._control.do("freeze")
 
     def unfreeze(self) -> None:
-        """Let the clock run again."""
+        """Unfreeze the clock."""
         self._control.do("unfreeze")
 
     def auto_advance(self, *, idle_ms: Optional[int]) -> None:
@@ -100,7 +100,7 @@ class Verbs:
 
         Connected sessions live on, as with `advance`. Off by default.
 
-        - `idle_ms`: How long all clients must have been idle, in real time, in milliseconds; None switches it off
+        - `idle_ms`: How long all clients must have been idle, in real time, in milliseconds; None disables it
         """
         self._control.do("auto_advance", {"idle_ms": idle_ms})
 
@@ -127,11 +127,11 @@ class Verbs:
         Returns how many. Their ephemerals are deleted and the events are in the sockets of the watchers. No
         matching session is an error (404) unless `allow_none` is set.
 
-        - `session`: A session's id, a `Session`, or a client of kazoo. Give exactly one of the four names
-        - `address`: Where clients connect from: "127.0.0.1:4711" or "127.0.0.1"
-        - `identity`: What clients have proved to be: "digest:alice"
-        - `owner`: The path of an ephemeral: its owner is meant
-        - `allow_none`: Whether it is no error that no session matches
+        - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
+        - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
+        - `identity`: An identity of clients: "digest:alice"
+        - `owner`: The path of an ephemeral; selects its owner
+        - `allow_none`: Whether to succeed even if no session matches
         """
         return self._control.do(
             "expire",
@@ -156,11 +156,11 @@ class Verbs:
 
         Returns how many sessions were connected. No matching session is an error (404) unless `allow_none` is set.
 
-        - `session`: A session's id, a `Session`, or a client of kazoo. Give exactly one of the four names
-        - `address`: Where clients connect from: "127.0.0.1:4711" or "127.0.0.1"
-        - `identity`: What clients have proved to be: "digest:alice"
-        - `owner`: The path of an ephemeral: its owner is meant
-        - `allow_none`: Whether it is no error that no session matches
+        - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
+        - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
+        - `identity`: An identity of clients: "digest:alice"
+        - `owner`: The path of an ephemeral; selects its owner
+        - `allow_none`: Whether to succeed even if no session matches
         """
         return self._control.do(
             "disconnect",
@@ -186,11 +186,11 @@ class Verbs:
         Returns how many. A silenced session expires unless `unsilence` comes first. No matching session is an
         error (404) unless `allow_none` is set.
 
-        - `session`: A session's id, a `Session`, or a client of kazoo. Give exactly one of the four names
-        - `address`: Where clients connect from: "127.0.0.1:4711" or "127.0.0.1"
-        - `identity`: What clients have proved to be: "digest:alice"
-        - `owner`: The path of an ephemeral: its owner is meant
-        - `allow_none`: Whether it is no error that no session matches
+        - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
+        - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
+        - `identity`: An identity of clients: "digest:alice"
+        - `owner`: The path of an ephemeral; selects its owner
+        - `allow_none`: Whether to succeed even if no session matches
         """
         return self._control.do(
             "silence",
@@ -215,11 +215,11 @@ class Verbs:
 
         Returns how many. No matching session is an error (404) unless `allow_none` is set.
 
-        - `session`: A session's id, a `Session`, or a client of kazoo. Give exactly one of the four names
-        - `address`: Where clients connect from: "127.0.0.1:4711" or "127.0.0.1"
-        - `identity`: What clients have proved to be: "digest:alice"
-        - `owner`: The path of an ephemeral: its owner is meant
-        - `allow_none`: Whether it is no error that no session matches
+        - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
+        - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
+        - `identity`: An identity of clients: "digest:alice"
+        - `owner`: The path of an ephemeral; selects its owner
+        - `allow_none`: Whether to succeed even if no session matches
         """
         return self._control.do(
             "unsilence",
@@ -253,18 +253,18 @@ class Verbs:
     ) -> Fault:
         """Inject a fault, until `remove_fault` or `reset_faults`.
 
-        - `action`: What it does to what it meets
+        - `action`: What the fault does to a matching operation
         - `op`: Operations that the fault applies to, separated by commas: create, connect, ping
         - `path`: Paths that the fault applies to: * matches within a name, ** across names
         - `session`: The session that the fault applies to
         - `address`: The client address that the fault applies to
-        - `skip`: How many it leaves alone first
-        - `count`: How often it acts
-        - `probability`: How likely it acts each time
-        - `seed`: What chance follows from
+        - `skip`: How many matching operations to skip first
+        - `count`: How many times the fault acts; without a limit if absent
+        - `probability`: The probability that the fault acts on a match, from 0 to 1
+        - `seed`: The seed of the random numbers for probability
         - `delay_ms`: The delay, for the action delay, in milliseconds
         - `error`: The error, for the action error: NODEEXISTS
-        - `optional`: Whether removing the fault is no error if it never acted
+        - `optional`: Whether removing the fault succeeds even if it never acted
         """
         return Fault(self, self._control.do(
             "inject",
@@ -311,7 +311,7 @@ class Verbs:
 
         - `fault`: What inject returned
         - `hits`: How many times; by default 1
-        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
         return self._control.do("until_hit", {"fault": fault_id(fault), "hits": hits, "within_ms": within_ms})["hits"]
 
@@ -339,9 +339,9 @@ class Verbs:
         return self._control.read("dump")["dump"]
 
     def export_tree(self, *, format: Literal["json", "yaml"] = "json") -> Any:
-        """Export the tree in the form of `seed`, without /zookeeper; ephemerals are listed apart.
+        """Export the tree in the format of `seed`, without /zookeeper; lists ephemerals separately.
 
-        - `format`: The tree as an object, or as text in YAML; by default json
+        - `format`: Whether to return the tree as a JSON object or as YAML text; by default json
         """
         return self._control.read("export_tree", {"format": format})["tree"]
 
@@ -352,7 +352,7 @@ class Verbs:
         `container` and `ttl_ms`.
 
         - `tree`: Znodes by path, as `export_tree` returns them; data may be bytes
-        - `yaml`: The same in YAML. Give one of the two
+        - `yaml`: The tree in YAML. Give either `tree` or `yaml`
         """
         answer = self._control.do("seed", {**tree_or_yaml(tree, yaml)})
         return Seeded(created=answer["created"], changed=answer["changed"])
@@ -365,7 +365,7 @@ class Verbs:
         return self._control.do("snapshot")["snapshot"]
 
     def restore(self, snapshot: int) -> None:
-        """Go back to a snapshot; it can be restored again.
+        """Restore a snapshot, which can be restored again.
 
         - `snapshot`: The number that snapshot returned
         """
@@ -389,7 +389,7 @@ class Verbs:
         """Wait until a client watches a path.
 
         - `path`: The watched path, whatever the kind of watch
-        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
         self._control.do("until_watched", {"path": path, "within_ms": within_ms})
 
@@ -397,7 +397,7 @@ class Verbs:
         """Wait until a znode exists.
 
         - `path`: The znode
-        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
         self._control.do("until_exists", {"path": path, "within_ms": within_ms})
 
@@ -406,7 +406,7 @@ class Verbs:
 
         - `path`: The znode
         - `count`: How many
-        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
         self._control.do("until_children", {"path": path, "count": count, "within_ms": within_ms})
 
@@ -415,7 +415,7 @@ class Verbs:
 
         - `lock`: The path of the lock
         - `count`: How many
-        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
         self._control.do("until_contenders", {"lock": lock, "count": count, "within_ms": within_ms})
 
@@ -423,22 +423,22 @@ class Verbs:
         """Wait until there are N sessions, connected or not.
 
         - `count`: How many
-        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
         self._control.do("until_sessions", {"count": count, "within_ms": within_ms})
 
     def until_idle(self, *, quiet_ms: int = 50, within_ms: int = 10000) -> None:
-        """Wait until no client has asked for anything for a while.
+        """Wait until no client has sent a request for a while.
 
-        - `quiet_ms`: How long no client must have sent anything, in real time, in milliseconds; by default 50
-        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        - `quiet_ms`: How long no client may have sent a request, in real time, in milliseconds; by default 50
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
         self._control.do("until_idle", {"quiet_ms": quiet_ms, "within_ms": within_ms})
 
     def import_data(self, dir: Union[str, os.PathLike[str]]) -> None:
         """Replace the state by that of a ZooKeeper data directory.
 
-        Reads directories of ZooKeeper 3.4 to 3.9, which are only read.
+        Accepts directories of ZooKeeper 3.4 to 3.9 and only reads them.
 
         - `dir`: A directory on the server's machine
         """
@@ -456,7 +456,7 @@ class Verbs:
     def create_universe(self, name: str) -> Universe:
         """Create a universe with an empty tree behind the same port.
 
-        This is about the whole server: a universe that was created refuses it (400).
+        Applies to the whole server: a created universe refuses it (400).
 
         - `name`: Its name: one part of a path
         """
@@ -465,49 +465,49 @@ class Verbs:
     def universes(self) -> List[str]:
         """List the universes, without the server's own.
 
-        This is about the whole server: a universe that was created refuses it (400).
+        Applies to the whole server: a created universe refuses it (400).
         """
         return self._control.read("universes")["universes"]
 
     def drop_universe(self, name: str) -> None:
         """Drop a universe: close its connections and delete its state.
 
-        This is about the whole server: a universe that was created refuses it (400).
+        Applies to the whole server: a created universe refuses it (400).
 
         - `name`: Its name: one part of a path
         """
         self._control.do("drop_universe", {"name": name})
 
     def restart(self, *, keep: Literal["everything", "data", "nothing"] = "everything") -> None:
-        """Go down and come up again on the same port.
+        """Restart the server on the same port.
 
-        This is about the whole server: a universe that was created refuses it (400).
+        Applies to the whole server: a created universe refuses it (400).
 
-        - `keep`: What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything
+        - `keep`: What the server keeps: sessions and znodes, only znodes, or nothing; by default everything
         """
         self._control.do("restart", {"keep": keep})
 
     def go_down(self) -> str:
-        """Stop listening and close every connection; the answer says where control is served meanwhile.
+        """Stop listening and close every connection; returns the address of control meanwhile.
 
-        Connecting is refused until `come_up`. Returns HOST:PORT.
+        Connections are refused until `come_up`. Returns HOST:PORT.
 
-        This is about the whole server: a universe that was created refuses it (400).
+        Applies to the whole server: a created universe refuses it (400).
         """
         return self._control.do("go_down")["control"]
 
     def come_up(self, *, keep: Literal["everything", "data", "nothing"] = "everything") -> None:
         """Listen again on the same port.
 
-        This is about the whole server: a universe that was created refuses it (400).
+        Applies to the whole server: a created universe refuses it (400).
 
-        - `keep`: What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything
+        - `keep`: What the server keeps: sessions and znodes, only znodes, or nothing; by default everything
         """
         self._control.do("come_up", {"keep": keep})
 
     def save(self) -> None:
         """Save the state to the data directory now.
 
-        This is about the whole server: a universe that was created refuses it (400).
+        Applies to the whole server: a created universe refuses it (400).
         """
         self._control.do("save")

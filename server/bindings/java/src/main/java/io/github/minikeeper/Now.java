@@ -1,4 +1,4 @@
-// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
@@ -6,7 +6,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 
-/** What {@code now} returns. */
+/** The result of {@code now}. */
 public final class Now {
   private final Map<String, Object> json;
 
@@ -24,7 +24,7 @@ public final class Now {
     return Instant.ofEpochMilli(Values.number(json.get("wall_ms")));
   }
 
-  /** Whether the clock stands still. */
+  /** Whether the clock is frozen. */
   public boolean isFrozen() {
     return Boolean.TRUE.equals(json.get("is_frozen"));
   }

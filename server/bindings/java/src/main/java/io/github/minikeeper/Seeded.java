@@ -1,11 +1,11 @@
-// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
 import java.util.Map;
 
 /**
- * What {@code seed} returns.
+ * The result of {@code seed}.
  *
  * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields {@code data}, `acl`,
  * `container` and `ttl_ms`.
@@ -22,7 +22,7 @@ public final class Seeded {
     return Values.number(json.get("created"));
   }
 
-  /** How many znodes got other data or another ACL. */
+  /** How many znodes got different data or a different ACL. */
   public long changed() {
     return Values.number(json.get("changed"));
   }

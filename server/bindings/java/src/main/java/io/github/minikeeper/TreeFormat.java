@@ -1,8 +1,8 @@
-// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
-/** The tree as an object, or as text in YAML. */
+/** Whether to return the tree as a JSON object or as YAML text. */
 public enum TreeFormat {
   JSON,
   YAML

@@ -1,4 +1,4 @@
-// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
@@ -15,7 +15,7 @@ abstract class Verbs {
 
   abstract Control control();
 
-  /** One that has been created. */
+  /** The universe that a verb has created. */
   abstract Universe universe(String name, String connectString);
 
   abstract Fault fault(long id);
@@ -29,8 +29,8 @@ abstract class Verbs {
    * Advance the clock; returns when everything due has happened. Connected sessions live on.
    *
    * <p>The clock moves from deadline to deadline. A connected session lives on however far the clock moves, because
-   * its client would have sent pings meanwhile. A session without a connection, a silenced one, or one whose pings a
-   * fault drops expires.
+   * its client would have sent pings meanwhile. A session expires if it has no connection, is silenced, or a fault
+   * drops its pings.
    *
    * @param by How far to advance
    * @param strict Whether connected sessions expire too, as if no client had sent anything meanwhile
@@ -39,7 +39,7 @@ abstract class Verbs {
     control().act("advance", fields("by_ms", by, "strict", strict));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code advance} with the defaults. */
   public void advance(Duration by) {
     advance(by, false);
   }
@@ -53,7 +53,7 @@ abstract class Verbs {
     control().act("freeze", Map.of());
   }
 
-  /** Let the clock run again. */
+  /** Unfreeze the clock. */
   public void unfreeze() {
     control().act("unfreeze", Map.of());
   }
@@ -63,7 +63,7 @@ abstract class Verbs {
    *
    * <p>Connected sessions live on, as with {@code advance}. Off by default.
    *
-   * @param idle How long all clients must have been idle, in real time; null switches it off
+   * @param idle How long all clients must have been idle, in real time; null disables it
    */
   public void autoAdvance(Duration idle) {
     control().act("auto_advance", fields("idle_ms", idle));
@@ -93,7 +93,7 @@ abstract class Verbs {
     return Values.number(control().act("expire", who.json).get("count"));
   }
 
-  /** The same for one session. */
+  /** Calls {@code expire} for one session. */
   public long expire(long session) {
     return expire(Who.session(session));
   }
@@ -111,7 +111,7 @@ abstract class Verbs {
     return Values.number(control().act("disconnect", who.json).get("count"));
   }
 
-  /** The same for one session. */
+  /** Calls {@code disconnect} for one session. */
   public long disconnect(long session) {
     return disconnect(Who.session(session));
   }
@@ -129,7 +129,7 @@ abstract class Verbs {
     return Values.number(control().act("silence", who.json).get("count"));
   }
 
-  /** The same for one session. */
+  /** Calls {@code silence} for one session. */
   public long silence(long session) {
     return silence(Who.session(session));
   }
@@ -146,7 +146,7 @@ abstract class Verbs {
     return Values.number(control().act("unsilence", who.json).get("count"));
   }
 
-  /** The same for one session. */
+  /** Calls {@code unsilence} for one session. */
   public long unsilence(long session) {
     return unsilence(Who.session(session));
   }
@@ -161,18 +161,18 @@ abstract class Verbs {
    *
    * <p>The fields:
    * <ul>
-   * <li>{@code action}: What it does to what it meets
+   * <li>{@code action}: What the fault does to a matching operation
    * <li>{@code op}: Operations that the fault applies to, separated by commas: create, connect, ping
    * <li>{@code path}: Paths that the fault applies to: * matches within a name, ** across names
    * <li>{@code session}: The session that the fault applies to
    * <li>{@code address}: The client address that the fault applies to
-   * <li>{@code skip}: How many it leaves alone first
-   * <li>{@code count}: How often it acts
-   * <li>{@code probability}: How likely it acts each time
-   * <li>{@code seed}: What chance follows from
+   * <li>{@code skip}: How many matching operations to skip first
+   * <li>{@code count}: How many times the fault acts; without a limit if absent
+   * <li>{@code probability}: The probability that the fault acts on a match, from 0 to 1
+   * <li>{@code seed}: The seed of the random numbers for probability
    * <li>{@code delay_ms}: The delay, for the action delay, in milliseconds
    * <li>{@code error}: The error, for the action error: NODEEXISTS
-   * <li>{@code optional}: Whether removing the fault is no error if it never acted
+   * <li>{@code optional}: Whether removing the fault succeeds even if it never acted
    * </ul>
    */
   public Fault inject(Map<String, ?> fields) {
@@ -208,14 +208,14 @@ abstract class Verbs {
    *
    * @param fault What inject returned
    * @param hits How many times; by default 1
-   * @param within How long to wait at most, in real time; by default 10000 ms
+   * @param within The limit of the wait, in real time; by default 10000 ms
    */
   public long untilHit(Fault fault, long hits, Duration within) {
     Map<String, Object> answer = control().act("until_hit", fields("fault", fault, "hits", hits, "within_ms", within));
     return Values.number(answer.get("hits"));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code untilHit} with the defaults. */
   public long untilHit(Fault fault) {
     return untilHit(fault, 1, Duration.ofMillis(10000));
   }
@@ -248,15 +248,15 @@ abstract class Verbs {
   }
 
   /**
-   * Export the tree in the form of {@code seed}, without /zookeeper; ephemerals are listed apart.
+   * Export the tree in the format of {@code seed}, without /zookeeper; lists ephemerals separately.
    *
-   * @param format The tree as an object, or as text in YAML; by default json
+   * @param format Whether to return the tree as a JSON object or as YAML text; by default json
    */
   public Object exportTree(TreeFormat format) {
     return control().read("export_tree", fields("format", format)).get("tree");
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code exportTree} with the defaults. */
   public Object exportTree() {
     return exportTree(TreeFormat.JSON);
   }
@@ -271,7 +271,7 @@ abstract class Verbs {
     return new Seeded(control().act("seed", Values.tree(tree)));
   }
 
-  /** The same from a text in YAML. */
+  /** Calls {@code seed} with a tree in YAML. */
   public Seeded seed(String yaml) {
     return new Seeded(control().act("seed", Map.of("yaml", yaml)));
   }
@@ -286,7 +286,7 @@ abstract class Verbs {
   }
 
   /**
-   * Go back to a snapshot; it can be restored again.
+   * Restore a snapshot, which can be restored again.
    *
    * @param snapshot The number that snapshot returned
    */
@@ -316,13 +316,13 @@ abstract class Verbs {
    * Wait until a client watches a path.
    *
    * @param path The watched path, whatever the kind of watch
-   * @param within How long to wait at most, in real time; by default 10000 ms
+   * @param within The limit of the wait, in real time; by default 10000 ms
    */
   public void untilWatched(String path, Duration within) {
     control().act("until_watched", fields("path", path, "within_ms", within));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code untilWatched} with the defaults. */
   public void untilWatched(String path) {
     untilWatched(path, Duration.ofMillis(10000));
   }
@@ -331,13 +331,13 @@ abstract class Verbs {
    * Wait until a znode exists.
    *
    * @param path The znode
-   * @param within How long to wait at most, in real time; by default 10000 ms
+   * @param within The limit of the wait, in real time; by default 10000 ms
    */
   public void untilExists(String path, Duration within) {
     control().act("until_exists", fields("path", path, "within_ms", within));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code untilExists} with the defaults. */
   public void untilExists(String path) {
     untilExists(path, Duration.ofMillis(10000));
   }
@@ -347,13 +347,13 @@ abstract class Verbs {
    *
    * @param path The znode
    * @param count How many
-   * @param within How long to wait at most, in real time; by default 10000 ms
+   * @param within The limit of the wait, in real time; by default 10000 ms
    */
   public void untilChildren(String path, long count, Duration within) {
     control().act("until_children", fields("path", path, "count", count, "within_ms", within));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code untilChildren} with the defaults. */
   public void untilChildren(String path, long count) {
     untilChildren(path, count, Duration.ofMillis(10000));
   }
@@ -363,13 +363,13 @@ abstract class Verbs {
    *
    * @param lock The path of the lock
    * @param count How many
-   * @param within How long to wait at most, in real time; by default 10000 ms
+   * @param within The limit of the wait, in real time; by default 10000 ms
    */
   public void untilContenders(String lock, long count, Duration within) {
     control().act("until_contenders", fields("lock", lock, "count", count, "within_ms", within));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code untilContenders} with the defaults. */
   public void untilContenders(String lock, long count) {
     untilContenders(lock, count, Duration.ofMillis(10000));
   }
@@ -378,28 +378,28 @@ abstract class Verbs {
    * Wait until there are N sessions, connected or not.
    *
    * @param count How many
-   * @param within How long to wait at most, in real time; by default 10000 ms
+   * @param within The limit of the wait, in real time; by default 10000 ms
    */
   public void untilSessions(long count, Duration within) {
     control().act("until_sessions", fields("count", count, "within_ms", within));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code untilSessions} with the defaults. */
   public void untilSessions(long count) {
     untilSessions(count, Duration.ofMillis(10000));
   }
 
   /**
-   * Wait until no client has asked for anything for a while.
+   * Wait until no client has sent a request for a while.
    *
-   * @param quiet How long no client must have sent anything, in real time; by default 50 ms
-   * @param within How long to wait at most, in real time; by default 10000 ms
+   * @param quiet How long no client may have sent a request, in real time; by default 50 ms
+   * @param within The limit of the wait, in real time; by default 10000 ms
    */
   public void untilIdle(Duration quiet, Duration within) {
     control().act("until_idle", fields("quiet_ms", quiet, "within_ms", within));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code untilIdle} with the defaults. */
   public void untilIdle() {
     untilIdle(Duration.ofMillis(50), Duration.ofMillis(10000));
   }
@@ -407,7 +407,7 @@ abstract class Verbs {
   /**
    * Replace the state by that of a ZooKeeper data directory.
    *
-   * <p>Reads directories of ZooKeeper 3.4 to 3.9, which are only read.
+   * <p>Accepts directories of ZooKeeper 3.4 to 3.9 and only reads them.
    *
    * @param dir A directory on the server's machine
    */
@@ -429,7 +429,7 @@ abstract class Verbs {
   /**
    * Create a universe with an empty tree behind the same port.
    *
-   * <p>This is about the whole server: a universe that was created refuses it (400).
+   * <p>Applies to the whole server: a created universe refuses it (400).
    *
    * @param name Its name: one part of a path
    */
@@ -440,7 +440,7 @@ abstract class Verbs {
   /**
    * List the universes, without the server's own.
    *
-   * <p>This is about the whole server: a universe that was created refuses it (400).
+   * <p>Applies to the whole server: a created universe refuses it (400).
    */
   public List<String> universes() {
     return Values.texts(control().read("universes", Map.of()).get("universes"));
@@ -449,7 +449,7 @@ abstract class Verbs {
   /**
    * Drop a universe: close its connections and delete its state.
    *
-   * <p>This is about the whole server: a universe that was created refuses it (400).
+   * <p>Applies to the whole server: a created universe refuses it (400).
    *
    * @param name Its name: one part of a path
    */
@@ -458,27 +458,27 @@ abstract class Verbs {
   }
 
   /**
-   * Go down and come up again on the same port.
+   * Restart the server on the same port.
    *
-   * <p>This is about the whole server: a universe that was created refuses it (400).
+   * <p>Applies to the whole server: a created universe refuses it (400).
    *
-   * @param keep What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything
+   * @param keep What the server keeps: sessions and znodes, only znodes, or nothing; by default everything
    */
   public void restart(Keep keep) {
     control().act("restart", fields("keep", keep));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code restart} with the defaults. */
   public void restart() {
     restart(Keep.EVERYTHING);
   }
 
   /**
-   * Stop listening and close every connection; the answer says where control is served meanwhile.
+   * Stop listening and close every connection; returns the address of control meanwhile.
    *
-   * <p>Connecting is refused until {@code comeUp}. Returns HOST:PORT.
+   * <p>Connections are refused until {@code comeUp}. Returns HOST:PORT.
    *
-   * <p>This is about the whole server: a universe that was created refuses it (400).
+   * <p>Applies to the whole server: a created universe refuses it (400).
    */
   public String goDown() {
     return (String) control().act("go_down", Map.of()).get("control");
@@ -487,15 +487,15 @@ abstract class Verbs {
   /**
    * Listen again on the same port.
    *
-   * <p>This is about the whole server: a universe that was created refuses it (400).
+   * <p>Applies to the whole server: a created universe refuses it (400).
    *
-   * @param keep What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything
+   * @param keep What the server keeps: sessions and znodes, only znodes, or nothing; by default everything
    */
   public void comeUp(Keep keep) {
     control().act("come_up", fields("keep", keep));
   }
 
-  /** The same with the defaults. */
+  /** Calls {@code comeUp} with the defaults. */
   public void comeUp() {
     comeUp(Keep.EVERYTHING);
   }
@@ -503,7 +503,7 @@ abstract class Verbs {
   /**
    * Save the state to the data directory now.
    *
-   * <p>This is about the whole server: a universe that was created refuses it (400).
+   * <p>Applies to the whole server: a created universe refuses it (400).
    */
   public void save() {
     control().act("save", Map.of());
