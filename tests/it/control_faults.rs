@@ -49,7 +49,7 @@ fn lost_reply_fault_is_injected_counted_and_removed() {
 fn invalid_fault_is_refused() {
     let scene = scene(|_| {});
     for (fault, complaint) in [
-        (json!({"action": "explode"}), "none of refuse"),
+        (json!({"action": "explode"}), "not one of refuse"),
         (json!({"action": "delay"}), "needs a duration"),
         (json!({"action": "error", "error": "NOSENSE"}), "NOSENSE"),
         (json!({"action": "cut", "op": "dance"}), "dance"),
