@@ -1,7 +1,7 @@
 //! The codec: the cost of decoding a request and encoding a reply, without a socket.
 //!
-//! Requests are decoded as a server does it: a batch of frames in one shared buffer, each read
-//! through a window of it, so that paths and data are counted slices.
+//! Requests are decoded as in the server: a batch of frames in one shared buffer, each read through
+//! a window of it, so that paths and data are reference-counted slices.
 
 use std::{hint::black_box, time::Duration};
 
@@ -31,7 +31,7 @@ fn create(number: usize) -> Create {
     }
 }
 
-/// A lock's release and a leader's handover look like this: check, set, create, delete.
+/// Like the release of a lock or the hand-over of leadership: check, set, create, delete.
 fn multi(number: usize) -> Request {
     let (path, data) = (path(number), Some(mix::data(100)));
     Request::Multi(vec![

@@ -1,4 +1,4 @@
-//! The cost of what tests use: a universe of their own, snapshot and restore, a fork.
+//! The cost of the test double: a universe, snapshot and restore, a fork.
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ impl Writer {
     fn send(&mut self, frames: &[u8]) {
         let (stream, reply) = (&mut self.stream, &mut self.reply);
         self.runtime.block_on(async {
-            stream.write_all(frames).await.expect("the server is there");
-            let read = stream.read(reply).await.expect("the server is there");
+            stream.write_all(frames).await.expect("the server runs");
+            let read = stream.read(reply).await.expect("the server runs");
             assert!(read > 0, "the server has closed the connection");
         });
     }
@@ -76,7 +76,7 @@ fn large_tree(c: &mut Criterion) {
                 time += Duration::from_nanos(now_ns() - start);
                 writer.create((0..CHANGES).map(|number| format!("/new-{number}")));
                 let start = now_ns();
-                server.restore(&snapshot).expect("it is there");
+                server.restore(&snapshot).expect("the snapshot exists");
                 drop(snapshot);
                 time += Duration::from_nanos(now_ns() - start);
             }
@@ -84,8 +84,8 @@ fn large_tree(c: &mut Criterion) {
         });
     });
     c.bench_function("double/fork of 100000 znodes", |b| {
-        // One at a time, as tests have them: hundreds of them would measure the system's memory.
-        // And with a pause: the one before is freed by another thread, from the same heap.
+        // One copy at a time, as in tests: hundreds of them would measure the system's memory.
+        // There is a pause, because another thread frees the previous copy from the same heap.
         b.iter_custom(|rounds| {
             let mut time = Duration::ZERO;
             for _ in 0..rounds {

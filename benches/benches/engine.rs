@@ -1,4 +1,4 @@
-//! The engine alone: one input from call to encoded answer, without codec on the way in, lock or
+//! The engine alone: one input from the call to the encoded reply, without decoding, lock or
 //! socket.
 
 use std::{hint::black_box, time::Duration};
@@ -35,7 +35,7 @@ impl Effects for Encode {
     fn limit_hit(&mut self, _: Limit, _: usize) {}
 }
 
-/// An engine with one session, and where its answers go.
+/// An engine with one session, and the output for its replies.
 struct Bench {
     engine: Engine,
     out: Encode,
@@ -132,7 +132,7 @@ fn create_and_delete(c: &mut Criterion) {
             });
         });
     }
-    // What a lock costs: the name is known only once it has been given out.
+    // The cost of a lock: the name is known only after the server has assigned it.
     let mut bench = Bench::new();
     let create = create("/app/lock-", CreateMode::EphemeralSequential);
     let mut number = 0;
@@ -200,7 +200,7 @@ fn fan_out(c: &mut Criterion) {
     }
 }
 
-/// As a lock's release and a leader's handover look: check, set, create, delete.
+/// Like the release of a lock or the hand-over of leadership: check, set, create, delete.
 fn multi(c: &mut Criterion) {
     let mut bench = Bench::new();
     let path = || Some("/app".into());
@@ -233,8 +233,8 @@ fn multi(c: &mut Criterion) {
     }
 }
 
-/// What a test between snapshot and restore costs, in a large tree: 1,000 changes noted down and
-/// taken back. And a whole copy of that tree.
+/// The cost of a test between snapshot and restore, in a large tree: 1,000 changes recorded and
+/// undone. Then a full copy of that tree.
 fn past(c: &mut Criterion) {
     const ZNODES: usize = 100_000;
     let mut bench = Bench::with_children(ZNODES);

@@ -1,7 +1,7 @@
 //! Keeps cores from going to sleep.
 //!
-//! An idle virtual core is taken away, and comes back some 50 to 100 us after it is woken; whether
-//! that happens depends on the length of the pause. A round trip of 20 us may then take 120 us
+//! The host takes an idle virtual core away and returns it 50 to 100 us after it is woken; whether
+//! that happens depends on the length of the pause. So a round trip of 20 us may take 120 us
 //! because a client took 3 us longer. Cores that stay awake remove this effect from all figures.
 
 use std::{
@@ -11,10 +11,10 @@ use std::{
 
 use crate::{Error, IoContext as _};
 
-/// The file that limits how long waking up may take (`PM QoS` of Linux), while it is open.
+/// The file that limits the wake-up latency while it is open (`PM QoS` of Linux).
 const PATH: &str = "/dev/cpu_dma_latency";
 
-/// Cores wait awake until this is dropped.
+/// Keeps cores awake until this is dropped.
 #[derive(Debug)]
 pub struct Awake {
     _file: File,
@@ -24,7 +24,7 @@ impl Awake {
     /// Keeps all cores awake.
     ///
     /// # Errors
-    /// When the system has no such file, or this process is not root.
+    /// The system has no such file, or this process is not root.
     pub fn start() -> Result<Self, Error> {
         let failed = || format!("cannot keep the cores awake: {PATH}, which takes Linux and root");
         let mut file = OpenOptions::new().write(true).open(PATH).context(failed)?;

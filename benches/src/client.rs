@@ -13,19 +13,19 @@ use minikeeper_protocol::{
 
 use crate::{Error, IoContext as _};
 
-/// How long a single answer may take before a run is given up.
+/// How long a single reply may take before the run fails.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a starting server may take to answer a handshake before it is tried again.
+/// How long a starting server may take to reply to a handshake before the next attempt.
 pub const TRY_LIMIT: Duration = Duration::from_secs(1);
 
-/// The session timeout the programs ask for, in milliseconds.
+/// The session timeout that the programs request, in milliseconds.
 pub const SESSION_TIMEOUT_MS: i32 = 30_000;
 
-/// The largest reply the programs take, in bytes; only a broken stream says more.
+/// The largest reply that the programs accept, in bytes; only a broken stream announces more.
 pub const REPLY_BYTES_MAX: usize = 64 << 20;
 
-/// Opens a connection with the socket options every program uses.
+/// Opens a connection with the socket options that all programs use.
 ///
 /// # Errors
 /// When the server cannot be reached.
@@ -40,7 +40,7 @@ pub fn dial(addr: SocketAddr) -> Result<TcpStream, Error> {
     Ok(stream)
 }
 
-/// The handshake's first message, asking for a new session.
+/// Returns the first message of the handshake, which requests a new session.
 #[must_use]
 pub fn hello() -> Vec<u8> {
     let mut out = Vec::new();
@@ -48,10 +48,10 @@ pub fn hello() -> Vec<u8> {
     out
 }
 
-/// Asks for a new session over a fresh connection.
+/// Requests a new session over a new connection.
 ///
 /// # Errors
-/// When the server does not answer, or refuses.
+/// The server does not reply, or refuses.
 pub fn handshake(stream: &mut TcpStream) -> Result<ConnectResponse, Error> {
     stream
         .write_all(&hello())
@@ -73,7 +73,7 @@ pub fn handshake(stream: &mut TcpStream) -> Result<ConnectResponse, Error> {
 pub fn read_frame(stream: &mut TcpStream) -> Result<Bytes, Error> {
     let mut prefix = [0; frame::PREFIX_BYTES];
     read_exact(stream, &mut prefix)?;
-    // The prefix alone: a frame is never whole in it unless it is empty.
+    // This checks only the prefix, which contains a whole frame only if that is empty.
     frame::next(&prefix, REPLY_BYTES_MAX)?;
     let length = usize::try_from(i32::from_be_bytes(prefix))
         .expect("the length was just found to be in range");
@@ -105,11 +105,11 @@ impl Client {
         Self::connect_within(addr, ANSWER_LIMIT)
     }
 
-    /// The same with a shorter wait for the handshake's answer, for servers that are starting:
-    /// some accept a connection before they serve, and forget it.
+    /// Like [`Client::connect`], with a shorter wait for the reply to the handshake. For servers
+    /// that are starting: some accept a connection before they serve, and never reply on it.
     ///
     /// # Errors
-    /// When the server cannot be reached, refuses, or does not answer within `limit`.
+    /// When the server cannot be reached, refuses, or does not reply within `limit`.
     pub fn connect_within(addr: SocketAddr, limit: Duration) -> Result<Self, Error> {
         let mut stream = dial(addr)?;
         let wait = |stream: &TcpStream, limit| {
@@ -126,8 +126,8 @@ impl Client {
         })
     }
 
-    /// Sends a request and waits for its reply; events that come first are dropped. The reply is
-    /// `None` when the header carries an error.
+    /// Sends a request and waits for its reply; drops events that come first. The reply is `None`
+    /// when the header has an error.
     ///
     /// # Errors
     /// When the connection fails or the reply is not one to this request.
@@ -148,7 +148,7 @@ impl Client {
             }
             if header.xid != xid {
                 return Err(Error::Unexpected(format!(
-                    "reply to {} carries xid {} where {xid} was sent",
+                    "reply to {} has xid {}, expected {xid}",
                     request.op().name(),
                     header.xid
                 )));

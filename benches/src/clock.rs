@@ -1,4 +1,4 @@
-//! The only module that reads the clock; and waits whose errors name what they waited for.
+//! The only module that reads the clock; and deadlines whose errors name the event.
 
 use std::{
     sync::OnceLock,
@@ -11,33 +11,33 @@ static START: OnceLock<Instant> = OnceLock::new();
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "the one place of the benches that reads time"
+    reason = "the only module of the benches that reads the clock"
 )]
 fn instant() -> Instant {
     Instant::now()
 }
 
-/// Nanoseconds since the program first asked. Never goes back.
+/// Returns the nanoseconds since the first call. Never decreases.
 #[must_use]
 pub fn now_ns() -> u64 {
     let start = START.get_or_init(instant);
     nanos(instant().saturating_duration_since(*start))
 }
 
-/// The same for timers of the runtime.
+/// Returns the current time for timers of the runtime.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the one place of the benches that reads time"
+    reason = "the only module of the benches that reads the clock"
 )]
 #[must_use]
 pub fn tokio_now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-/// The date, in UTC: `2026-11-22`.
+/// Returns the date in UTC, as in `2026-11-22`.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the one place of the benches that reads time"
+    reason = "the only module of the benches that reads the clock"
 )]
 #[must_use]
 pub fn today() -> String {
@@ -78,13 +78,13 @@ fn date(days: u64) -> String {
     format!("{year}-{month:02}-{:02}", left + 1)
 }
 
-/// A duration in whole nanoseconds, at most 584 years.
+/// Converts a duration to whole nanoseconds, at most 584 years.
 #[must_use]
 pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A wait with an end, which names what was waited for when it passes.
+/// A deadline whose error names the event that did not come in time.
 #[derive(Debug)]
 pub struct Deadline {
     what: String,
@@ -93,7 +93,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// A wait of at most `limit` for `what`, from now.
+    /// Starts a wait of at most `limit` for `what`.
     #[must_use]
     pub fn new(limit: Duration, what: impl Into<String>) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Deadline {
         }
     }
 
-    /// Passes while there is time left.
+    /// Checks that there is time left.
     ///
     /// # Errors
     /// When the time is over.
@@ -114,13 +114,13 @@ impl Deadline {
         Err(self.error())
     }
 
-    /// How long there is left to wait.
+    /// Returns the time that is left.
     #[must_use]
     pub fn left(&self) -> Duration {
         Duration::from_nanos(self.end_ns.saturating_sub(now_ns()))
     }
 
-    /// The error of a wait that was in vain.
+    /// Returns the error of a wait that timed out.
     #[must_use]
     pub fn error(&self) -> Error {
         Error::Timeout {
@@ -129,7 +129,7 @@ impl Deadline {
         }
     }
 
-    /// Asks `ready` every `pause` until it has a value.
+    /// Calls `ready` every `pause` until it returns a value.
     ///
     /// # Errors
     /// The error of `ready`, or when the time is over.

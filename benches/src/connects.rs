@@ -1,8 +1,8 @@
-//! The loop that times new sessions: connect, handshake, answer; one after the other.
+//! The loop that times new sessions, one after the other: connect, handshake, reply.
 //!
-//! Only that much is timed. Afterwards the session is closed and the socket reset instead of
-//! closed, because each orderly close by the client leaves a local port in TIME_WAIT for a
-//! minute and a run would be out of ports within seconds.
+//! Only these steps are timed. Afterwards the session is closed, and the socket is reset instead of
+//! closed, because each orderly close by the client leaves a local port in TIME_WAIT for a minute,
+//! and a run would use up the ports within seconds.
 
 use std::{
     io::{Read, Write},
@@ -72,7 +72,8 @@ pub fn run(
     })
 }
 
-/// A granted session: the timeout, behind length and protocol version, is above zero.
+/// Checks that the session was granted: the timeout, after the length and the protocol version, is
+/// above zero.
 fn check_answer(answer: &[u8]) -> Result<(), Error> {
     let timeout_ms = answer.get(8..12).and_then(|bytes| bytes.first_chunk());
     match timeout_ms.map(|bytes| i32::from_be_bytes(*bytes)) {

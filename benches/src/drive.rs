@@ -1,8 +1,8 @@
 //! Many connections driven by one thread: an edge-triggered poll loop over non-blocking sockets.
 //!
-//! One thread, because the machines this runs on have few cores and every further thread of the
-//! generator would take its time from the server. A read that returns less than was asked for
-//! has emptied the socket, so the loop never issues a read that only finds nothing.
+//! It uses one thread, because the machines that run it have few cores, and a second thread would
+//! take time from the server. A read that fills less than its buffer has emptied the socket, so the
+//! loop never makes a read that finds nothing.
 
 use std::{
     collections::VecDeque,
@@ -30,17 +30,18 @@ pub enum Pace {
         /// Requests outstanding on a connection.
         depth: usize,
     },
-    /// Requests are due at fixed times, whatever the server does; latency counts from then.
-    /// The connections take turns. The loop spins, so it takes a whole core.
+    /// Requests are due at fixed times, regardless of the server; latency counts from the due time.
+    /// The connections take turns. The loop spins, so it uses a whole core.
     Open {
         /// Requests a second, over all connections.
         rate: f64,
-        /// Requests outstanding on a connection at most; what is due beyond waits, on the clock.
+        /// The largest number of requests outstanding on a connection. Further due requests wait,
+        /// and the wait counts.
         depth: usize,
     },
 }
 
-/// What a run took.
+/// The start and the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// When the first request was about to be sent, in nanoseconds.
@@ -50,7 +51,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// How long the run took, in nanoseconds.
+    /// Returns how long the run took, in nanoseconds.
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         self.end_ns - self.start_ns
@@ -75,14 +76,14 @@ struct Link {
     /// Requests not yet accepted by the socket.
     out: Vec<u8>,
     sent: VecDeque<Sent>,
-    /// Requests due in an open loop while the connection was full; when they were due.
+    /// The due times of requests of an open loop that wait because the connection is full.
     due_ns: VecDeque<u64>,
     next_xid: i32,
     exhausted: bool,
 }
 
 impl Driver {
-    /// Opens `count` connections, each with a session of its own unless `raw`.
+    /// Opens `count` connections, each with its own session unless `raw`.
     ///
     /// # Errors
     /// When the server cannot be reached or refuses one.
@@ -115,13 +116,13 @@ impl Driver {
         })
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.links.len()
     }
 
-    /// Sends what `source` deals until the time is over or no connection has more, then waits
+    /// Sends requests from `source` until the time is over or no connection has more, then waits
     /// for the outstanding replies.
     ///
     /// # Errors
@@ -157,7 +158,7 @@ impl Driver {
         Ok(Span { start_ns, end_ns })
     }
 
-    /// Waits until `recorder` has counted `events` events since it was made.
+    /// Waits until `recorder` has counted this number of events in total.
     ///
     /// # Errors
     /// When a connection fails or nothing arrives for [`ANSWER_LIMIT`].
@@ -234,7 +235,7 @@ impl Driver {
         }
     }
 
-    /// One poll, and everything it reports.
+    /// Polls once, and handles everything that the poll reports.
     fn turn<S: Source>(
         &mut self,
         run: &mut Run<'_, S>,
@@ -291,7 +292,7 @@ impl Link {
         xid
     }
 
-    /// Writes what waits; the rest stays for the next time the socket is writable.
+    /// Writes pending output; the rest stays until the socket is writable again.
     fn flush(&mut self) -> Result<(), Error> {
         while !self.out.is_empty() {
             match self.stream.write(&self.out) {
@@ -306,7 +307,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads all there is and counts it; the time of the last read is returned.
+    /// Reads and counts everything that has arrived; returns the time of the last read.
     fn receive<S: Source>(
         &mut self,
         scratch: &mut [u8],
@@ -354,7 +355,7 @@ impl Link {
     }
 }
 
-/// Counts the whole messages at the front of `buffer` and says how many bytes they took.
+/// Counts the whole messages at the front of `buffer`; returns how many bytes they take.
 fn count(
     buffer: &[u8],
     sent: &mut VecDeque<Sent>,
@@ -370,7 +371,7 @@ fn count(
         }
         let Some(request) = sent.pop_front() else {
             return Err(Error::Unexpected(format!(
-                "reply with xid {} answers nothing",
+                "reply with xid {} belongs to no request",
                 message.xid
             )));
         };
@@ -387,12 +388,12 @@ struct Run<'a, S> {
     stop_ns: u64,
     dealt: u64,
     outstanding: usize,
-    /// When anything was last read.
+    /// The time of the last read.
     heard_ns: u64,
 }
 
 impl<'a, S: Source> Run<'a, S> {
-    /// A run that only listens.
+    /// Returns a run that only reads.
     fn idle(source: &'a mut S) -> Self {
         let now = now_ns();
         Self {
@@ -410,7 +411,7 @@ impl<'a, S: Source> Run<'a, S> {
         self.outstanding > 0 || matches!(self.pace, Pace::Closed { depth: 0 })
     }
 
-    /// Whether an open loop has nothing more to send: every source says so and nothing waits.
+    /// Returns whether an open loop has nothing more to send on any connection.
     fn is_exhausted(&self, links: &[Link]) -> bool {
         self.dealt > 0 && links.iter().all(|link| link.exhausted)
     }
@@ -471,7 +472,7 @@ fn numbered(error: Error, at: usize, count: usize) -> Error {
     }
 }
 
-/// What one read takes at most, shared by all connections, in bytes.
+/// The size of the read buffer that all connections share, in bytes.
 const SCRATCH_BYTES: usize = 256 * 1024;
 
 /// How long one poll sleeps when there is nothing to send.

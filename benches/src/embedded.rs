@@ -1,5 +1,5 @@
-//! Servers inside this process, each on a thread of its own: minikeeper, and one that sends back
-//! whatever comes.
+//! Servers inside this process, each on its own thread: minikeeper, and an echo that sends back all
+//! input.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{Error, IoContext as _, process::Pin};
 
-/// A server on a thread of its own; it stops when dropped.
+/// A server on its own thread. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Embedded {
     /// Where it listens.
@@ -27,7 +27,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// minikeeper with a tick of 100 ms, so that sessions may be as short as 200 ms.
+    /// Starts minikeeper with a tick of 100 ms, so that sessions may be as short as 200 ms.
     ///
     /// # Errors
     /// When it cannot listen.
@@ -47,7 +47,7 @@ impl Embedded {
         })
     }
 
-    /// One that sends back whatever comes: the bare round trip.
+    /// Starts a server that sends back all input: the bare round trip.
     ///
     /// # Errors
     /// When it cannot listen.
@@ -86,7 +86,7 @@ impl Embedded {
                     .enable_all()
                     .build();
                 if let Ok(runtime) = runtime {
-                    // What goes wrong before it listens shows as no address.
+                    // If it fails before it listens, there is no address.
                     let _ = runtime.block_on(serve(started, stopped));
                 }
             })
@@ -102,7 +102,7 @@ impl Embedded {
         })
     }
 
-    /// The CPU time of its thread, in nanoseconds.
+    /// Returns the CPU time of its thread, in nanoseconds.
     ///
     /// # Errors
     /// When the kernel keeps no such statistics.
@@ -120,8 +120,8 @@ impl Drop for Embedded {
     }
 }
 
-/// Puts the calling thread on a core. Where it cannot be put, it stays where it is: the figures
-/// say so by their spread.
+/// Pins the calling thread to a core. If that fails, the thread stays unpinned, which shows in the
+/// spread of the figures.
 pub fn place(core: Option<usize>) {
     if let Some(core) = core {
         let mut cores = CpuSet::new();

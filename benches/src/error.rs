@@ -1,45 +1,46 @@
-//! Why a measurement failed.
+//! Errors of measurements.
 
 use std::{fmt::Write as _, io};
 
 use minikeeper_protocol::{DecodeError, FrameError};
 
-/// Why a program could not measure. `Display` prints one level; [`Error::chain`] joins them.
+/// The reason why a program could not measure. `Display` prints one level; [`Error::chain`] joins
+/// them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused something.
+    /// The operating system refused a call.
     #[error("{what}")]
     Io {
-        /// What was tried.
+        /// What the program tried.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something did not happen in time.
+    /// An event did not happen in time.
     #[error("{what}: not within {limit_ms} ms")]
     Timeout {
-        /// What was waited for.
+        /// The event.
         what: String,
-        /// How long.
+        /// The time limit, in milliseconds.
         limit_ms: u128,
     },
-    /// A message with a length that cannot be followed.
+    /// A message with an invalid length.
     #[error("reply cannot be framed")]
     Frame(#[from] FrameError),
     /// A message that cannot be decoded.
     #[error("reply cannot be decoded")]
     Decode(#[from] DecodeError),
-    /// The other side does not keep to the protocol, or answered what was not expected.
+    /// The other side broke the protocol, or gave an unexpected reply.
     #[error("{0}")]
     Unexpected(String),
-    /// The measurement cannot be set up as asked; the text says what to do.
+    /// The measurement cannot be set up as requested; the text says what to do.
     #[error("{0}")]
     Setup(String),
 }
 
 impl Error {
-    /// The error and its causes on one line, joined with `: `.
+    /// Returns the error and its causes on one line, joined with `: `.
     #[must_use]
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
@@ -53,12 +54,12 @@ impl Error {
     }
 }
 
-/// Adds what was tried to an I/O error.
+/// Adds to an I/O error what the program tried.
 pub trait IoContext<T> {
-    /// Wraps the error with what was tried.
+    /// Wraps the error with what the program tried.
     ///
     /// # Errors
-    /// The error that came in, wrapped.
+    /// The original error, wrapped.
     fn context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

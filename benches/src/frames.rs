@@ -1,14 +1,14 @@
-//! Requests encoded ahead of time, and the sources that deal them out.
+//! Requests encoded in advance, and the sources that deal them out.
 //!
-//! A generator that shares two cores with the server must cost little: encoding happens before
-//! the run, sending copies the frame and writes the xid into it.
+//! A generator that shares two cores with the server must be cheap: requests are encoded before the
+//! run, and sending one copies the frame and writes the xid into it.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
     AclList, Create, CreateMode, CreateOp, ReplyHeader, Request, Stat, Ustring, Xid, frame,
 };
 
-/// What a load asks for.
+/// The operations of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// getData.
@@ -27,7 +27,7 @@ pub enum Kind {
     Delete,
     /// ping.
     Ping,
-    /// A frame of the reply's size that any echo sends back; no handshake before it.
+    /// A frame of the reply's size that any echo sends back, without a handshake.
     Raw,
     /// A new session over a new connection.
     Connect,
@@ -48,7 +48,7 @@ impl Kind {
         Self::Connect,
     ];
 
-    /// What `--mix` calls it.
+    /// Returns the name in `--mix`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
@@ -74,7 +74,7 @@ impl Kind {
 
 /// Deals out the requests of a run.
 pub trait Source {
-    /// Appends the next request of a connection; `None` if there is none left.
+    /// Appends the next request of a connection; returns `None` if none is left.
     fn next(&mut self, connection: usize, xid: Xid, out: &mut Vec<u8>) -> Option<Kind>;
 }
 
@@ -108,8 +108,8 @@ impl Deck {
         deck
     }
 
-    /// One frame that is not a request but reads as a reply when sent back: the length, the xid,
-    /// zeros. `frame_bytes` counts the prefix.
+    /// Returns one frame that is not a request but reads as a reply when sent back: the length, the
+    /// xid, zeros. `frame_bytes` includes the prefix.
     #[must_use]
     pub fn raw(frame_bytes: usize) -> Self {
         let mut bytes = Vec::new();
@@ -125,19 +125,19 @@ impl Deck {
         }
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no frame.
+    /// Returns whether there is no frame.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// What the frames ask for.
+    /// Returns the operation of the frames.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
@@ -146,7 +146,7 @@ impl Deck {
     /// Appends frame `at` with this xid.
     ///
     /// # Panics
-    /// If there is no such frame.
+    /// If there is no frame with this number.
     pub fn deal(&self, at: usize, xid: Xid, out: &mut Vec<u8>) -> Kind {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         put_frame(&self.bytes[start..self.ends[at]], xid, out);
@@ -196,9 +196,9 @@ impl Source for Once<'_> {
 /// A source that ends after a number of requests.
 #[derive(Debug)]
 pub struct Limited<S> {
-    /// What deals the requests.
+    /// The source of the requests.
     pub source: S,
-    /// How many are left to deal.
+    /// The number of requests left.
     pub left: u64,
 }
 
@@ -209,10 +209,10 @@ impl<S: Source> Source for Limited<S> {
     }
 }
 
-/// A request of this kind for this path.
+/// Returns a request of this kind for this path.
 ///
 /// # Panics
-/// For kinds that are no request to a znode: raw and connect.
+/// For kinds that are not requests to a znode: raw and connect.
 #[must_use]
 pub fn request(kind: Kind, path: &str, data: &Bytes) -> Request {
     let path: Option<Ustring> = Some(path.into());
@@ -243,8 +243,8 @@ pub fn request(kind: Kind, path: &str, data: &Bytes) -> Request {
     }
 }
 
-/// A create whose path ends in a fixed number of digits that can be counted up in place, for
-/// fills too large to encode ahead.
+/// A create whose path ends in a fixed number of digits, which are counted up in place. For fills
+/// that are too large to encode in advance.
 #[derive(Debug)]
 pub struct Counting {
     frame: Vec<u8>,
@@ -253,13 +253,13 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// A frame of `kind` for `prefix` and `digits` zeros.
+    /// Encodes a request of `kind` for a path of `prefix` and `digits` zeros.
     #[must_use]
     pub fn new(kind: Kind, prefix: &str, digits: usize, data: &Bytes) -> Self {
         let mut frame = Vec::new();
         let path = format!("{prefix}{:0digits$}", 0);
         request(kind, &path, data).encode(Xid(0), &mut frame);
-        // Prefix, xid, operation, length of the path: four bytes each.
+        // The prefix, the xid, the operation and the length of the path take four bytes each.
         let start = 16 + prefix.len();
         Self {
             frame,
@@ -268,7 +268,7 @@ impl Counting {
         }
     }
 
-    /// The same with the watch flag set; for kinds that end in it.
+    /// Sets the watch flag; for kinds whose requests end with it.
     #[must_use]
     pub fn watching(mut self) -> Self {
         let last = self.frame.last_mut().expect("a request is not empty");
@@ -287,7 +287,8 @@ impl Counting {
     }
 }
 
-/// The size of a getData reply with its prefix: what a raw echo must carry to compare.
+/// Returns the size of a getData reply with its prefix, which a raw echo must send to be
+/// comparable.
 #[must_use]
 pub fn get_reply_bytes(data_bytes: usize) -> usize {
     // The length of the data takes four bytes.

@@ -1,23 +1,23 @@
-//! Measurements of minikeeper: what the programs in `src/bin/` share.
+//! Measurements of minikeeper: the code that the programs in `src/bin/` share.
 //!
-//! | module | what is there |
+//! | module | contents |
 //! | --- | --- |
 //! | [`awake`] | keeps cores from going to sleep |
 //! | [`client`] | one blocking connection: handshake, one request at a time |
-//! | [`clock`] | the only module that reads the clock; deadlines with a reason |
+//! | [`clock`] | the only module that reads the clock; deadlines that name the event |
 //! | [`connects`] | the loop that times new sessions |
 //! | [`drive`] | many connections driven by one thread |
 //! | [`embedded`] | servers inside this process, each on its own thread |
-//! | [`frames`] | requests encoded ahead of time, and the sources that deal them out |
+//! | [`frames`] | requests encoded in advance, and the sources that deal them out |
 //! | [`mix`] | the operation mix of a load |
-//! | [`points`] | what is compared, against which floor, with which goal |
+//! | [`points`] | the comparisons, each with its floor and its goal |
 //! | [`process`] | servers as child processes: start, placement, CPU time, memory, stop |
-//! | [`record`] | what a run counted: latencies, errors, events |
+//! | [`record`] | the counts of a run: latencies, errors, events |
 //! | [`single`] | one connection, one request outstanding, a plain blocking socket |
 //! | [`stats`] | medians, spreads, histogram summaries |
 //! | [`table`] | readable output |
 //!
-//! `README.md` describes how the numbers are taken.
+//! `README.md` describes the method.
 
 pub mod awake;
 pub mod client;
@@ -37,11 +37,12 @@ pub mod table;
 
 pub use error::{Error, IoContext};
 
-/// Ends a program: 0 done, 1 could not run or found errors. The message goes to standard error.
+/// Returns the exit code of a program: 0 done, 1 could not run or found errors. Prints the error to
+/// standard error.
 #[must_use]
 #[allow(
     clippy::print_stderr,
-    reason = "the one place where the programs report their failure"
+    reason = "the only place where the programs report their failure"
 )]
 pub fn exit(program: &str, done: Result<bool, Error>) -> std::process::ExitCode {
     match done {
@@ -54,7 +55,7 @@ pub fn exit(program: &str, done: Result<bool, Error>) -> std::process::ExitCode 
     }
 }
 
-/// Tells on standard error what is being done, so that a long run does not look stuck.
+/// Prints progress to standard error, so that a long run does not look stuck.
 #[allow(clippy::print_stderr, reason = "progress is not part of the result")]
 pub fn note(text: &str) {
     eprintln!("{text}");

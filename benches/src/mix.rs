@@ -1,4 +1,4 @@
-//! The operation mix of a load: what `--mix` says, the znodes it needs, and the requests.
+//! The operation mix of a load: the syntax of `--mix`, the znodes that it needs, and the requests.
 
 use bytes::Bytes;
 use minikeeper_protocol::{ErrorCode, Reply, Request, Xid};
@@ -16,10 +16,11 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Reads `name` or `name=weight`, separated by commas.
+    /// Parses `name` or `name=weight`, separated by commas.
     ///
     /// # Errors
-    /// A text for the user: unknown name, weight that is no number, kinds that cannot be mixed.
+    /// A message for the user: an unknown name, a weight that is not a number, or kinds that cannot
+    /// be mixed.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         for part in text.split(',') {
@@ -39,12 +40,12 @@ impl Mix {
             return Err("raw and connect cannot be mixed with other operations".into());
         }
         if parts.iter().all(|(_, weight)| *weight == 0) {
-            return Err("all weights are 0; at least one must be above".into());
+            return Err("all weights are 0; at least one must be above 0".into());
         }
         Ok(Self { parts })
     }
 
-    /// The only kind there is, if there is only one.
+    /// Returns the kind, if there is only one.
     #[must_use]
     pub fn only(&self) -> Option<Kind> {
         match self.parts[..] {
@@ -53,13 +54,13 @@ impl Mix {
         }
     }
 
-    /// Whether any of these kinds is in it.
+    /// Returns whether the mix has any of these kinds.
     #[must_use]
     pub fn has(&self, kinds: &[Kind]) -> bool {
         self.parts.iter().any(|(kind, _)| kinds.contains(kind))
     }
 
-    /// The text this was parsed from, normalised.
+    /// Returns the text from which this was parsed, normalised.
     #[must_use]
     pub fn text(&self) -> String {
         if let Some(kind) = self.only() {
@@ -71,16 +72,16 @@ impl Mix {
     }
 }
 
-/// The parent of everything a load creates.
+/// The parent of all znodes that a load creates.
 pub const PARENT: &str = "/load";
 
-/// The parent of znodes that are created and deleted while timed.
+/// The parent of znodes that are created and deleted in the timed part.
 pub const NURSERY: &str = "/load/c";
 
-/// How many znodes live under [`NURSERY`] at most.
+/// The largest number of znodes under [`NURSERY`].
 pub const NURSERY_ZNODES: usize = 16_384;
 
-/// The path of key `number`.
+/// Returns the path of key `number`.
 #[must_use]
 pub fn key(number: usize) -> String {
     format!("{PARENT}/k{number:07}")
@@ -90,29 +91,29 @@ fn nursling(number: usize) -> String {
     format!("{NURSERY}/n{number:07}")
 }
 
-/// The data of every znode a load makes: bytes that are not all the same.
+/// Returns the data of each znode of a load: bytes that are not all the same.
 #[must_use]
 pub fn data(data_bytes: usize) -> Bytes {
     let pattern = (0..data_bytes).map(|at| u8::try_from(at * 7 % 251).expect("below 251"));
     pattern.collect::<Vec<_>>().into()
 }
 
-/// The frames a load sends, by what they are for.
+/// The frames of a load, by purpose.
 #[derive(Debug)]
 pub struct Decks {
     /// Creates of the keys, for the setup.
     pub plant: Deck,
-    /// Sets of the keys, for the setup: a key left by another run may have other data.
+    /// Sets of the keys, for the setup: a key of an earlier run may have other data.
     pub refresh: Deck,
     /// Creates under the nursery.
     pub births: Deck,
-    /// Deletes of the same.
+    /// Deletes under the nursery.
     pub deaths: Deck,
     by_kind: Vec<Option<Deck>>,
 }
 
 impl Decks {
-    /// Encodes what the mix can ask for.
+    /// Encodes the requests of the mix.
     #[must_use]
     pub fn new(mix: &Mix, keys: usize, data_bytes: usize) -> Self {
         let data = data(data_bytes);
@@ -150,22 +151,22 @@ impl Decks {
 
 /// Deals requests at random in the proportions of the mix.
 ///
-/// Creates and deletes keep to znodes of their own connection, whose requests are served in
-/// order: a delete takes the oldest one created there. With none to delete it becomes a create,
-/// with no room for another a create becomes a delete, so no reply is an error.
+/// Creates and deletes use znodes of their own connection, whose requests are served in order: a
+/// delete removes the oldest one created there. Without a znode to delete, a delete becomes a
+/// create; without room for another, a create becomes a delete. So no reply is an error.
 #[derive(Debug)]
 pub struct Mixed<'a> {
     decks: &'a Decks,
-    /// Kinds, each as often as its weight says, to be picked evenly.
+    /// The kinds, each repeated by its weight, from which one is picked evenly.
     wheel: Vec<Kind>,
     random: u64,
     share: usize,
-    /// For each connection: znodes ever created and ever deleted under the nursery.
+    /// For each connection, how many znodes it has ever created and deleted under the nursery.
     alive: Vec<(usize, usize)>,
 }
 
 impl<'a> Mixed<'a> {
-    /// A source over `connections` connections. The same seed deals the same requests.
+    /// Returns a source for this number of connections. The same seed deals the same requests.
     #[must_use]
     pub fn new(mix: &Mix, decks: &'a Decks, connections: usize, seed: u64) -> Self {
         let parts = mix.parts.iter();
@@ -181,7 +182,7 @@ impl<'a> Mixed<'a> {
         }
     }
 
-    /// A number below `bound`: xorshift, good enough to pick keys.
+    /// Returns a random number below `bound`: xorshift, good enough to pick keys.
     fn below(&mut self, bound: usize) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -230,7 +231,7 @@ impl Source for Mixed<'_> {
 /// Creates the parents.
 ///
 /// # Errors
-/// When the server cannot be reached, or refuses for another reason than that they exist.
+/// The server cannot be reached, or refuses for another reason than that they exist.
 pub fn plant_parents(client: &mut Client) -> Result<(), Error> {
     for path in [PARENT, NURSERY] {
         let (header, _) = client.call(&request(Kind::Create, path, &Bytes::new()))?;
@@ -249,7 +250,7 @@ pub fn plant_parents(client: &mut Client) -> Result<(), Error> {
 /// Reads a key back and checks the size of its data.
 ///
 /// # Errors
-/// When it cannot be read, or has another size: an echo answers the size it was started with.
+/// It cannot be read, or has another size: an echo returns the size with which it was started.
 pub fn check_key(client: &mut Client, data_bytes: usize) -> Result<(), Error> {
     let path = Some(key(0).into());
     let (header, reply) = client.call(&Request::GetData { path, watch: false })?;

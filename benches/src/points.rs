@@ -1,8 +1,8 @@
-//! What is compared, against which floor, with which goal.
+//! The comparisons, each with its floor and its goal.
 
 use serde_json::Value;
 
-/// What of a load's result counts.
+/// The figure of a load's result that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Metric {
     /// The median latency, in nanoseconds.
@@ -14,7 +14,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The value in a result of `load`; `None` when it was not measured.
+    /// Returns the value in a result of `load`; `None` if it was not measured.
     #[must_use]
     pub fn of(self, result: &Value) -> Option<f64> {
         match self {
@@ -25,7 +25,7 @@ impl Metric {
     }
 }
 
-/// What a point is divided by.
+/// The floor by which a point is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Floor {
     /// One bare round trip, E: a frame of a getData reply's size to `echo --raw` and back.
@@ -34,7 +34,7 @@ pub enum Floor {
     Echo,
 }
 
-/// The side of a limit a ratio should be on.
+/// The side of a limit on which a ratio should be.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Goal {
     /// The ratio should not be above.
@@ -44,7 +44,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// Whether a ratio keeps the goal.
+    /// Returns whether a ratio meets the goal.
     #[must_use]
     pub fn holds(self, ratio: f64) -> bool {
         match self {
@@ -53,7 +53,7 @@ impl Goal {
         }
     }
 
-    /// How a table says it.
+    /// Returns the text for tables.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -66,7 +66,7 @@ impl Goal {
 /// One comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// What `--only` calls it.
+    /// The name for `--only`.
     pub name: &'static str,
     /// The operation, as `load --mix` reads it.
     pub mix: &'static str,
@@ -74,11 +74,11 @@ pub struct Point {
     pub connections: u16,
     /// Requests outstanding on each.
     pub depth: u16,
-    /// What counts.
+    /// The figure that counts.
     pub metric: Metric,
-    /// What it is divided by.
+    /// The floor.
     pub floor: Floor,
-    /// What the ratio should be.
+    /// The goal for the ratio.
     pub goal: Goal,
 }
 

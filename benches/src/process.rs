@@ -25,18 +25,18 @@ pub const START_LIMIT: Duration = Duration::from_secs(60);
 /// How long a server may take to stop before it is killed.
 pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// A server this program started; stopped when dropped.
+/// A server that this program started. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Server {
     child: Option<Child>,
-    /// Where it listens.
+    /// The address at which it listens.
     pub addr: SocketAddr,
-    /// Its process, unless it was found running.
+    /// Its process id, unless another program started it.
     pub pid: Option<u32>,
 }
 
 impl Server {
-    /// A server that was started by another program. Its CPU time is unknown.
+    /// Returns a server that another program started. Its CPU time is unknown.
     #[must_use]
     pub fn running(addr: SocketAddr) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Server {
         let mut child = spawn(&mut command)?;
         let stdout = child.stdout.take().expect("standard output was piped");
         let (send, receive) = mpsc::sync_channel(1);
-        // The thread reads on to the end, so that the server never blocks on a full pipe.
+        // The thread reads to the end, so that the server never blocks on a full pipe.
         std::thread::spawn(move || {
             let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
             let _ = send.send(lines.next());
@@ -98,7 +98,7 @@ impl Server {
         server.addr = deadline.poll(Duration::from_micros(200), || {
             server.expect_alive(&name)?;
             let text = fs::read_to_string(&scratch.path).unwrap_or_default();
-            // Without its line end the text may be half written.
+            // Without its newline the text may be incomplete.
             Ok(text.strip_suffix('\n').and_then(|line| line.parse().ok()))
         })?;
         Ok(server)
@@ -118,11 +118,11 @@ impl Server {
         })
     }
 
-    /// Starts any server on a port chosen here and asks `ready` every 20 ms until it has a value.
-    /// Where its output goes is as the command says.
+    /// Starts any server on a port chosen here and calls `ready` every 20 ms until it returns a
+    /// value. The command decides where the output goes.
     ///
     /// # Errors
-    /// The error of `ready`; when it cannot be started, ends, or is not ready within
+    /// The error of `ready`; or the server cannot be started, ends, or is not ready within
     /// [`START_LIMIT`].
     pub fn start_when(
         mut command: Command,
@@ -141,7 +141,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Takes charge of a child whose address is not known yet.
+    /// Takes ownership of a child whose address is not known yet.
     #[must_use]
     pub fn starting(child: Child) -> Self {
         Self {
@@ -151,10 +151,10 @@ impl Server {
         }
     }
 
-    /// Checks that a server which starts has not ended.
+    /// Checks that a starting server has not ended.
     ///
     /// # Errors
-    /// When it has; `name` is how the text calls it.
+    /// It has ended; `name` is its name in the message.
     pub fn expect_alive(&mut self, name: &str) -> Result<(), Error> {
         let ended = match &mut self.child {
             Some(child) => child
@@ -169,17 +169,17 @@ impl Server {
         })
     }
 
-    /// Asks it to end (SIGTERM) and waits.
+    /// Sends SIGTERM and waits for the end.
     ///
     /// # Errors
-    /// When it does not end within [`STOP_LIMIT`]; it is killed then.
+    /// It does not end within [`STOP_LIMIT`]; then it is killed.
     pub fn stop(&mut self) -> Result<Option<ExitStatus>, Error> {
         let Some(mut child) = self.child.take() else {
             return Ok(None);
         };
         let pid = Pid::from_child(&child);
         if child.try_wait().ok().flatten().is_none() {
-            // It may end in between; then there is no process to signal.
+            // It may have ended meanwhile; then there is no process to signal.
             let _ = kill_process(pid, Signal::TERM);
         }
         let deadline = Deadline::new(STOP_LIMIT, "end of the server after SIGTERM");
@@ -207,7 +207,7 @@ fn spawn(command: &mut Command) -> Result<Child, Error> {
     command.spawn().context(|| format!("cannot start {name}"))
 }
 
-/// A command and its arguments on one line, for error texts.
+/// Returns a command and its arguments on one line, for error messages.
 #[must_use]
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -215,10 +215,10 @@ pub fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Which cores servers and the generator run on.
+/// The cores of the servers and the generator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Pin {
-    /// Wherever the kernel puts them.
+    /// The kernel chooses.
     None,
     /// The generator on core 0, servers on core 1.
     Split,
@@ -227,7 +227,7 @@ pub enum Pin {
 }
 
 impl Pin {
-    /// How a report says it.
+    /// Returns the text for reports.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -237,7 +237,7 @@ impl Pin {
         }
     }
 
-    /// The core of servers, for one inside this process.
+    /// Returns the core for servers inside this process.
     #[must_use]
     pub const fn server_core(self) -> Option<usize> {
         match self {
@@ -247,7 +247,7 @@ impl Pin {
         }
     }
 
-    /// The core of the generator.
+    /// Returns the core of the generator.
     #[must_use]
     pub const fn generator_core(self) -> Option<usize> {
         match self {
@@ -256,7 +256,7 @@ impl Pin {
         }
     }
 
-    /// Over how many cores a generator with threads may spread.
+    /// Returns how many cores a generator with threads may use.
     #[must_use]
     pub fn generator_cores(self) -> f64 {
         match self {
@@ -266,7 +266,7 @@ impl Pin {
         }
     }
 
-    /// A command for a server, placed.
+    /// Returns the command for a server, pinned to its core.
     #[must_use]
     pub fn server(self, program: impl Into<OsString>) -> Command {
         match self {
@@ -276,7 +276,7 @@ impl Pin {
         }
     }
 
-    /// A command for the generator, placed.
+    /// Returns the command for the generator, pinned to its core.
     #[must_use]
     pub fn generator(self, program: impl Into<OsString>) -> Command {
         match self {
@@ -286,19 +286,20 @@ impl Pin {
     }
 }
 
-/// `taskset` replaces itself with the program, so the process id stays.
+/// Returns a command under `taskset`, which replaces itself with the program and keeps the process
+/// id.
 fn on_core(core: &str, program: impl Into<OsString>) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", core]).arg(program.into());
     command
 }
 
-/// A program next to the running one.
+/// Returns the path of a program in the same folder as this one.
 ///
 /// # Errors
-/// When it is not there; the text says how to build it.
+/// The program does not exist; the message says how to build it.
 pub fn sibling(name: &str) -> Result<PathBuf, Error> {
-    let own = std::env::current_exe().context(|| "cannot find the own program".into())?;
+    let own = std::env::current_exe().context(|| "cannot find the path of this program".into())?;
     let path = own.with_file_name(name);
     if path.is_file() {
         return Ok(path);
@@ -309,7 +310,7 @@ pub fn sibling(name: &str) -> Result<PathBuf, Error> {
     )))
 }
 
-/// The CPU time of all threads of a process, in nanoseconds.
+/// Returns the CPU time of all threads of a process, in nanoseconds.
 ///
 /// # Errors
 /// When the process is gone or the kernel keeps no such statistics.
@@ -320,7 +321,7 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Error> {
     let mut total = 0;
     for entry in entries {
         let entry = entry.context(|| format!("cannot list threads of process {pid}"))?;
-        // A thread may end between listing and reading; its time is lost either way.
+        // A thread may end between the listing and the read; its time is lost in either case.
         let text = fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
         let first = text.split_whitespace().next();
         total += first.and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
@@ -328,7 +329,7 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Error> {
     Ok(total)
 }
 
-/// The CPU time of the calling thread, in nanoseconds.
+/// Returns the CPU time of the calling thread, in nanoseconds.
 ///
 /// # Errors
 /// When the kernel keeps no such statistics.
@@ -336,7 +337,7 @@ pub fn thread_cpu_ns() -> Result<u64, Error> {
     one_thread_cpu_ns("thread-self")
 }
 
-/// The same of one thread, by its folder in `/proc`.
+/// Returns the CPU time of one thread, by its folder in `/proc`.
 pub(crate) fn one_thread_cpu_ns(thread: &str) -> Result<u64, Error> {
     let path = format!("/proc/{thread}/schedstat");
     let text = fs::read_to_string(&path).context(|| format!("cannot read {path}"))?;
@@ -346,7 +347,7 @@ pub(crate) fn one_thread_cpu_ns(thread: &str) -> Result<u64, Error> {
         .ok_or_else(|| Error::Unexpected(format!("{path} has no times: {text:?}")))
 }
 
-/// The resident memory of a process, in bytes.
+/// Returns the resident memory of a process, in bytes.
 ///
 /// # Errors
 /// When the process is gone.
@@ -373,18 +374,18 @@ pub fn free_port() -> Result<u16, Error> {
         .context(|| "cannot find a free port".into())
 }
 
-/// A file name of our own in the temporary folder; the file is removed when dropped.
+/// A unique file name in the temporary folder. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Where the file goes.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
 impl Scratch {
-    /// An unused name: no file exists there.
+    /// Returns an unused name.
     ///
     /// # Errors
-    /// When a file of an earlier run is there and cannot be removed.
+    /// A file of an earlier run exists and cannot be removed.
     pub fn new(purpose: &str) -> Result<Self, Error> {
         use std::sync::atomic::{AtomicU32, Ordering};
         static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! What a run counted.
+//! The counts of a run.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use minikeeper_protocol::{ErrorCode, Xid, frame};
 
 use crate::{Error, client::REPLY_BYTES_MAX, frames::Kind, stats};
 
-/// A request that was sent and not answered yet.
+/// A request without a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When it was sent; in an open loop, when it was meant to be sent. Unit: nanoseconds.
+    /// When it was sent; in an open loop, when it was due. Unit: nanoseconds.
     pub at_ns: u64,
-    /// The xid its reply must carry.
+    /// The xid that its reply must have.
     pub xid: Xid,
-    /// What it asked.
+    /// Its operation.
     pub kind: Kind,
 }
 
 impl Sent {
-    /// Notes a request. Servers answer a ping with a number of its own.
+    /// Records a request. Servers reply to a ping with a special xid.
     #[must_use]
     pub fn new(at_ns: u64, xid: Xid, kind: Kind) -> Self {
         let xid = if kind == Kind::Ping { Xid::PING } else { xid };
@@ -33,9 +33,9 @@ pub struct Recorder {
     by_kind: Vec<Option<Histogram<u64>>>,
     errors: BTreeMap<i32, u64>,
     tolerated: Vec<ErrorCode>,
-    /// Replies read at a later time are checked, but neither counted nor timed.
+    /// Replies read later than this are checked, but neither counted nor timed. Unit: nanoseconds.
     pub cutoff_ns: u64,
-    /// Replies counted in time, errors included.
+    /// Replies read in time, including errors.
     pub replies: u64,
     /// Watch events seen.
     pub events: u64,
@@ -61,7 +61,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A recorder that does not count these errors as such.
+    /// Returns a recorder that does not count these errors as errors.
     #[must_use]
     pub fn tolerating(tolerated: &[ErrorCode]) -> Self {
         Self {
@@ -70,14 +70,14 @@ impl Recorder {
         }
     }
 
-    /// Takes the message that answers `sent`.
+    /// Records the reply to `sent`.
     ///
     /// # Errors
-    /// When it is not a reply, or carries another xid: order is lost.
+    /// The message has another xid: the order is broken.
     pub fn reply(&mut self, sent: Sent, message: Message, now_ns: u64) -> Result<(), Error> {
         if message.xid != sent.xid {
             return Err(Error::Unexpected(format!(
-                "reply to {} carries xid {} where {} is next",
+                "reply to {} has xid {}, expected {}",
                 sent.kind.name(),
                 message.xid,
                 sent.xid
@@ -101,19 +101,19 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes an event.
+    /// Records an event.
     pub fn event(&mut self, now_ns: u64) {
         self.events += 1;
         self.last_event_ns = now_ns;
     }
 
-    /// Errors that were not expected.
+    /// Returns the number of unexpected errors.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// The errors by code: `12 x NONODE, ...`; empty when there are none.
+    /// Returns the errors by code, as in `12 x NONODE, ...`; empty if there are none.
     #[must_use]
     pub fn errors_text(&self) -> String {
         let each = self
@@ -123,10 +123,10 @@ impl Recorder {
         each.collect::<Vec<_>>().join(", ")
     }
 
-    /// Refuses to go on after unexpected errors.
+    /// Fails after unexpected errors.
     ///
     /// # Errors
-    /// When there was an unexpected error during `what`.
+    /// There was an unexpected error during `what`.
     pub fn expect_no_errors(&self, what: &str) -> Result<(), Error> {
         if self.errors() == 0 {
             return Ok(());
@@ -137,14 +137,14 @@ impl Recorder {
         )))
     }
 
-    /// The latencies by kind of request, only of kinds that were sent.
+    /// Returns the latencies by kind of request, for kinds that were sent.
     pub fn by_kind(&self) -> impl Iterator<Item = (Kind, &Histogram<u64>)> {
         Kind::ALL
             .iter()
             .filter_map(|kind| Some((*kind, self.by_kind[*kind as usize].as_ref()?)))
     }
 
-    /// The latencies of all kinds together.
+    /// Returns the latencies of all kinds together.
     #[must_use]
     pub fn total(&self) -> Histogram<u64> {
         let mut total = stats::latencies();
@@ -157,25 +157,25 @@ impl Recorder {
     }
 }
 
-/// The numbers in front of a reply or event, which is all a load generator looks at.
+/// The numbers at the front of a reply or event, which are all that a load generator reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// The request's number, [`Xid::EVENT`] for an event.
+    /// The request's xid; [`Xid::EVENT`] for an event.
     pub xid: Xid,
     /// The error code; zero is success.
     pub error: i32,
-    /// The whole frame's length, prefix included.
+    /// The length of the whole frame, including the prefix.
     pub bytes: usize,
 }
 
 impl Message {
-    /// The smallest message: a reply header behind its length.
+    /// The smallest message: a length and a reply header.
     const BYTES_MIN: usize = frame::PREFIX_BYTES + 16;
 
-    /// Looks at the front of `buffer`; `None` while the message has not arrived whole.
+    /// Reads the front of `buffer`; `None` while the message is incomplete.
     ///
     /// # Errors
-    /// When the length cannot be followed or is shorter than a reply's header.
+    /// The length is invalid, or shorter than a reply's header.
     pub fn peek(buffer: &[u8]) -> Result<Option<Self>, Error> {
         let Some(range) = frame::next(buffer, REPLY_BYTES_MAX)? else {
             return Ok(None);

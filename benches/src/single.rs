@@ -1,7 +1,7 @@
 //! One connection, one request outstanding, a plain blocking socket.
 //!
-//! Between the clock's two readings there are two system calls, write and read, and nothing
-//! else: the least a generator can add to a round trip.
+//! Between the two readings of the clock there are only two system calls, write and read: the least
+//! that a generator can add to a round trip.
 
 use std::{
     io::{Read, Write},
@@ -20,7 +20,7 @@ use crate::{
     record::{Message, Recorder, Sent},
 };
 
-/// A connection that is asked one thing at a time.
+/// A connection with one request at a time.
 #[derive(Debug)]
 pub struct Single {
     stream: TcpStream,
@@ -112,5 +112,5 @@ impl Single {
     }
 }
 
-/// What one read takes at most unless a reply is larger, in bytes.
+/// The largest read unless a reply is larger, in bytes.
 const READ_BYTES: usize = 64 * 1024;

@@ -3,13 +3,13 @@
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-/// The longest latency a histogram tells apart: one minute, in nanoseconds.
+/// The longest latency that a histogram distinguishes: one minute, in nanoseconds.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
-/// The middle of several runs, and how far they lie apart.
+/// The median of several runs, and their spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// The middle value; of an even number, the mean of the two in the middle.
+    /// The middle value, or the mean of the two middle values.
     pub median: f64,
     /// The smallest value.
     pub min: f64,
@@ -18,7 +18,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of these values; `None` of none.
+    /// Returns the spread of these values; `None` without a value.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -33,7 +33,7 @@ impl Spread {
         Some(Self { median, min, max })
     }
 
-    /// Each member divided by `unit`.
+    /// Divides each member by `unit`.
     #[must_use]
     pub fn scaled(self, unit: f64) -> Self {
         Self {
@@ -43,14 +43,15 @@ impl Spread {
         }
     }
 
-    /// How the JSON files hold it.
+    /// Returns the form for the JSON files.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({ "median": self.median, "min": self.min, "max": self.max })
     }
 }
 
-/// The values a quarter, a half and three quarters of which lie below; `None` of none.
+/// Returns the quartiles: the values below which a quarter, a half and three quarters are. `None`
+/// without a value.
 #[must_use]
 pub fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     let mut sorted = values.to_vec();
@@ -64,17 +65,17 @@ pub fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     }))
 }
 
-/// A histogram of latencies in nanoseconds, three significant digits.
+/// Returns an empty histogram for latencies in nanoseconds, with three significant digits.
 #[must_use]
 pub fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds of the histogram are valid")
 }
 
-/// The quantiles every report has, by name.
+/// The quantiles of every report, by name.
 pub const QUANTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// How the JSON files hold a histogram, in nanoseconds.
+/// Returns a histogram in the form for the JSON files, in nanoseconds.
 #[must_use]
 pub fn latencies_json(histogram: &Histogram<u64>) -> Value {
     let mut value = json!({
@@ -88,10 +89,10 @@ pub fn latencies_json(histogram: &Histogram<u64>) -> Value {
     value
 }
 
-/// A quantile with the position inside its bucket estimated.
+/// Returns a quantile, with its position inside the bucket estimated.
 ///
-/// A bucket of three digits is up to 0.1 % wide, which is more than the difference two medians
-/// may have; the clock's own step is far below.
+/// A bucket of three digits is up to 0.1 % wide, which may be more than the difference of two
+/// medians; the clock's resolution is far finer.
 #[must_use]
 pub fn interpolated(histogram: &Histogram<u64>, quantile: f64) -> f64 {
     if histogram.is_empty() {
@@ -110,7 +111,7 @@ pub fn interpolated(histogram: &Histogram<u64>, quantile: f64) -> f64 {
     as_f64(low) + width * ((rank - below) / inside).clamp(0.0, 1.0)
 }
 
-/// A count as a number to calculate with; exact up to 2^53.
+/// Converts a count to a float; exact up to 2^53.
 #[must_use]
 #[allow(
     clippy::cast_precision_loss,

@@ -1,8 +1,9 @@
-//! Readable output: aligned tables, numbers with the right number of digits.
+//! Readable output: aligned tables, and numbers with suitable precision.
 
 use std::io::{self, Write};
 
-/// A table with a heading; the first column is aligned left, the others right unless told.
+/// A table with a heading. The first column is aligned left, the others right unless set by
+/// [`Table::left`].
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -10,7 +11,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these column headings.
+    /// Creates a table with these column headings.
     #[must_use]
     pub fn new(heading: &[&str]) -> Self {
         Self {
@@ -31,7 +32,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The whole table as lines.
+    /// Returns the table as text.
     #[must_use]
     pub fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -86,7 +87,7 @@ pub fn say(text: impl AsRef<str>) -> io::Result<()> {
     }
 }
 
-/// Three significant digits or the whole part, whichever is longer.
+/// Formats three significant digits or the whole part, whichever is longer.
 #[must_use]
 pub fn number(value: f64) -> String {
     match value.abs() {
@@ -98,7 +99,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// The whole part, with a comma after every three digits.
+/// Formats the whole part, with a comma after every three digits.
 #[must_use]
 pub fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
@@ -115,7 +116,7 @@ pub fn grouped(value: f64) -> String {
     text
 }
 
-/// Nanoseconds in the unit a reader expects.
+/// Formats nanoseconds in a suitable unit.
 #[must_use]
 pub fn duration_ns(ns: f64) -> String {
     match ns {

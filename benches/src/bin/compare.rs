@@ -1,8 +1,8 @@
-//! The comparison with the floor: every goal of speed in one run.
+//! The comparison with the floor: all speed goals in one run.
 //!
-//! For each point the floor and the server are loaded by turns, in the same placement, and each
-//! round gives one ratio. Ratios of neighbours in time say more than absolute numbers, because
-//! what disturbs the machine disturbs both.
+//! For each point, the program loads the floor and the server in turn, in the same placement, and
+//! each round gives one ratio. Ratios of neighbouring loads say more than absolute numbers, because
+//! a disturbance of the machine affects both.
 
 use std::{
     fs,
@@ -32,9 +32,9 @@ use serde_json::{Value, json};
   compare --pin --json result.json        generator on core 0, servers on core 1
   compare --pin shared --only latency-get everything on core 0, one point
   compare --rounds 3 --duration-ms 500    quick look
-  compare --pin --before OLD/minikeeper   an older program in the same rounds: what has changed?
-  compare --server 'zkServer {port}'      another server in minikeeper's place
-  compare --addr 127.0.0.1:2181           one that runs already (its CPU time is not known)
+  compare --pin --before OLD/minikeeper   an older program in the same rounds, to see the change
+  compare --server 'zkServer {port}'      another server instead of minikeeper
+  compare --addr 127.0.0.1:2181           a server that already runs (its CPU time is unknown)
 
 Build first: cargo build --release --workspace")]
 struct Args {
@@ -44,7 +44,7 @@ struct Args {
     /// Only points whose name contains this; may be repeated.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Rounds a point; each loads the floor and the server once.
+    /// Rounds per point; each loads the floor and the server once.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Timed part of each load, in milliseconds.
@@ -65,7 +65,8 @@ struct Args {
     /// Older program, loaded in the same rounds, to see what has changed.
     #[arg(long, value_name = "PATH")]
     before: Option<PathBuf>,
-    /// Rounds after which the servers are started anew: where a program lies in memory is luck.
+    /// Rounds after which the servers are restarted, because the memory layout of a process is
+    /// random.
     #[arg(long, value_name = "ROUNDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1000))]
     restart_after: u32,
     /// Shell command of another server to measure; {port} is replaced.
@@ -95,7 +96,7 @@ fn run(args: &Args) -> Result<bool, Error> {
     if points.is_empty() {
         let names: Vec<_> = POINTS.iter().map(|point| point.name).collect();
         return Err(Error::Setup(format!(
-            "no point is called {}; there are: {}",
+            "unknown point {}; one of: {}",
             args.only.join(", "),
             names.join(", ")
         )));
@@ -121,7 +122,7 @@ fn run(args: &Args) -> Result<bool, Error> {
     Ok(!args.strict || rows.iter().all(|row| row.holds() != Some(false)))
 }
 
-/// The programs a comparison starts.
+/// The programs that a comparison starts.
 struct Bench<'a> {
     args: &'a Args,
     echo: PathBuf,
@@ -190,7 +191,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// All rounds of one point, on servers started for it.
+    /// Makes all rounds of one point, on servers started for it.
     fn compare(&self, point: &'static Point) -> Result<Row, Error> {
         let mut servers = self.start_all(point)?;
         let mut row = Row {
@@ -214,7 +215,8 @@ impl<'a> Bench<'a> {
         Ok(row)
     }
 
-    /// Loads each server once. Every other round goes backwards, so that a drift favours no server.
+    /// Loads each server once. Every other round goes in reverse order, so that a drift favours no
+    /// server.
     fn round(&self, point: &Point, servers: &Servers, backwards: bool) -> Result<Round, Error> {
         let mut round = Round::default();
         let measured = Some(&servers.measured);
@@ -235,7 +237,7 @@ impl<'a> Bench<'a> {
         Ok(round)
     }
 
-    /// One load; its result as `load` prints it.
+    /// Runs one load; returns its result as `load` prints it.
     fn load(&self, point: &Point, mix: &str, server: &Server) -> Result<Value, Error> {
         let args = self.args;
         let mut command = args.pin.generator(&self.load);
@@ -261,7 +263,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Runs a command to its end and takes what it prints; its messages go where ours go.
+/// Runs a command to its end and returns its output; its messages go to our standard error.
 fn output(command: &mut Command, limit: Duration, what: &str) -> Result<String, Error> {
     let mut child = command
         .stdin(Stdio::null())
@@ -293,7 +295,7 @@ fn output(command: &mut Command, limit: Duration, what: &str) -> Result<String, 
     Ok(text)
 }
 
-/// What the rounds of a point go to.
+/// The servers that the rounds of a point load.
 struct Servers {
     raw: Option<Server>,
     echo: Server,
@@ -334,7 +336,7 @@ impl Row {
         self.spread(|round| Some(metric.of(&round.server)? / self.floor(round)?))
     }
 
-    /// What the echo itself reaches against the floor, where that is not 1 by definition.
+    /// Returns the ratio of the echo itself to the floor, where that is not 1 by definition.
     fn echo_ratio(&self) -> Option<Spread> {
         let metric = self.point.metric;
         match self.point.floor {
@@ -350,13 +352,13 @@ impl Row {
         self.spread(|round| Some(cpu(&round.server)? / cpu(&round.echo)?))
     }
 
-    /// The ratio of the older program.
+    /// Returns the ratio of the older program.
     fn before(&self) -> Option<Spread> {
         let metric = self.point.metric;
         self.spread(|round| Some(metric.of(&round.before)? / self.floor(round)?))
     }
 
-    /// What the server reaches against the older program, round by round.
+    /// Returns the ratio of the server to the older program, round by round.
     fn change(&self) -> Option<Spread> {
         let metric = self.point.metric;
         self.spread(|round| Some(metric.of(&round.server)? / metric.of(&round.before)?))
@@ -442,7 +444,7 @@ fn report(args: &Args, rows: &[Row]) -> String {
         "point", "floor", "server", "ratio", "min-max", "goal", "holds", "echo/E", "cpu", "before",
         "change",
     ];
-    // The last two are about an older program.
+    // The last two columns are for an older program.
     columns.truncate(columns.len() - if args.before.is_some() { 0 } else { 2 });
     let mut table = Table::new(&columns);
     for row in rows {
@@ -462,5 +464,5 @@ fn report(args: &Args, rows: &[Row]) -> String {
     text
 }
 
-/// How much longer than its timed parts a load may take: connecting, making znodes.
+/// How much longer than its timed parts a load may take, to connect and to create znodes.
 const LOAD_MARGIN: Duration = Duration::from_secs(60);

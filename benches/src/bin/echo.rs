@@ -1,9 +1,9 @@
-//! The do-nothing server: decodes every frame and answers a constant.
+//! The do-nothing server: decodes every frame and replies with a constant.
 //!
-//! It is the ceiling of what minikeeper can serve and the floor of what a request can cost: the
-//! same runtime (tokio, one thread, one task a connection), the same decoding, one read and one
-//! write for a batch, but no state, no lock and no allocation for a request. With `--raw` it
-//! sends back whatever arrives: the bare round trip.
+//! It is the upper limit of minikeeper's rate and the lower limit of the cost of a request: the
+//! same runtime (tokio, one thread, one task per connection), the same decoding, one read and one
+//! write per batch, but no state, no lock and no allocation per request. With `--raw` it sends back
+//! all input: the bare round trip.
 
 use std::{net::Ipv4Addr, sync::atomic::AtomicI64, sync::atomic::Ordering};
 
@@ -19,18 +19,18 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A server that decodes every frame and answers a constant, to measure against.
+/// A server that decodes every frame and replies with a constant, as a yardstick.
 #[derive(Parser)]
 #[command(after_help = "Examples:
   echo                          listen on a free port and print it
   echo --port 2181              stand in for a ZooKeeper
-  echo --raw                    send back whatever arrives, no protocol
-  echo --data-bytes 1000        answer getData with 1,000 bytes")]
+  echo --raw                    send back all input, no protocol
+  echo --data-bytes 1000        reply to getData with 1,000 bytes")]
 struct Args {
-    /// Port on 127.0.0.1; 0 takes a free one.
+    /// Port on 127.0.0.1; 0 chooses a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Send back every byte as it came.
+    /// Send back every byte unchanged.
     #[arg(long)]
     raw: bool,
     /// Bytes of data in every getData reply.
@@ -59,22 +59,22 @@ async fn serve(args: &Args) -> Result<(), Error> {
         })?;
     let addr = listener
         .local_addr()
-        .context(|| "cannot read the own address".into())?;
+        .context(|| "cannot read the listener's address".into())?;
     say(format!("listening on {addr}\n")).context(|| "cannot print the address".into())?;
-    // Lives as long as the program; a plain reference costs a connection nothing.
+    // This lives as long as the program; a plain reference costs a connection nothing.
     let constants: &'static Constants = Box::leak(Box::new(Constants::new(args.data_bytes)));
     loop {
         let (stream, _) = listener
             .accept()
             .await
             .context(|| "cannot accept a connection".into())?;
-        // A connection that is gone already shows it at the first read.
+        // If the connection is already gone, the first read fails.
         let _ = stream.set_nodelay(true);
         if args.raw {
             tokio::spawn(echo_bytes(stream));
         } else {
             tokio::spawn(async move {
-                // A connection that fails or talks nonsense is dropped; the others go on.
+                // A connection that fails or sends nonsense is dropped; the others continue.
                 let _ = echo_frames(stream, constants).await;
             });
         }
@@ -96,7 +96,7 @@ async fn echo_frames(mut stream: TcpStream, constants: &Constants) -> Result<(),
     let mut out = Vec::with_capacity(READ_BYTES);
     let mut greeted = false;
     loop {
-        // A larger frame than the buffer makes it grow, once.
+        // A frame that is larger than the buffer makes it grow, once.
         if buffer.len() == buffer.capacity() {
             buffer.reserve(buffer.len());
         }
@@ -126,7 +126,7 @@ async fn echo_frames(mut stream: TcpStream, constants: &Constants) -> Result<(),
     }
 }
 
-/// Answers every whole frame and says how many bytes they took.
+/// Answers every whole frame; returns how many bytes they take.
 fn answer_batch(
     batch: &Bytes,
     constants: &Constants,
@@ -148,7 +148,7 @@ fn answer_batch(
     Ok(used)
 }
 
-/// Grants a new session, whatever is asked.
+/// Grants a new session to any request.
 fn greet(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
     static SESSIONS: AtomicI64 = AtomicI64::new(1);
     let hello = ConnectRequest::decode(reader)?;
@@ -199,7 +199,7 @@ impl Constants {
         let RequestHeader { xid, op } = RequestHeader::decode(reader)?;
         let op = OpCode::try_from(op).map_err(|error| Error::Unexpected(error.to_string()))?;
         let request = Request::decode(op, reader)?;
-        // The decoded request must be looked at, or the compiler may skip decoding it.
+        // The decoded request must be used, or the compiler may skip the decoding.
         let request = std::hint::black_box(request);
         let constant = match &request {
             Request::GetData { .. } => &self.data,
@@ -233,7 +233,7 @@ impl Constants {
 fn put(reply: ReplyRef<'_>, header: ReplyHeader, out: &mut Vec<u8>) {
     reply
         .encode(header, out, ReplyRef::BYTES_MAX)
-        .expect("what is answered is as long as what was asked");
+        .expect("a reply is about as long as its request");
 }
 
 fn header(xid: Xid) -> ReplyHeader {
@@ -246,13 +246,13 @@ fn header(xid: Xid) -> ReplyHeader {
 
 /// A buffer that already counts its references.
 ///
-/// A fresh buffer is a plain vector, and each freezing of one allocates the counter anew;
-/// splitting once makes the counter, which then stays with the buffer.
+/// A new buffer is a plain vector, and each freeze of one allocates the counter again; one split
+/// creates the counter, which then stays with the buffer.
 fn shareable(capacity: usize) -> BytesMut {
     let mut buffer = BytesMut::with_capacity(capacity);
     drop(buffer.split_off(buffer.capacity()));
     buffer
 }
 
-/// What one read takes at most unless a frame is larger, in bytes.
+/// The largest read unless a frame is larger, in bytes.
 const READ_BYTES: usize = 64 * 1024;

@@ -1,11 +1,11 @@
 //! The load generator: connections, pipeline depth and operation mix against one server.
 //!
-//! All connections are driven by one thread. One connection with one request outstanding is a
-//! blocking loop instead ([`minikeeper_benches::single`]), which adds least to a round trip.
+//! One thread drives all connections. One connection with one request outstanding uses a blocking
+//! loop instead ([`minikeeper_benches::single`]), which adds the least to a round trip.
 //!
-//! `create` and `delete` alone run in rounds: 16,384 znodes are created, then deleted, and only
-//! the rounds asked for are timed, so that the tree has the same size in every run. Mixed with
-//! others, each connection creates znodes of its own and deletes the oldest of them.
+//! `create` and `delete` alone run in rounds: 16,384 znodes are created, then deleted, and only the
+//! rounds of the requested operation are timed, so that the tree has the same size in every run. In
+//! a mix with others, each connection creates its own znodes and deletes the oldest of them.
 
 use std::{fs, net::SocketAddr, process::ExitCode, time::Duration};
 
@@ -53,7 +53,7 @@ struct Args {
     /// Bytes of data in every znode.
     #[arg(long, default_value_t = 100)]
     data_bytes: usize,
-    /// Znodes that get, set and exists pick from.
+    /// Znodes from which get, set and exists pick.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=9_999_999))]
     keys: u32,
     /// Length of the timed part, in milliseconds.
@@ -65,7 +65,7 @@ struct Args {
     /// Load before the timed part, in milliseconds.
     #[arg(long, default_value_t = 300)]
     warmup_ms: u64,
-    /// Open loop: this many requests a second are due, and latency counts from when they are.
+    /// Open loop: N requests a second are due, and latency counts from the due time.
     #[arg(long, value_parser = positive)]
     rate: Option<f64>,
     /// Also write the result as JSON; `-` prints it instead of the table.
@@ -106,7 +106,7 @@ fn run(args: &Args) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// What the timed part counted and took.
+/// The results of the timed part.
 struct Measured {
     recorder: Recorder,
     elapsed_ns: u64,
@@ -159,7 +159,7 @@ fn measure(args: &Args) -> Result<Measured, Error> {
     Ok(meter.measured(recorder))
 }
 
-/// Either is enough to end a run.
+/// The limit of a run, which ends at either of them.
 struct Limit {
     duration: Option<Duration>,
     ops: Option<u64>,
@@ -192,7 +192,7 @@ fn measure_connects(args: &Args) -> Result<Measured, Error> {
     Ok(meter.measured(recorder))
 }
 
-/// Creates and deletes in rounds; only the rounds of `kind` are counted.
+/// Creates and deletes in rounds; counts only the rounds of `kind`.
 fn measure_rounds(
     args: &Args,
     kind: Kind,
@@ -218,7 +218,7 @@ fn measure_rounds(
     Ok(meter.measured(recorder))
 }
 
-/// Makes the znodes the mix needs, whatever an earlier run left behind.
+/// Creates the znodes that the mix needs, regardless of what an earlier run left behind.
 fn set_up(args: &Args, decks: &Decks, generator: &mut Generator) -> Result<(), Error> {
     if args.mix.only() == Some(Kind::Raw) {
         return Ok(());
@@ -272,7 +272,7 @@ impl Generator {
         }
     }
 
-    /// Runs a source to its end as fast as it goes, whatever the pace of the load.
+    /// Runs a source to its end at full speed, regardless of the pace of the load.
     fn fill<S: Source>(&mut self, source: &mut S, recorder: &mut Recorder) -> Result<(), Error> {
         match self {
             Self::Single(single) => single.run(source, None, recorder),
@@ -428,5 +428,5 @@ impl Measured {
     }
 }
 
-/// Requests outstanding on a connection while znodes are made ready.
+/// Requests outstanding on a connection while znodes are set up.
 const FILL_DEPTH: usize = 64;

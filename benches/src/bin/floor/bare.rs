@@ -1,4 +1,4 @@
-//! One socket without any client: the floor.
+//! Sockets without a client: the floor.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -18,17 +18,17 @@ use crate::{
     measure::{DEPTH, Measure, Part, Timer},
 };
 
-/// The size of a reply to exists, its length included.
+/// The size of a reply to `exists`, including its length.
 const REPLY_BYTES: usize = 4 + 16 + 68;
 
-/// A connection, and the frame it sends over and over.
+/// A connection, and the frames that it sends repeatedly.
 pub(crate) struct Bare {
     stream: TcpStream,
     frames: Vec<u8>,
 }
 
 impl Bare {
-    /// To a server that sends back whatever comes.
+    /// Connects to a server that sends back all input.
     pub(crate) async fn echo(addr: SocketAddr) -> Result<Self, Error> {
         Ok(Self {
             stream: connect(addr).await?,
@@ -36,7 +36,7 @@ impl Bare {
         })
     }
 
-    /// To a ZooKeeper server, after the handshake.
+    /// Connects to a ZooKeeper server, and makes the handshake.
     pub(crate) async fn session(addr: SocketAddr, depth: u32) -> Result<Self, Error> {
         let mut stream = connect(addr).await?;
         let mut hello = Vec::new();
@@ -50,12 +50,12 @@ impl Bare {
         })
     }
 
-    /// One request after the other.
+    /// Sends one request after the other.
     pub(crate) async fn one_by_one(&mut self, count: u32) -> Result<Measure, Error> {
         self.apart(count, Duration::ZERO).await
     }
 
-    /// The same with a pause before each: nothing is at hand any more then.
+    /// Sends requests with a pause before each, after which caches and cores are cold.
     pub(crate) async fn apart(&mut self, count: u32, pause: Duration) -> Result<Measure, Error> {
         let mut timer = Timer::start(count)?;
         let mut reply = [0; 256];
@@ -75,7 +75,7 @@ impl Bare {
         timer.measure()
     }
 
-    /// Many at a time. The time is that of one request's share.
+    /// Sends many requests at a time. The measured time is one request's share.
     pub(crate) async fn pipelined(&mut self, count: u32) -> Result<Measure, Error> {
         let mut timer = Timer::start(count * DEPTH)?;
         let mut reply = vec![0; DEPTH as usize * 256];
@@ -97,7 +97,7 @@ impl Bare {
     }
 }
 
-/// The requests of a lock, without anything that makes them: what no client can be faster than.
+/// The bare requests of a lock: the limit for any client.
 pub(crate) struct BareLock {
     stream: TcpStream,
     entering: Vec<u8>,
@@ -131,7 +131,7 @@ impl BareLock {
         })
     }
 
-    /// Create and list, and delete; of both the time is taken together, or of the first alone.
+    /// Creates and lists, then deletes. Times both steps, or only the first.
     pub(crate) async fn cycle(&mut self, part: Part, count: u32) -> Result<Measure, Error> {
         let mut timer = Timer::start(count)?;
         let mut delete = Vec::new();
@@ -155,16 +155,16 @@ impl BareLock {
         timer.measure()
     }
 
-    /// The path in the reply to the create.
+    /// Returns the path in the reply to the create.
     fn created(&self) -> Ustring {
-        // Behind length, header and the path's own length.
+        // It follows the length, the header and the path's own length.
         let path_at = 4 + ReplyHeader::BYTES + 4;
         let length = self.reply[path_at - 1];
         let path = &self.reply[path_at..path_at + usize::from(length)];
         Ustring::from(Bytes::copy_from_slice(path))
     }
 
-    /// Writes, and reads N replies.
+    /// Writes the frames, and reads N replies.
     async fn ask(&mut self, frames: Option<&[u8]>, replies: u32) -> Result<(), Error> {
         let frames = frames.unwrap_or(&self.entering);
         self.stream.write_all(frames).await.context(write_failed)?;
@@ -184,7 +184,7 @@ impl BareLock {
     }
 }
 
-/// One connection deletes a znode that the other watches: what no hand-over can be faster than.
+/// One connection deletes a znode that the other watches: the limit for any hand-over.
 pub(crate) struct BareHandOver {
     holder: BareLock,
     /// Watches the holder's znode.
@@ -201,7 +201,7 @@ impl BareHandOver {
         })
     }
 
-    /// From the deletion's being sent to the event's being there.
+    /// Measures from sending the deletion to reading the event.
     pub(crate) async fn block(&mut self, count: u32) -> Result<Measure, Error> {
         let mut timer = Timer::start(count)?;
         let (mut frames, mut event) = (Vec::new(), [0; 4096]);

@@ -1,4 +1,4 @@
-//! Many sessions want one lock: the time from a release to the next grant.
+//! Many sessions contend for one lock: the time from a release to the next grant.
 
 use std::{
     net::SocketAddr,
@@ -57,7 +57,7 @@ impl Hold {
     }
 }
 
-/// The contenders, with a session each: N wait, and one more holds.
+/// The contenders, each with its own session: N wait, and one more holds the lock.
 pub(crate) struct HandOver {
     locks: Vec<InterProcessMutex<Client>>,
     hold: Hold,
@@ -89,7 +89,7 @@ impl HandOver {
 
     /// Makes N hand-overs with a full queue.
     pub(crate) async fn block(&mut self, count: u32) -> Result<Measure, Error> {
-        let waiting = u32::try_from(self.locks.len()).expect("they were counted in 32 bits") - 1;
+        let waiting = u32::try_from(self.locks.len()).expect("the count was a u32") - 1;
         let released_at = Arc::new(AtomicU64::new(0));
         let grants = Arc::new(AtomicU32::new(0));
         let mut tasks = Vec::new();
@@ -102,12 +102,12 @@ impl HandOver {
                     let guard = lock.acquire().await.map_err(text)?;
                     let now = now_ns();
                     let grant = grants.fetch_add(1, Ordering::Relaxed);
-                    // The queue fills before, and empties after.
+                    // The queue fills before this range, and empties after it.
                     if (2 * waiting..2 * waiting + count).contains(&grant) {
                         times.push(now - released_at.load(Ordering::Relaxed));
                     }
                     if grant == 0 {
-                        // Until all contenders wait.
+                        // Wait until all contenders are in the queue.
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }
                     hold.pass().await;

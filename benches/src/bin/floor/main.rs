@@ -1,8 +1,8 @@
-//! The cost of locks and of the client, compared to the bare requests that they make.
+//! The cost of locks and of the client, compared with the bare requests that they make.
 //!
-//! Everything runs on one current-thread runtime; the servers are processes of their own. Each
-//! round runs a short block of every point, so that what disturbs the machine disturbs all of
-//! them; figures are medians of the rounds' ratios.
+//! Everything runs on one current-thread runtime; the servers are separate processes. Each round
+//! runs a short block of every point, so that a disturbance of the machine affects all of them.
+//! Figures are medians of the rounds' ratios.
 
 mod bare;
 mod hand_over;
@@ -35,16 +35,16 @@ use crate::{
 #[derive(Parser)]
 #[command(after_help = "Examples:
   cargo run --release -p minikeeper-benches --bin floor
-  floor --pin --awake                     servers on core 1, everything else on core 0, none asleep
-  floor --pin --awake --depths            how far to look ahead
+  floor --pin --awake                     servers on core 1, everything else on core 0, both awake
+  floor --pin --awake --depths            compare depths of look-ahead
 
 Build first: cargo build --release --workspace")]
 struct Args {
     /// Placement of the servers; without a value: split.
     #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "split")]
     pin: Pin,
-    /// Keep both cores from going to sleep: a virtual core takes long to wake up, or not, by the
-    /// length of the pause.
+    /// Keep both cores awake: depending on the length of the pause, a virtual core may take long to
+    /// wake up.
     #[arg(long)]
     awake: bool,
     /// Rounds; each runs a block of every point.
@@ -56,11 +56,11 @@ struct Args {
     /// Operations before each block that do not count.
     #[arg(long, default_value_t = 20)]
     warmup: u32,
-    /// Measure the hand-over with every depth of look-ahead instead, for holders that keep the
-    /// lock for nothing, 10 us, 200 us and 1 ms.
+    /// Measure the hand-over with every depth of look-ahead instead, for holders that keep the lock
+    /// for 0, 10 us, 200 us and 1 ms.
     #[arg(long)]
     depths: bool,
-    /// Only the points whose name contains this; may be given several times. Always: echo.
+    /// Only points whose name contains this; may be repeated. Echo is always measured.
     #[arg(long)]
     only: Vec<String>,
     /// Program to measure [default: minikeeper next to this program].
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     minikeeper_benches::exit("floor", run(&args))
 }
 
-/// What is measured, with everything it needs from round to round.
+/// A point, with its connections.
 enum Point {
     Echo(Bare),
     EchoApart(Bare),
@@ -87,7 +87,7 @@ enum Point {
     BareHandOver(BareHandOver),
 }
 
-/// All of them, by their names.
+/// All points, by name.
 type Points = Vec<(String, Point)>;
 
 impl Point {
@@ -150,8 +150,8 @@ fn measure(
     mut points: Points,
 ) -> Result<(Points, Vec<Measure>), Error> {
     let (warmup, operations) = (args.warmup, args.operations);
-    // In a task, as users' code is: what the runtime is given directly it polls only after it has
-    // asked the kernel for news.
+    // This runs in a task, as users' code does: the runtime polls the future of `block_on` only
+    // after it has asked the kernel for events.
     let task = runtime.spawn(async move {
         let mut measures = Vec::new();
         for (_, point) in &mut points {

@@ -2,19 +2,19 @@
 
 use minikeeper_benches::{Error, clock::now_ns, process, stats};
 
-/// How many requests are outstanding where there is more than one.
+/// The number of outstanding requests in a pipeline.
 pub(crate) const DEPTH: u32 = 64;
 
-/// Which part of a lock's use is timed.
+/// The timed part of a lock's use.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
-    /// Until it is acquired.
+    /// Until the lock is acquired.
     Acquire,
-    /// Until it is released, and the server has confirmed it.
+    /// Until the server has confirmed the release.
     Cycle,
 }
 
-/// One request of a client after the other.
+/// Makes one request of a client after the other.
 pub(crate) async fn one_by_one<T, E, F>(count: u32, ask: impl Fn() -> F) -> Result<Measure, Error>
 where
     E: std::error::Error,
@@ -29,7 +29,7 @@ where
     timer.measure()
 }
 
-/// Many of them at a time. The time is that of one request's share.
+/// Makes many requests of a client at a time. The measured time is one request's share.
 pub(crate) async fn pipelined<T, E, F>(count: u32, ask: impl Fn() -> F) -> Result<Measure, Error>
 where
     E: std::error::Error,
@@ -47,20 +47,20 @@ where
     timer.measure()
 }
 
-/// A fault of what is measured, as one of the measurement.
+/// Converts an error of the measured code to an error of the measurement.
 pub(crate) fn text(error: impl std::error::Error) -> Error {
     Error::Unexpected(error.to_string())
 }
 
-/// One block of one point.
+/// The result of one block of one point.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measure {
     pub(crate) p50_ns: f64,
-    /// CPU time of this process for one operation; 0 where it is not taken.
+    /// CPU time of this process per operation; 0 if it is not measured.
     pub(crate) cpu_ns: f64,
 }
 
-/// Times operations, and what of this process's time they take.
+/// Times operations, and measures their CPU time in this process.
 pub(crate) struct Timer {
     histogram: hdrhistogram::Histogram<u64>,
     began_ns: u64,

@@ -12,7 +12,7 @@ const STARTS: u32 = 20;
 /// Half a millisecond.
 const GOAL_NS: f64 = 500_000.0;
 
-/// From `Server::start` on a runtime that runs already to the reply of a first create, over the
+/// Measures from `Server::start` on a running runtime to the reply to a first create, over the
 /// in-process connection.
 pub(crate) fn start_to_first_operation() -> Result<Row, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()

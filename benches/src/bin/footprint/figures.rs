@@ -1,4 +1,4 @@
-//! The rows of the footprint: how each figure is taken.
+//! The rows of the footprint, and how each is measured.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ use crate::{
     row::{Row, Unit},
 };
 
-/// A group of rows that is measured together, by name.
+/// Groups of rows that are measured together, by name.
 pub(crate) const FIGURES: &[(&str, Figure)] = &[
     ("start-stop", start_and_stop),
     ("embedded", |_| {
@@ -43,22 +43,22 @@ pub(crate) const FIGURES: &[(&str, Figure)] = &[
     ("fan-out", fan_out),
 ];
 
-/// How a group of rows is measured.
+/// Measures a group of rows.
 pub(crate) type Figure = fn(&Bench) -> Result<Vec<Row>, Error>;
 
-/// What is measured, and how large.
+/// The measured program, and the sizes.
 pub(crate) struct Bench {
     /// The program.
     pub(crate) minikeeper: PathBuf,
     /// Its further arguments.
     pub(crate) minikeeper_args: Vec<String>,
-    /// Where it runs.
+    /// The placement.
     pub(crate) pin: Pin,
     /// Runs of each noisy row.
     pub(crate) rounds: u32,
     /// Znodes of the fill.
     pub(crate) znodes: usize,
-    /// Parents they are spread over.
+    /// The parents of these znodes.
     pub(crate) parents: usize,
     /// Idle sessions.
     pub(crate) sessions: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Bench {
     pub(crate) ping_interval_s: u32,
     /// Connections that watch one znode.
     pub(crate) watchers: usize,
-    /// How many files this program may have open.
+    /// How many open files this program may have.
     pub(crate) files_max: u64,
 }
 
@@ -93,7 +93,7 @@ impl Bench {
     }
 }
 
-/// From spawning the program to the first granted session, and from SIGTERM to its end.
+/// Measures from spawning the program to the first granted session, and from SIGTERM to its end.
 fn start_and_stop(bench: &Bench) -> Result<Vec<Row>, Error> {
     let (mut start, mut stop) = (Vec::new(), Vec::new());
     for _ in 0..bench.rounds {
@@ -131,7 +131,7 @@ fn start_and_stop(bench: &Bench) -> Result<Vec<Row>, Error> {
     ])
 }
 
-/// Resident memory after a quiet moment without a connection.
+/// Measures the resident memory after a quiet moment without a connection.
 fn idle_memory(bench: &Bench) -> Result<Vec<Row>, Error> {
     let mut values = Vec::new();
     for _ in 0..bench.rounds {
@@ -143,7 +143,7 @@ fn idle_memory(bench: &Bench) -> Result<Vec<Row>, Error> {
     Ok(vec![row.with_note("resident, no connection")])
 }
 
-/// The size of the program without symbols.
+/// Measures the size of the program without symbols.
 fn binary_size(bench: &Bench) -> Result<Vec<Row>, Error> {
     let scratch = Scratch::new("stripped")?;
     let strip = Command::new("strip")
@@ -156,13 +156,13 @@ fn binary_size(bench: &Bench) -> Result<Vec<Row>, Error> {
         _ => (&bench.minikeeper, "as built; strip is not installed"),
     };
     let size = fs::metadata(path)
-        .context(|| format!("cannot look at {:?}", path.display()))?
+        .context(|| format!("cannot read the size of {:?}", path.display()))?
         .len();
     let row = Row::new("binary-size", vec![as_f64(size)], Unit::Megabytes, 4e6);
     Ok(vec![row.with_note(note)])
 }
 
-/// Growth of the resident memory and the time of a fill over one pipelined connection.
+/// Measures the growth of the resident memory and the time of a fill over one pipelined connection.
 fn znodes(bench: &Bench) -> Result<Vec<Row>, Error> {
     const PATH_BYTES: usize = 33;
     const DIGITS: usize = PATH_BYTES - "/fill/p0000/".len();
@@ -216,7 +216,7 @@ fn znodes(bench: &Bench) -> Result<Vec<Row>, Error> {
     ])
 }
 
-/// Memory of idle sessions, and the CPU time their heartbeats take.
+/// Measures the memory of idle sessions, and the CPU time of their heartbeats.
 fn sessions(bench: &Bench) -> Result<Vec<Row>, Error> {
     bench.expect_files(bench.sessions + 100)?;
     let server = bench.start()?;
@@ -243,7 +243,7 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, Error> {
     ])
 }
 
-/// The share of a core a server spends on pings, one reading a round.
+/// Returns the share of a core that a server spends on pings, one reading per round.
 fn heartbeats(bench: &Bench, server: &Server, driver: &mut Driver) -> Result<Vec<f64>, Error> {
     let pid = server.pid.expect("the server was started here");
     let rate = bench.sessions as f64 / f64::from(bench.ping_interval_s);
@@ -266,7 +266,7 @@ fn heartbeats(bench: &Bench, server: &Server, driver: &mut Driver) -> Result<Vec
     Ok(shares)
 }
 
-/// Growth of the resident memory by data watches.
+/// Measures the growth of the resident memory by data watches.
 fn watches(bench: &Bench) -> Result<Vec<Row>, Error> {
     const CONNECTIONS: usize = 10;
     const ZNODES: usize = 100_000;
@@ -310,12 +310,13 @@ fn watches(bench: &Bench) -> Result<Vec<Row>, Error> {
     ))])
 }
 
-/// One change to a znode that many connections watch, against one thread writing as many frames.
+/// Measures one change to a znode that many connections watch, against one thread that writes as
+/// many frames.
 fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
     bench.expect_files(2 * bench.watchers + 100)?;
     let server = bench.start()?;
     create(&mut Client::connect(server.addr)?, FAN_OUT_PATH)?;
-    let own = std::env::current_exe().context(|| "cannot find the own program".into())?;
+    let own = std::env::current_exe().context(|| "cannot find the path of this program".into())?;
     let mut command = bench.pin.server(own);
     command.args(["--fan-out-floor", &bench.watchers.to_string()]);
     let floor = Server::start_printing(command)?;
@@ -332,7 +333,7 @@ fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
         floors.push(floor_ns);
         replies.push(reply_ns);
     }
-    // Servers first: who closes first keeps the port busy for a minute.
+    // Stop the servers first: the side that closes first keeps the port busy for a minute.
     drop((server, floor));
     let early = replies
         .iter()
@@ -368,7 +369,7 @@ pub(crate) fn arm(bench: &Bench, driver: &mut Driver) -> Result<(), Error> {
     recorder.expect_no_errors("setting watches")
 }
 
-/// Sends one change; how long until the last event and until the reply, in nanoseconds.
+/// Sends one change. Returns the times to the last event and to the reply, in nanoseconds.
 pub(crate) fn change(bench: &Bench, driver: &mut Driver) -> Result<(f64, f64), Error> {
     let mut frame = Vec::new();
     request(Kind::Set, FAN_OUT_PATH, &mix::data(100)).encode(Xid(0), &mut frame);
@@ -407,8 +408,8 @@ fn rss(server: &Server) -> Result<f64, Error> {
 /// The znode of the fan-out.
 pub(crate) const FAN_OUT_PATH: &str = "/fan-out";
 
-/// How long a server may do what it still has to do before its memory is read.
+/// How long a server may finish its work before its memory is read.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// One reading of the heartbeats' cost.
+/// The length of one reading of the heartbeats' cost.
 const HEARTBEATS: Duration = Duration::from_secs(2);

@@ -12,8 +12,8 @@ use minikeeper_protocol::{
 
 use crate::figures::FAN_OUT_PATH;
 
-/// Accepts `watchers` connections and one more; whatever the last one sends is answered with an
-/// event to each of the others and then sent back. Ends when the last one ends.
+/// Accepts `watchers` connections and one more. Each request of the last one is answered with an
+/// event to each of the others, then with a reply. Ends when the last one ends.
 ///
 /// # Errors
 /// When a connection fails.
@@ -22,7 +22,7 @@ pub(crate) fn serve(watchers: usize) -> Result<(), Error> {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context(|| "cannot listen".into())?;
     let addr = listener
         .local_addr()
-        .context(|| "cannot read the own address".into())?;
+        .context(|| "cannot read the listener's address".into())?;
     say(format!("listening on {addr}\n")).context(|| "cannot print the address".into())?;
     let mut streams = Vec::with_capacity(watchers);
     for _ in 0..watchers {

@@ -1,5 +1,5 @@
-//! The footprint: how fast minikeeper starts and stops, and what znodes, sessions and watches
-//! cost, each beside its goal.
+//! The footprint: the start and stop of minikeeper, and the cost of znodes, sessions and watches,
+//! each beside its goal.
 
 mod embedded;
 mod figures;
@@ -27,7 +27,7 @@ use serde_json::json;
 #[derive(Parser)]
 #[command(after_help = "Examples:
   cargo run --release -p minikeeper-benches --bin footprint
-  footprint --only start --only idle      some rows
+  footprint --only start --only idle      only some rows
   footprint --pin --json result.json      generator on core 0, server on core 1
   footprint --only znodes --parents 1000  a million znodes under a thousand parents
 
@@ -53,14 +53,14 @@ struct Args {
     /// Znodes of the fill.
     #[arg(long, default_value_t = 1_000_000)]
     znodes: u32,
-    /// Parents the filled znodes are spread over.
+    /// Parents of the znodes of the fill.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9999))]
     parents: u32,
     /// Idle sessions.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=15_000))]
     sessions: u32,
-    /// Seconds between two pings of an idle session; Java's client sends one each third of its
-    /// timeout and each 10 s at least.
+    /// Seconds between two pings of an idle session. Java's client pings after a third of its
+    /// timeout, at the latest after 10 s.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=60))]
     ping_interval_s: u32,
     /// Connections that watch one znode in the fan-out.
@@ -101,7 +101,7 @@ fn run(args: &Args) -> Result<bool, Error> {
     if !figures.iter().any(|(name, _)| wanted(name)) {
         let names: Vec<_> = figures.iter().map(|(name, _)| *name).collect();
         return Err(Error::Setup(format!(
-            "no row is called {}; there are: {}",
+            "unknown row {}; one of: {}",
             args.only.join(", "),
             names.join(", ")
         )));
@@ -145,7 +145,7 @@ fn run(args: &Args) -> Result<bool, Error> {
     Ok(!args.strict || rows.iter().all(|row| row.holds() != Some(false)))
 }
 
-/// Takes as many open files as the system lets us have; children inherit it.
+/// Raises the limit of open files as far as the system allows; children inherit it.
 fn raise_files_max() -> Result<u64, Error> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {

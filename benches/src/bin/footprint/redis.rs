@@ -1,4 +1,4 @@
-//! The fan-out beside that of Redis: one message to as many subscribers.
+//! The fan-out compared with that of Redis: one message to as many subscribers.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -22,7 +22,7 @@ use crate::{
     row::{Row, Unit},
 };
 
-/// Measured only when asked for: Redis need not be installed.
+/// Measured only with `--redis`, because Redis need not be installed.
 pub(crate) static FIGURE: (&str, Figure) = ("fan-out-redis", fan_out);
 
 const SUBSCRIBE: &[u8] = b"SUBSCRIBE fan-out\r\n";
@@ -30,14 +30,14 @@ const SUBSCRIBED: &[u8] = b"*3\r\n$9\r\nsubscribe\r\n$7\r\nfan-out\r\n:1\r\n";
 const PUBLISH: &[u8] = b"PUBLISH fan-out 0\r\n";
 const MESSAGE: &[u8] = b"*3\r\n$7\r\nmessage\r\n$7\r\nfan-out\r\n$1\r\n0\r\n";
 
-/// What one read takes at most, as the driver of the own fan-out reads.
+/// The largest read, the same as in the driver of our own fan-out.
 const SCRATCH_BYTES: usize = 256 * 1024;
 
 /// How long one poll sleeps.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// A change to a watched znode and a message to subscribers, in turns, so that a machine which slows
-/// down slows both.
+/// Measures a change to a watched znode and a message to subscribers in turn, so that a slow
+/// machine slows both.
 fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
     bench.expect_files(2 * bench.watchers + 100)?;
     let redis = start(bench.pin, 2 * bench.watchers)?;
@@ -53,7 +53,7 @@ fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
         ratios.push(ours_ns / theirs_ns);
         times.push(theirs_ns);
     }
-    // Servers first: who closes first keeps the port busy for a minute.
+    // Stop the servers first: the side that closes first keeps the port busy for a minute.
     drop((server, redis));
     let note = format!("{} watchers, our fan-out-time / theirs", bench.watchers);
     Ok(vec![
@@ -93,7 +93,7 @@ fn answers_ping(addr: SocketAddr) -> bool {
     ask().unwrap_or(false)
 }
 
-/// Subscribers of one channel, and who publishes there.
+/// The subscribers of one channel, and its publisher.
 struct Subscribers {
     poll: Poll,
     events: Events,
@@ -133,7 +133,8 @@ impl Subscribers {
         })
     }
 
-    /// Publishes one message; how long until the last subscriber has read it, in nanoseconds.
+    /// Publishes one message. Returns the time until the last subscriber has read it, in
+    /// nanoseconds.
     fn publish(&mut self) -> Result<f64, Error> {
         let count = self.streams.len();
         let mut missing = vec![MESSAGE.len(); count];

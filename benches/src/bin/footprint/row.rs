@@ -6,7 +6,7 @@ use minikeeper_benches::{
 };
 use serde_json::{Value, json};
 
-/// The unit a row is printed in.
+/// The unit in which a row is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unit {
     /// Nanoseconds, printed in a readable unit.
@@ -24,7 +24,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The value with its unit.
+    /// Formats the value with its unit.
     pub(crate) fn text(self, value: f64) -> String {
         match self {
             Self::Time => duration_ns(value),
@@ -43,13 +43,13 @@ pub(crate) struct Row {
     name: &'static str,
     values: Vec<f64>,
     unit: Unit,
-    /// The largest value that is good.
+    /// The largest value that meets the goal.
     goal: Option<f64>,
     note: String,
 }
 
 impl Row {
-    /// A row whose median should be at most `goal`.
+    /// Creates a row whose median should be at most `goal`.
     pub(crate) fn new(name: &'static str, values: Vec<f64>, unit: Unit, goal: f64) -> Self {
         Self {
             name,
@@ -60,24 +60,24 @@ impl Row {
         }
     }
 
-    /// Adds what the figure is about.
+    /// Adds a description of the figure.
     pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
     }
 
-    /// A row that only tells.
+    /// Removes the goal: the row is only for information.
     pub(crate) fn without_goal(mut self) -> Self {
         self.goal = None;
         self
     }
 
-    /// Whether the goal is kept; `None` without a goal.
+    /// Returns whether the goal is met; `None` without a goal.
     pub(crate) fn holds(&self) -> Option<bool> {
         Some(Spread::of(&self.values)?.median <= self.goal?)
     }
 
-    /// The cells of the report: name, median, spread, goal, verdict, note.
+    /// Returns the cells of the report: name, median, spread, goal, verdict, note.
     pub(crate) fn cells(&self) -> Vec<String> {
         let spread = Spread::of(&self.values);
         let median = spread.map(|spread| self.unit.text(spread.median));
@@ -101,7 +101,7 @@ impl Row {
         ]
     }
 
-    /// How the JSON file holds it, in the basic unit: nanoseconds, bytes, share.
+    /// Returns the form for the JSON file, in the basic unit: nanoseconds, bytes, share.
     pub(crate) fn json(&self) -> Value {
         json!({
             "name": self.name,
