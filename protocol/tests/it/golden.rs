@@ -2,15 +2,9 @@
 //! `docs/zookeeper-protocol.md` section 27 here, the other records in `layout`, odd encodings and
 //! refusals in `encoding`, numbers and texts in `numbers`.
 
-// Long because: a list of captured exchanges, byte for byte.
-
-#[path = "golden/encoding.rs"]
 mod encoding;
-#[path = "golden/layout.rs"]
 mod layout;
-#[path = "golden/numbers.rs"]
 mod numbers;
-#[path = "common/vectors.rs"]
 mod vectors;
 
 use bytes::Bytes;

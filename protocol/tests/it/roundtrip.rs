@@ -1,8 +1,5 @@
 //! Whatever is encoded decodes to the same value, from exactly the bytes that were written.
 
-#[path = "common/strategies.rs"]
-mod strategies;
-
 use std::mem::discriminant;
 
 use bytes::Bytes;
@@ -13,6 +10,8 @@ use minikeeper_protocol::{
 };
 use minikeeper_test_kit::property::check;
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+
+use crate::strategies;
 
 const HEADER: ReplyHeader = ReplyHeader {
     xid: Xid(1),

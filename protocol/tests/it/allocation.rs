@@ -3,9 +3,6 @@
 //! Counted is everything allocated while decoding, freed again or not, so that a vector made by
 //! a claimed length is seen even though the decoder fails afterwards.
 
-#[path = "common/strategies.rs"]
-mod strategies;
-
 use allocation_counter::measure;
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -15,6 +12,8 @@ use minikeeper_protocol::{
 };
 use minikeeper_test_kit::property::check;
 use proptest::{collection::vec, prelude::*, sample::Index};
+
+use crate::strategies;
 
 /// Allocated bytes allowed for each byte of input.
 ///
