@@ -33,6 +33,7 @@
 //! | `framework` | the catalogue's tests of what locks are built on |
 //! | `restart` | servers that stop and restart |
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
+//! | `testing` | the tests that `docs/testing` shows |
 //! | `cancelling` | futures dropped at every await point, lost replies at every step |
 
 #![allow(
@@ -72,6 +73,7 @@ mod semaphore_mutex;
 mod shared_count;
 mod simple;
 mod sweeps;
+mod testing;
 mod thrift;
 mod wire;
 

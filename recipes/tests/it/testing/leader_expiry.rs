@@ -1,8 +1,4 @@
-//! A test: my leader steps down on expiry. `docs/testing/leader-expiry.md` explains it.
-//!
-//! ```sh
-//! cargo run -p minikeeper-recipes --example test_leader_expiry
-//! ```
+//! My leader steps down on expiry. `docs/testing/leader-expiry.md` explains it.
 
 use std::time::Duration;
 
@@ -16,8 +12,8 @@ type Failure = Box<dyn std::error::Error>;
 /// A time limit in case something is wrong; nothing here takes that long.
 const WITHIN: Duration = Duration::from_secs(10);
 
-#[tokio::main]
-async fn main() -> Result<(), Failure> {
+#[tokio::test]
+async fn leader_steps_down_when_its_session_expires() -> Result<(), Failure> {
     let server = Server::builder().start().await?;
     let address = server.connect_string();
     // Under test: two candidates, each with its own client. The first leads.

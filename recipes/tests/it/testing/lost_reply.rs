@@ -1,8 +1,4 @@
-//! A test: my lock survives a lost reply. `docs/testing/lost-reply.md` explains it.
-//!
-//! ```sh
-//! cargo run -p minikeeper-recipes --example test_lost_reply
-//! ```
+//! My lock survives a lost reply. `docs/testing/lost-reply.md` explains it.
 
 use std::time::Duration;
 
@@ -13,8 +9,8 @@ use minikeeper_recipes::InterProcessMutex;
 /// A time limit in case something is wrong; nothing here takes that long.
 const WITHIN: Duration = Duration::from_secs(10);
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[tokio::test]
+async fn lock_survives_a_lost_reply() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder().start().await?;
     let address = server.connect_string();
     // Under test: two contenders for one lock.

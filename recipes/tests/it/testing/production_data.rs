@@ -1,8 +1,4 @@
-//! A test: start from production data. `docs/testing/production-data.md` explains it.
-//!
-//! ```sh
-//! cargo run -p minikeeper-recipes --example test_production_data
-//! ```
+//! Start from production data. `docs/testing/production-data.md` explains it.
 
 use std::{fs, path::Path};
 
@@ -11,8 +7,8 @@ use minikeeper_client::{Client, CreateMode, Error};
 
 type Failure = Box<dyn std::error::Error>;
 
-#[tokio::main]
-async fn main() -> Result<(), Failure> {
+#[tokio::test]
+async fn migration_works_on_production_data() -> Result<(), Failure> {
     let dir = std::env::temp_dir().join(format!("minikeeper-guide-{}", std::process::id()));
     produce(&dir).await?;
     let outcome = test(&dir).await;

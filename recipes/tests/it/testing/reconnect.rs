@@ -1,8 +1,4 @@
-//! A test: my client reconnects. `docs/testing/reconnect.md` explains it.
-//!
-//! ```sh
-//! cargo run -p minikeeper-recipes --example test_reconnect
-//! ```
+//! My client reconnects. `docs/testing/reconnect.md` explains it.
 
 use std::time::Duration;
 
@@ -16,8 +12,8 @@ type Failure = Box<dyn std::error::Error>;
 /// A time limit in case something is wrong; nothing here takes that long.
 const WITHIN: Duration = Duration::from_secs(10);
 
-#[tokio::main]
-async fn main() -> Result<(), Failure> {
+#[tokio::test]
+async fn client_reconnects_and_registers_again() -> Result<(), Failure> {
     let server = Server::builder().start().await?;
     let client = Client::connect(&server.connect_string()).await?;
     let session = client.session_id().ok_or("connected")?;

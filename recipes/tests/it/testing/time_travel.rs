@@ -1,8 +1,4 @@
-//! A test: the effects of hours, in milliseconds. `docs/testing/time-travel.md` explains it.
-//!
-//! ```sh
-//! cargo run -p minikeeper-recipes --example test_time_travel
-//! ```
+//! Hours pass in milliseconds. `docs/testing/time-travel.md` explains it.
 
 use std::time::Duration;
 
@@ -12,8 +8,9 @@ use minikeeper_client::{Client, CreateMode};
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTE: Duration = Duration::from_secs(60);
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[tokio::test]
+async fn result_expires_after_an_hour_and_worker_with_its_session()
+-> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder().manual_clock().start().await?;
     // Under test: a worker that is registered while it lives, and a result that is kept for an
     // hour.
