@@ -17,7 +17,7 @@ pub(crate) fn ustring() -> impl Strategy<Value = Ustring> {
         Just("/".into()),
         Just("/locks/printer".into()),
         Just(Ustring::default()),
-        "\\PC{0,12}".prop_map(Ustring::from),
+        vec(any::<char>(), 0..=12).prop_map(|text| text.into_iter().collect::<String>().into()),
         bytes().prop_map(Ustring::from),
     ]
 }
