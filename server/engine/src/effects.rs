@@ -1,4 +1,4 @@
-//! Everything that leaves the engine: replies, events, connections to close, changes to log.
+//! The outputs of the engine: replies, events, connections to close, changes to log.
 
 use minikeeper_protocol::{ConnectResponse, EventKind, ReplyHeader, ReplyRef, SessionId, Zxid};
 
@@ -7,25 +7,25 @@ use crate::{
     persist::change::{Change, ChangeHead},
 };
 
-/// A watch event on its way out.
+/// A watch event to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// The znode it happened to.
+    /// The path of the znode.
     pub path: &'a [u8],
-    /// The change that caused it; [`Zxid::NONE`] when setWatches made it up.
+    /// The zxid of the change that caused it; [`Zxid::NONE`] for a missed event sent by setWatches.
     pub zxid: Zxid,
 }
 
-/// Why the engine wants a connection closed.
+/// Why the engine closes a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseReason {
     /// The client closed its session.
     SessionClosed,
     /// The session expired.
     SessionExpired,
-    /// The session went on over another connection.
+    /// The session was resumed on another connection.
     SessionMoved,
     /// The client named a session that does not exist, or a wrong password.
     SessionRefused,
@@ -35,15 +35,15 @@ pub enum CloseReason {
     UnknownOp,
     /// An auth packet or a SASL exchange was refused.
     AuthFailed,
-    /// A request came before an identity of the schemes in `enforce_auth_schemes`.
+    /// A request arrived before the client authenticated by a scheme in `enforce_auth_schemes`.
     AuthRequired,
-    /// The client is looking for another ensemble.
+    /// The client names another ensemble.
     EnsembleRefused,
-    /// A SASL message of a kind that ZooKeeper trips over.
+    /// A malformed SASL message, to which ZooKeeper does not reply.
     SaslUnanswered,
     /// `sessions_max` is reached.
     SessionsMax,
-    /// The state went back to one in which the session had not been opened yet.
+    /// The state was rewound to a time before the session was opened.
     Rewound,
 }
 
@@ -55,18 +55,18 @@ impl std::fmt::Display for CloseReason {
             Self::SessionMoved => "session moved to another connection",
             Self::SessionRefused => "session unknown or password wrong",
             Self::ZxidAhead => "client has seen a newer zxid than this server",
-            Self::UnknownOp => "operation unknown",
+            Self::UnknownOp => "unknown operation",
             Self::AuthFailed => "authentication failed",
-            Self::AuthRequired => "request before the authentication in enforce_auth_schemes",
-            Self::EnsembleRefused => "client is looking for another ensemble (ensemble_names)",
-            Self::SaslUnanswered => "sasl message malformed",
+            Self::AuthRequired => "request before authentication by one of enforce_auth_schemes",
+            Self::EnsembleRefused => "client names another ensemble than ensemble_names",
+            Self::SaslUnanswered => "malformed sasl message",
             Self::SessionsMax => "sessions_max reached",
-            Self::Rewound => "session opened after the state that was gone back to",
+            Self::Rewound => "session opened after the restored state",
         })
     }
 }
 
-/// A limit that a request ran into.
+/// A limit that a request has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// [`crate::Settings::sessions_max`].
@@ -86,7 +86,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The name of the setting.
+    /// Returns the name of the setting.
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
@@ -101,39 +101,39 @@ impl Limit {
     }
 }
 
-/// What the shell must carry out, in the order of the calls.
+/// Receives what the shell must carry out, in order.
 ///
-/// Called while the engine is borrowed, so an implementation only notes things down.
+/// Called while the engine is borrowed, so an implementation only records its calls.
 pub trait Effects {
-    /// The answer to a handshake.
+    /// Replies to a handshake.
     fn connected(&mut self, to: ConnId, response: &ConnectResponse);
-    /// The reply to a request; the body is [`ReplyRef::Empty`] when the header has an error.
+    /// Replies to a request. The body is [`ReplyRef::Empty`] for most errors in the header.
     ///
-    /// A successful reply may be longer than [`reply_bytes_max`](crate::Settings::reply_bytes_max):
-    /// it is measured when it is encoded, and refused with MARSHALLINGERROR if it is too long.
+    /// A successful reply may be longer than [`reply_bytes_max`](crate::Settings::reply_bytes_max): the
+    /// shell measures it by encoding it, and replies with MARSHALLINGERROR if it is too long.
     fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>);
-    /// A watch fired.
+    /// Sends an event, because a watch has fired.
     fn event(&mut self, to: ConnId, event: &Event<'_>);
-    /// Closes a connection once everything before is sent.
+    /// Closes a connection once everything before this is sent.
     fn close(&mut self, conn: ConnId, why: CloseReason);
-    /// A request was refused because of a limit; it has been answered.
+    /// Reports that a request was refused because of a limit. Its reply has been sent.
     fn limit_hit(&mut self, limit: Limit, max: usize);
-    /// A session began.
+    /// Reports that a session was opened or resumed.
     fn session_opened(&mut self, _session: SessionId, _timeout_ms: u32) {}
-    /// A session ended.
+    /// Reports that a session has ended.
     fn session_ended(&mut self, _session: SessionId, _expired: bool) {}
-    /// Whether [`changed`](Effects::changed) is to be called.
+    /// Returns whether the engine must call [`changed`](Effects::changed).
     fn keeps_changes(&self) -> bool {
         false
     }
-    /// The state changed in this way. [Replaying](crate::Restoration::replay) all changes since an
-    /// earlier state on that state gives this one, except for what ends with the process:
+    /// Reports a change of the state. [Replaying](crate::Restoration::replay) all changes since an
+    /// earlier state on that state gives the current one, except for what ends with the process:
     /// connections, watches, times. The parts of a multi come one after the other, under one zxid.
     ///
     /// Not called for [`Engine::rewind`](crate::Engine::rewind),
     /// [`Engine::restart`](crate::Engine::restart), [`Engine::replace`](crate::Engine::replace) and
     /// sessions that move between engines.
     fn changed(&mut self, _head: ChangeHead, _change: &Change<'_>) {}
-    /// The changes reported under this zxid were undone: its multi has failed.
+    /// Reports that the changes under this zxid were undone, because their multi has failed.
     fn taken_back(&mut self, _zxid: Zxid) {}
 }

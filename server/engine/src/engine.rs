@@ -1,5 +1,5 @@
-//! [`Engine`]: applies inputs to the state, and the methods for what tests and the server do to it:
-//! deadlines, marks, forks, restarts, sessions that move.
+//! [`Engine`]: applies inputs to the state. Has methods for the server and tests: deadlines, marks,
+//! forks, restarts, sessions that move.
 
 use minikeeper_protocol::{SessionId, Stat, Zxid};
 
@@ -27,29 +27,29 @@ use crate::{
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) state: State,
-    /// The time of the newest input.
+    /// The time of the last input.
     pub(crate) elapsed_ms: u64,
-    /// While they are wanted.
+    /// The recorded digests, if [`Settings::digests`] is set.
     pub(crate) digests: Option<Digests>,
 }
 
 /// Sizes of the state, for status reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Znodes, the four built-in ones included.
+    /// The number of znodes, the four built-in ones included.
     pub znodes: usize,
-    /// Ephemerals among them.
+    /// The number of ephemerals.
     pub ephemerals: usize,
     /// The size of the tree as counted against `tree_bytes_max`, in bytes.
     pub tree_bytes: usize,
-    /// Sessions, connected or not.
+    /// The number of sessions, connected or not.
     pub sessions: usize,
-    /// Pairs of connection and watched path.
+    /// The number of pairs of connection and watched path.
     pub watches: usize,
 }
 
 impl Engine {
-    /// The state of a newly started server.
+    /// Creates the state of a new server.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -59,11 +59,11 @@ impl Engine {
         }
     }
 
-    /// Restores a saved state, at its newest change. `zxid` is the saved zxid of that change; it
-    /// counts unless a znode has a later one.
+    /// Restores a saved state. `zxid` is the saved zxid of its last change; a later one in a znode
+    /// takes precedence.
     ///
     /// Drops ephemerals of unknown sessions (`docs/zookeeper-protocol.md` section 22.1) and keeps
-    /// everything else. Sessions are disconnected, and each has its whole timeout to be resumed.
+    /// everything else. Sessions are disconnected, and each has its full timeout to be resumed.
     ///
     /// # Errors
     /// When there is no znode, or the zxid leaves no room for changes.
@@ -76,7 +76,7 @@ impl Engine {
         })
     }
 
-    /// The whole state, in the form in which it is saved.
+    /// Returns the whole state, in the form in which it is saved.
     #[must_use]
     pub const fn image(&self) -> Image<'_> {
         Image::new(&self.state)
@@ -104,13 +104,13 @@ impl Engine {
         ops::serve(state, now, input, effects);
     }
 
-    /// The number of the newest change.
+    /// Returns the zxid of the last change.
     #[must_use]
     pub const fn zxid(&self) -> Zxid {
         self.state.zxid
     }
 
-    /// The sizes of the state.
+    /// Returns the sizes of the state.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let State {
@@ -129,20 +129,20 @@ impl Engine {
         }
     }
 
-    /// The settings the engine was started with.
+    /// Returns the settings with which the engine was created.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.state.settings
     }
 
-    /// The data and stat of a znode.
+    /// Returns the data and stat of a znode.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<(Option<&[u8]>, Stat)> {
         let znode = &self.state.tree[self.state.tree.find(path.as_bytes())?];
         Some((znode.data(), znode.stat()))
     }
 
-    /// The names of a znode's children, oldest first.
+    /// Returns the names of a znode's children, oldest first.
     #[must_use]
     pub fn children(&self, path: &str) -> Option<Vec<String>> {
         let tree = &self.state.tree;
@@ -151,7 +151,7 @@ impl Engine {
         Some(tree.children(id).map(name).collect())
     }
 
-    /// Every session: its id, its timeout in milliseconds, and its connection if it has one.
+    /// Returns the id, the timeout in milliseconds and the connection, if any, of every session.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, u32, Option<ConnId>)> + '_ {
         self.state
             .sessions
@@ -167,7 +167,7 @@ impl Engine {
         check::check(&self.state)
     }
 
-    /// The whole state as text. Equal states give equal texts.
+    /// Prints the whole state as text. Equal states give equal texts.
     #[must_use]
     pub fn dump(&self) -> String {
         dump::dump(&self.state)
@@ -175,9 +175,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// The next time at which something happens without a request, in milliseconds since the start:
-    /// a session expires, or a container or a znode with a TTL is deleted. Callers that advance the
-    /// clock by hand need not stop before.
+    /// Returns the next time at which something happens without a request, in milliseconds since the
+    /// start: a session expires, or a container or a znode with a TTL is deleted. Callers that advance
+    /// the clock need not stop before.
     #[must_use]
     pub fn next_deadline_ms(&mut self, now: Now) -> Option<u64> {
         let expiry = self.state.sessions.next_deadline_ms();
@@ -191,8 +191,9 @@ impl Engine {
         cleanup::skip_idle(&mut self.state, now, until_ms);
     }
 
-    /// As [`Engine::next_deadline_ms`], but without the sessions whose clients send pings. `answers`
-    /// says which do, given the session, its timeout in milliseconds and its connection.
+    /// Does the same as [`Engine::next_deadline_ms`], without the sessions whose clients send pings.
+    /// `answers` says whether a session's client does, given the session, its timeout in milliseconds
+    /// and its connection.
     #[must_use]
     pub fn next_deadline_of_silent_ms(
         &self,
@@ -209,7 +210,7 @@ impl Engine {
         expiry.into_iter().chain(cleanup).min()
     }
 
-    /// Renews the sessions whose clients send pings, as a ping at this time would; see
+    /// Renews the sessions whose clients send pings, as a ping at this time would: see
     /// [`Engine::next_deadline_of_silent_ms`].
     pub fn renew_sessions(&mut self, now: Now, answers: impl Fn(SessionId, u32, ConnId) -> bool) {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
@@ -227,10 +228,10 @@ impl Engine {
         }
     }
 
-    /// The time of the next [`Input::Tick`]: never later than
-    /// [`Engine::next_deadline_ms`], and found without a search. Earlier if a session was renewed
+    /// Returns when to apply the next [`Input::Tick`]: never later than
+    /// [`Engine::next_deadline_ms`], and found without a search. It is earlier if a session was renewed
     /// since, unless deadlines are rounded; and while there are containers or znodes with a time to
-    /// live, since the time of day may be set.
+    /// live, because the time of day may change.
     #[must_use]
     pub fn next_tick_ms(&self) -> Option<u64> {
         let expiry = self.state.sessions.look_ms();
@@ -252,28 +253,29 @@ impl Engine {
         self.state.zxid = self.state.zxid.max(zxid);
     }
 
-    /// Sets a mark to [`rewind`](Engine::rewind) to. Costs nothing by itself; from here on every
-    /// change is recorded.
+    /// Sets a mark to [`rewind`](Engine::rewind) to. This costs nothing, but from here on every change
+    /// is recorded.
     pub fn mark(&mut self) -> Mark {
         self.state.mark()
     }
 
-    /// Rewinds to a mark and keeps it; forgets the marks set after it. The cost grows with the
+    /// Rewinds to a mark and keeps it; removes the marks set after it. The cost grows with the
     /// changes since.
     ///
-    /// Znodes are as they were, stats included; so are the watches of connected sessions. Sessions
-    /// that have ended since are back, each with its whole timeout to be resumed; those opened
-    /// since are gone, and their connections close. The zxid does not go back, or clients that
-    /// have seen it would be refused: rewinding uses one up. Nor does time. No event is sent.
+    /// Restores znodes with their stats, and the watches of connected sessions. Sessions that have
+    /// ended since exist again, each with its full timeout to be resumed. Sessions opened since are
+    /// removed, and their connections close. The zxid does not go back, because clients that have
+    /// seen it would be refused: rewinding takes a new one. Time does not go back either. No event is
+    /// sent.
     ///
-    /// Returns false and changes nothing if there is no such mark: it was forgotten, or dropped
-    /// when more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
+    /// Returns false and changes nothing if the mark does not exist: it was removed, or dropped when
+    /// more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
     pub fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         self.state.rewind(mark, now, effects)
     }
 
-    /// Forgets a mark; returns whether it existed.
+    /// Removes a mark. Returns whether it existed.
     pub fn forget_mark(&mut self, mark: Mark) -> bool {
         self.state.forget_mark(mark)
     }
@@ -294,27 +296,27 @@ impl Engine {
 /// What a restart keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// Znodes and sessions. Each session has its whole timeout to be resumed.
+    /// Znodes and sessions. Each session has its full timeout to be resumed.
     Everything,
-    /// Znodes, but no sessions, and so no ephemerals: what a ZooKeeper server has that was down for
-    /// longer than its sessions lived.
+    /// Znodes, but no sessions and so no ephemerals: the state of a ZooKeeper server after it was down
+    /// longer than its sessions' timeouts.
     Data,
-    /// Nothing but the built-in znodes: what a ZooKeeper server has whose disk was emptied.
+    /// Only the built-in znodes: the state of a ZooKeeper server after its disk was erased.
     Nothing,
 }
 
 impl Engine {
-    /// The id of the next session.
+    /// Returns the id of the next new session.
     #[must_use]
     pub const fn next_session_id(&self) -> SessionId {
         self.state.sessions.next_id
     }
 
-    /// Becomes the state of a server that was stopped and started again. No event is sent; the
+    /// Changes the state to that of a server that was stopped and started again. Sends no events; the
     /// caller closes the connections.
     ///
-    /// The zxid never goes back, or clients that have seen it would be refused; it grows by one
-    /// if something is not kept. Session ids are not reused. All marks are forgotten.
+    /// The zxid never goes back, because clients that have seen it would be refused; it grows by one
+    /// if something is not kept. Session ids are not reused. All marks are removed.
     pub fn restart(&mut self, keep: Keep, now: Now) {
         match keep {
             Keep::Everything => {}
@@ -329,10 +331,10 @@ impl Engine {
         self.state.start_anew(now);
     }
 
-    /// Becomes another state, as if the server had been restarted with that one.
+    /// Replaces the state by another one, as if the server had been restarted with that.
     ///
-    /// As for [`restart`](Engine::restart): the zxid and session ids continue from both states, and
-    /// all marks are forgotten.
+    /// As with [`restart`](Engine::restart), the zxid and session ids continue from both states, and
+    /// all marks are removed.
     pub fn replace(&mut self, other: Self, now: Now) {
         let before = std::mem::replace(self, other);
         let State {
@@ -349,7 +351,7 @@ impl Engine {
     }
 }
 
-/// A session that is moved from one engine to another.
+/// A session on its way from one engine to another.
 #[derive(Debug)]
 pub struct Handover {
     session: SessionId,
@@ -358,7 +360,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// The id of the session.
+    /// Returns the id of the session.
     #[must_use]
     pub const fn session(&self) -> SessionId {
         self.session
@@ -366,14 +368,14 @@ impl Handover {
 }
 
 impl Engine {
-    /// Whether the session exists.
+    /// Returns whether a session exists.
     #[must_use]
     pub fn has_session(&self, id: SessionId) -> bool {
         self.state.sessions.find(id).is_some()
     }
 
-    /// Removes a session together with its connection. `None` if the connection has no session, or
-    /// one that owns or watches something here.
+    /// Removes a connection with its session. Returns `None` and changes nothing if the connection has
+    /// no session, or one with ephemerals or watches here.
     pub fn hand_over(&mut self, conn: ConnId) -> Option<Handover> {
         let state = &mut self.state;
         let entry = state.conns.get(conn)?;
@@ -392,10 +394,11 @@ impl Engine {
         Some(handover)
     }
 
-    /// Adds a session as if it had been opened here, over a connection that was announced.
+    /// Adds a session as if it had been opened here, over a connection that was announced with
+    /// [`Input::Open`].
     ///
-    /// Uses up a zxid, as opening a session does. `seen` is the newest zxid its client can have
-    /// seen, and raises the engine's zxid if that is lower. Returns false if the session exists and is
+    /// Takes a zxid, as opening a session does. `seen` is the highest zxid that the client can have
+    /// seen; it raises the engine's zxid if that is lower. Returns false if the session exists and is
     /// connected.
     pub fn take_over(&mut self, conn: ConnId, handover: Handover, seen: Zxid, now: Now) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
@@ -409,7 +412,7 @@ impl Engine {
                 state.undo.note(|| Undo::SessionOpened(key));
                 key
             }
-            // The session existed when this engine was forked, and waits for its client.
+            // The session existed when this engine was forked, and is waiting for its client.
             Some(key) if state.sessions[key].conn.is_none() => {
                 state.sessions.resume(key, now, timeout_ms);
                 key

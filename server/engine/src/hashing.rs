@@ -1,16 +1,16 @@
-//! How the tables of the engine hash their keys.
+//! Hashes the keys of the engine's tables.
 //!
 //! Clients choose paths, access lists and identities. If they could compute the hashes, they could
-//! send keys that all hash alike, and every lookup would compare with each of them. So every hash
-//! depends on secrets: those in [`Settings::hash_seed`](crate::Settings::hash_seed), which the
-//! server draws when it starts. The order of a table is never seen, so outputs do not depend on
-//! them.
+//! send keys that all have the same hash, and every lookup would compare with each of them. So every
+//! hash depends on the secrets in [`Settings::hash_seed`](crate::Settings::hash_seed), which the
+//! server chooses at random when it starts. The order of a table is never visible, so outputs do not
+//! depend on them.
 //!
-//! Foldhash mixes input with secret numbers: some for all tables, one for each table. Both kinds
-//! follow from the seed. Its `FixedState` takes the second kind alone; keys can then be found that
-//! collide whatever that number is. For a hidden seed two keys of a client's choice collide with a
-//! probability below 2^-26. Who measures the time of many lookups may in theory learn a seed;
-//! SipHash would prevent that, and costs several times as much on a path, on every request.
+//! Foldhash mixes its input with secret numbers: some for all tables, one for each table. Both kinds
+//! are computed from the seed. Its `FixedState` takes only the second kind; then there are keys that
+//! collide whatever that number is. With a secret seed, two keys of a client's choice collide with a
+//! probability below 2^-26. In theory, a client that measures the time of many lookups can learn a
+//! seed. SipHash would prevent that, but takes several times as long for a path, on every request.
 
 use std::hash::{Hash, Hasher};
 
@@ -24,7 +24,7 @@ pub(crate) struct TableHasher {
 }
 
 impl TableHasher {
-    /// For the table of this name, given the engine's seed.
+    /// Creates the hasher of the table with this name, from the engine's seed.
     pub(crate) fn new(seed: [u64; 2], table: &[u8; 8]) -> Self {
         Self {
             own: seed[1] ^ u64::from_le_bytes(*table),
@@ -32,7 +32,7 @@ impl TableHasher {
         }
     }
 
-    /// Over the bytes alone: the length that the standard's hash of a slice adds is not needed.
+    /// Hashes only the bytes: the length that the standard hash of a slice adds is not needed.
     #[inline]
     pub(crate) fn hash_bytes(&self, bytes: &[u8]) -> u64 {
         let mut state = FoldHasher::with_seed(self.own, &self.shared);
@@ -56,15 +56,17 @@ mod tests {
 
     use super::*;
 
-    /// The seed that a stranger knows: that of the default settings.
+    /// The seed that an attacker knows: that of the default settings.
     const KNOWN: [u64; 2] = [0, 0];
 
-    /// How many keys the colliding ones are stored among, and how many of them there are.
+    /// The number of other keys in the table.
     const OTHERS: u32 = 800;
+
+    /// The number of colliding keys.
     const COLLIDING: usize = 24;
 
-    /// Paths whose hashes have the bits that a table of this size looks at in common: the lowest
-    /// ten choose the slot, the topmost seven are compared before the key is.
+    /// Returns paths whose hashes are equal in the bits that a table of this size uses: the lowest ten
+    /// select the slot, the topmost seven are compared before the key.
     fn colliding(hasher: &TableHasher) -> Vec<String> {
         const LOOKED_AT: u64 = (0x7f << 57) | 0x3ff;
         let wanted = hasher.hash_bytes(b"/wanted") & LOOKED_AT;
@@ -75,7 +77,7 @@ mod tests {
             .collect()
     }
 
-    /// How many keys are compared when each of the paths is looked up once.
+    /// Returns how many keys are compared when each of the paths is looked up once.
     fn comparisons(hasher: &TableHasher, paths: &[String]) -> usize {
         let mut table: HashTable<String> = HashTable::new();
         let others = (0..OTHERS).map(|number| format!("/others/{number}"));
@@ -94,7 +96,7 @@ mod tests {
         compared.get()
     }
 
-    /// With seeds that were part of the program, 100,000 such paths cost 51 s of processor time.
+    /// With a seed compiled into the program, 100,000 such paths cost 51 s of processor time.
     #[test]
     fn keys_that_collide_under_one_seed_do_not_under_another() {
         let known = TableHasher::new(KNOWN, b"minikeep");
@@ -105,7 +107,7 @@ mod tests {
             "the paths collide where the seed is known: {known_comparisons} comparisons"
         );
         for seed in 1..=200_u64 {
-            // Either half of the seed is enough.
+            // Changing either half of the seed is enough.
             for seed in [[seed, 0], [0, seed], [seed, seed << 32]] {
                 let hasher = TableHasher::new(seed, b"minikeep");
                 let compared = comparisons(&hasher, &paths);
@@ -117,8 +119,7 @@ mod tests {
         }
     }
 
-    /// Tables have the engine's seed in common and no more: what collides in one of them tells
-    /// nothing of another.
+    /// Tables share only the engine's seed: collisions in one reveal nothing about another.
     #[test]
     fn tables_hash_differently() {
         let hashes = [b"minikeep", b"watches!"].map(|table| {

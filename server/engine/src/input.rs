@@ -1,4 +1,4 @@
-//! Everything that enters the engine: time, inputs and settings.
+//! The inputs of the engine: time, requests and other events, settings.
 
 use core::{fmt, net::IpAddr, ops::Deref};
 
@@ -9,10 +9,10 @@ use crate::{
     effects::Limit,
 };
 
-/// The highest zxid that is believed: beyond it the numbers could run out.
+/// The highest zxid accepted from outside: above it zxids could run out.
 pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
 
-/// One connection, numbered by the shell. Small numbers, used again after a disconnect.
+/// A connection's number, assigned by the shell. Small numbers, reused after a disconnect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ConnId(pub u32);
 
@@ -25,96 +25,96 @@ impl std::fmt::Display for ConnId {
 /// The time of an input. The engine never reads a clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Now {
-    /// Milliseconds since the server started; never decreases. Decides expiry.
+    /// Milliseconds since the server started; never decreases. Sessions expire by it.
     pub elapsed_ms: u64,
-    /// Milliseconds since 1970; may step. Only printed in stats.
+    /// Milliseconds since 1970; may step. Appears in stats, and times to live end by it.
     pub wall_ms: i64,
 }
 
-/// Everything that can happen to the engine.
+/// An input to the engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// A connection is there. One that is not announced counts as one from 127.0.0.1.
+    /// Announces a connection. One that is not announced counts as one from 127.0.0.1.
     Open {
-        /// Which one.
+        /// The connection.
         conn: ConnId,
-        /// Where it comes from: its first identity.
+        /// The client's address, which is its first identity.
         peer: IpAddr,
     },
-    /// The other end of an announced connection has shown a certificate that was checked: one
-    /// identity more (`docs/zookeeper-protocol.md` section 9.12).
+    /// The client of an announced connection has shown a valid certificate, which adds an identity
+    /// (`docs/zookeeper-protocol.md` section 9.12).
     Identify {
-        /// Which one.
+        /// The connection.
         conn: ConnId,
         /// The certificate's subject, in the form of RFC 2253.
         subject: String,
     },
     /// A connection's first message.
     Connect {
-        /// Where it came from.
+        /// The connection.
         conn: ConnId,
-        /// What it said.
+        /// The message.
         hello: ConnectRequest,
     },
-    /// A request that could be decoded.
+    /// A decoded request.
     Request {
-        /// Where it came from.
+        /// The connection.
         conn: ConnId,
-        /// The client's number for it.
+        /// The client's number for the request.
         xid: Xid,
-        /// What is asked.
+        /// The request.
         request: Request,
     },
-    /// A whole frame of a known operation whose body makes no sense.
+    /// A whole frame of a known operation whose body cannot be decoded.
     Undecodable {
-        /// Where it came from.
+        /// The connection.
         conn: ConnId,
-        /// The client's number for it.
+        /// The client's number for the request.
         xid: Xid,
-        /// Whether it still uses up a zxid, as a malformed multi does (`docs/zookeeper-protocol.md`
+        /// Whether it still takes a zxid, as a malformed multi does (`docs/zookeeper-protocol.md`
         /// section 7.3).
         consumes_zxid: bool,
     },
     /// An operation that does not exist, or is not for clients.
     UnknownOp {
-        /// Where it came from.
+        /// The connection.
         conn: ConnId,
-        /// The client's number for it.
+        /// The client's number for the request.
         xid: Xid,
     },
-    /// A request that the shell does not want carried out, because it waited too long or a test
-    /// says so: it is answered with this error and changes nothing.
+    /// A request that the shell refuses, because it waited too long or an injected fault says so: the
+    /// reply is this error, and nothing changes.
     Refused {
-        /// Where it came from.
+        /// The connection.
         conn: ConnId,
-        /// The client's number for it.
+        /// The client's number for the request.
         xid: Xid,
-        /// What is answered.
+        /// The error in the reply.
         error: ErrorCode,
     },
-    /// The connection is gone.
+    /// The connection has closed.
     Disconnect {
-        /// Which one.
+        /// The connection.
         conn: ConnId,
     },
     /// Time has passed.
     Tick,
-    /// Ends a session as if its time were up: for tests and administration.
+    /// Ends a session as if its timeout were over: for tests and administration.
     Expire {
-        /// Which one.
+        /// The session.
         session: SessionId,
     },
 }
 
-/// What the engine is started with. Every limit is generous: it protects memory, not manners.
+/// The settings of an engine. The default limits are generous: they only protect the memory.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The unit of expiry: deadlines are rounded up to the next multiple, if they are rounded.
+    /// The unit of expiry: if deadlines are rounded, they are rounded up to the next multiple.
     ///
     /// Unit: milliseconds. Default: 3,000. Source: `tickTime` of ZooKeeper.
     pub tick_ms: u32,
-    /// Whether a silent session is ended at the next tick past its timeout, as by
-    /// ZooKeeper, and not after exactly its timeout.
+    /// Whether a silent session expires at the next tick after its timeout, as in ZooKeeper, and not
+    /// after exactly its timeout.
     ///
     /// Default: true. Source: `docs/zookeeper-protocol.md` section 14.1.
     pub rounds_expiry: bool,
@@ -122,62 +122,60 @@ pub struct Settings {
     pub session_timeout_min_ms: u32,
     /// The longest session timeout granted. Default: 20 ticks.
     pub session_timeout_max_ms: u32,
-    /// The zxid before the first change. A server without memory of earlier runs starts above
-    /// them, or clients that saw a newer zxid are never answered (`docs/zookeeper-protocol.md`
-    /// section 14.7).
+    /// The zxid before the first change. A server without the state of earlier runs must start above
+    /// their zxids: otherwise clients that have seen a newer one get no reply
+    /// (`docs/zookeeper-protocol.md` section 14.7).
     pub zxid: Zxid,
-    /// The first session id given out. Unique over restarts if taken from the wall clock.
+    /// The id of the first session. Unique over restarts if taken from the wall clock.
     pub first_session_id: SessionId,
-    /// The most sessions at a time. Default: 1,000,000. Beyond it a handshake is not answered.
+    /// The maximum number of sessions at a time. Default: 1,000,000. Beyond it a handshake gets no
+    /// reply.
     pub sessions_max: usize,
-    /// The most watches at a time. Default: 20,000,000. Beyond it a request that would set one
-    /// is answered with QUOTAEXCEEDED.
+    /// The maximum number of watches at a time. Default: 20,000,000. Beyond it the reply to a request
+    /// that would set one is QUOTAEXCEEDED.
     pub watches_max: usize,
-    /// The most memory the tree may take: paths, data, access lists (each different one once) and
-    /// a fixed part for each of them. Paths that are watched without a znode and the identities of
-    /// connections count too. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with
-    /// QUOTAEXCEEDED.
+    /// The maximum memory of the tree: paths, data, access lists (each different one once) and a fixed
+    /// part for each of them. Watched paths without a znode and the identities of connections count
+    /// too. Unit: bytes. Default: 8 GiB. Beyond it the reply to writes is QUOTAEXCEEDED.
     pub tree_bytes_max: usize,
-    /// The longest reply to a read; a request for more is answered with MARSHALLINGERROR. Replies
-    /// to changes are as long as what was asked. Unit: bytes. Default: 64 MiB.
+    /// The maximum length of a reply to a read; instead of a longer one, the reply is MARSHALLINGERROR.
+    /// Replies to changes are as long as their requests. Unit: bytes. Default: 64 MiB.
     pub reply_bytes_max: usize,
-    /// The most operations in one multi or multiRead; one with more is answered with
+    /// The maximum number of operations in one multi or multiRead; the reply to one with more is
     /// MARSHALLINGERROR. Default: 100,000.
     pub multi_operations_max: usize,
-    /// The most entries of an access list, after each entry `auth` was replaced by the identities
-    /// it stands for. Every operation on a znode looks at its list. Default: 256. Beyond it, and
-    /// beyond 1 MiB, the request is answered with INVALIDACL.
+    /// The maximum number of entries in an access list, after its `auth` entries are replaced by the
+    /// client's identities. Every operation on a znode reads its list. Default: 256. Beyond it, and
+    /// beyond 1 MiB, the reply is INVALIDACL.
     pub acl_entries_max: usize,
-    /// The most identities that one connection proves; its address is none of them. Default: 64.
-    /// Beyond it, and beyond 64 KiB of ids, the proof is answered with AUTHFAILED and the
-    /// connection closed.
+    /// The maximum number of identities of one connection, without its address. Default: 64. Beyond
+    /// it, and beyond 64 KiB of ids, the reply to auth is AUTHFAILED and the connection closes.
     pub identities_max: usize,
-    /// The most that is noted down of what has changed since a mark; beyond it every mark is
-    /// forgotten. Unit: bytes. Default: 256 MiB.
+    /// The maximum memory of the changes recorded since a mark; beyond it every mark is removed. Unit:
+    /// bytes. Default: 256 MiB.
     pub undo_bytes_max: usize,
-    /// Whether znodes may have a time to live; otherwise createTTL is answered with
-    /// UNIMPLEMENTED.
+    /// Whether znodes may have a time to live; otherwise the reply to createTTL is UNIMPLEMENTED.
     ///
     /// Default: true. Source: `extendedTypesEnabled` of ZooKeeper, whose default is false.
     pub extended_types: bool,
-    /// How often containers and znodes with a time to live are looked at; 0 is never.
+    /// How often containers and znodes with a time to live are checked; 0 for never.
     ///
     /// Unit: milliseconds. Default: 60,000. Source: `znode.container.checkIntervalMs`.
     pub container_check_interval_ms: u32,
-    /// The most of them that are deleted in a minute, and so, in proportion, in one interval.
+    /// The maximum number of them deleted per minute, and in proportion per interval.
     ///
     /// Default: 10,000. Source: `znode.container.maxPerMinute`.
     pub container_max_per_minute: u32,
-    /// How long a container that never had a child is kept; 0 is for ever.
+    /// How long a container that has never had a child is kept; 0 for ever.
     ///
     /// Unit: milliseconds. Default: 0. Source: `znode.container.maxNeverUsedIntervalMs`.
     pub container_max_never_used_ms: u64,
-    /// Whether the hard limits of quotas are kept, with QUOTAEXCEEDED.
+    /// Whether the hard limits of quotas are enforced, with QUOTAEXCEEDED.
     ///
     /// Default: false. Source: `enforceQuota`.
     pub enforce_quota: bool,
-    /// Whether reconfig is answered as a standalone server with reconfiguration answers
-    /// (UNIMPLEMENTED) instead of one without (RECONFIGDISABLED).
+    /// Whether the reply to reconfig is that of a standalone server with reconfiguration enabled
+    /// (UNIMPLEMENTED) or disabled (RECONFIGDISABLED).
     ///
     /// Default: false. Source: `reconfigEnabled`.
     pub reconfig_enabled: bool,
@@ -185,35 +183,35 @@ pub struct Settings {
     ///
     /// Default: false. Source: `skipACL`.
     pub skip_acl: bool,
-    /// Whether digests of the tree are noted, at the cost of a pass over it every 128 changes.
+    /// Whether digests of the tree are recorded, at the cost of a pass over it every 128 changes.
     ///
-    /// Default: false. Source: `digest.enabled`, on there.
+    /// Default: false. Source: `digest.enabled` of ZooKeeper, whose default is true.
     pub digests: bool,
     /// Whether the digest scheme exists.
     ///
     /// Default: true. Source: `DigestAuthenticationProvider.enabled`.
     pub digest_enabled: bool,
-    /// The hash of digest identities, that of the super user included.
+    /// The hash algorithm of digest identities, including the super user's.
     ///
     /// Default: SHA-1. Source: `DigestAuthenticationProvider.digestAlg`.
     pub digest_algorithm: DigestAlgorithm,
-    /// The ensembles that this server is of: a client that names another one in an auth packet of
-    /// scheme `ensemble` loses its connection. Without names none is checked; `None`: the scheme
-    /// does not exist.
+    /// The ensembles to which this server belongs: a client that names another one in an auth packet of
+    /// the scheme `ensemble` loses its connection. If empty, every name is accepted. If `None`, the
+    /// scheme does not exist.
     ///
     /// Default: none. Source: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
     pub ensemble_names: Option<Vec<String>>,
     /// Whether the scheme `key` exists: a client that sends a multiple of the number in the znode
-    /// `/key` has the identity `key:`.
+    /// `/key` gets the identity `key:`.
     ///
     /// Default: false. Source: the sample `KeyAuthenticationProvider`.
     pub key_scheme: bool,
-    /// The digest identity that may do everything: `super:` and the base64 of the SHA-1 of
-    /// `super:<password>`, or of that hash which `digest_algorithm` names.
+    /// The digest identity that may do everything: `super:` and the base64 of the hash of
+    /// `super:<password>`, by `digest_algorithm`.
     ///
     /// Default: none. Source: `DigestAuthenticationProvider.superDigest`.
     pub super_digest: Option<Secret>,
-    /// The SASL users; without them an exchange succeeds at once and proves nothing.
+    /// The SASL users; if `None`, an exchange succeeds at once without an identity.
     ///
     /// Default: none. Source: a JAAS `Server` section of ZooKeeper.
     pub sasl: Option<SaslSettings>,
@@ -221,36 +219,36 @@ pub struct Settings {
     ///
     /// Default: false. Source: a secure port of ZooKeeper.
     pub x509: bool,
-    /// The subject of the certificate that may do everything, in the form of RFC 2253.
+    /// The subject of the client certificate that may do everything, in the form of RFC 2253.
     ///
     /// Default: none. Source: `X509AuthenticationProvider.superUser`.
     pub x509_super_user: Option<String>,
-    /// A connection without an identity of one of these schemes is refused with
-    /// SESSIONCLOSEDREQUIRESASLAUTH; if empty, none is refused.
+    /// Requests of a connection without an identity of one of these schemes are refused with
+    /// SESSIONCLOSEDREQUIRESASLAUTH; if empty, none are refused.
     ///
     /// Default: empty. Source: `enforce.auth.enabled` and `enforce.auth.schemes`;
-    /// `sessionRequireClientSASLAuth` is `sasl` alone.
+    /// `sessionRequireClientSASLAuth` is the same as just `sasl`.
     pub enforce_auth_schemes: Vec<String>,
-    /// Whether children are listed in the order in which ZooKeeper lists them, which is that of
-    /// a Java hash set, instead of the order of their creation. Costs time with each listing.
+    /// Whether children are listed in ZooKeeper's order, which is that of a Java hash set, instead of
+    /// the order of creation. Makes every listing slower.
     ///
     /// Default: false.
     pub java_listing_order: bool,
-    /// What the hashes in the engine's tables follow from. Outputs do not depend on it. The time
-    /// that lookups take does, if a client knows it and sends keys that collide: draw it by chance
-    /// where clients are not trusted.
+    /// The seed of the hashes in the engine's tables. Outputs do not depend on it. The time of lookups
+    /// does, if a client knows it and sends keys that collide: choose it at random unless clients are
+    /// trusted.
     ///
     /// Default: 0, 0.
     pub hash_seed: [u64; 2],
 }
 
 impl Settings {
-    /// What deadlines of sessions are rounded up to, if they are.
+    /// Returns the tick to which deadlines of sessions are rounded up, if they are rounded.
     pub(crate) fn rounding_ms(&self) -> Option<u32> {
         self.rounds_expiry.then_some(self.tick_ms)
     }
 
-    /// The value of the setting that is this limit.
+    /// Returns the value of a limit.
     pub(crate) const fn max_of(&self, limit: Limit) -> usize {
         match limit {
             Limit::Sessions => self.sessions_max,
@@ -304,8 +302,8 @@ impl Default for Settings {
     }
 }
 
-/// A password, a token or the hash of one, which `Debug` does not show: settings with secrets may
-/// be logged. There is no `Display`; to use the text, dereference.
+/// A password, a token or the hash of one. `Debug` does not show it, so that settings can be logged.
+/// There is no `Display`; dereference it to use the text.
 ///
 /// ```
 /// use minikeeper_engine::Secret;

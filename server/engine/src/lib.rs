@@ -3,21 +3,23 @@
 //! Source: `docs/zookeeper-protocol.md` sections 1, 3.1, 6.5, 7, 10.13, 10.14, 10.25 to 10.27 and
 //! 26.
 //!
-//! [`Engine::apply`] takes the time and one [`Input`] and calls [`Effects`] for everything that
-//! follows: replies, watch events, connections to close. There is no socket, clock, thread or
-//! randomness in here, so a run is a list of `(Now, Input)`: it can be recorded, repeated and
-//! shrunk, and the same list gives the same effects and the same [`Engine::dump`].
+//! [`Engine::apply`] takes the time and one [`Input`], and calls [`Effects`] for everything that
+//! results: replies, watch events, connections to close. The engine has no socket, clock, thread or
+//! randomness, so a run is a list of `(Now, Input)`: it can be recorded, repeated and shrunk, and the
+//! same list gives the same effects and the same [`Engine::dump`].
 //!
 //! ```
-//! use minikeeper_engine::{ConnId, Effects, Engine, Event, Input, Limit, Now, Settings,
-//! CloseReason}; use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyHeader, ReplyRef};
+//! use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
+//! use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyHeader, ReplyRef};
 //!
 //! #[derive(Default)]
 //! struct Sessions(Vec<ConnectResponse>);
 //! impl Effects for Sessions {
 //!     fn connected(&mut self, _: ConnId, response: &ConnectResponse) {
-//! self.0.push(response.clone()); }     fn reply(&mut self, _: ConnId, _: ReplyHeader, _:
-//! ReplyRef<'_>) {}     fn event(&mut self, _: ConnId, _: &Event<'_>) {}
+//!         self.0.push(response.clone());
+//!     }
+//!     fn reply(&mut self, _: ConnId, _: ReplyHeader, _: ReplyRef<'_>) {}
+//!     fn event(&mut self, _: ConnId, _: &Event<'_>) {}
 //!     fn close(&mut self, _: ConnId, _: CloseReason) {}
 //!     fn limit_hit(&mut self, _: Limit, _: usize) {}
 //! }

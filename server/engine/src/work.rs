@@ -1,5 +1,5 @@
-//! Counts how many entries a request looks at, in tests only: no request may hold the lock for more
-//! work than its bound. In other builds counting costs nothing.
+//! Counts the entries that a request visits, to test that no request holds the lock for more work than
+//! its bound. Only in tests; in other builds this costs nothing.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -9,15 +9,15 @@ thread_local! {
     static VISITS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// An entry is looked at: a child, a watch, an ephemeral, a path of a list, an access list's entry,
-/// an identity.
+/// Counts a visit to an entry: a child, a watch, an ephemeral, a path in a list, an entry of an access
+/// list, an identity.
 #[inline]
 pub(crate) fn visit() {
     #[cfg(test)]
     VISITS.set(VISITS.get() + 1);
 }
 
-/// Returns how many entries `during` looks at.
+/// Returns how many entries `during` visits.
 #[cfg(test)]
 pub(crate) fn visits(during: impl FnOnce()) -> usize {
     let before = VISITS.get();

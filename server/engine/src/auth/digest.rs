@@ -11,25 +11,25 @@ use crate::auth::java_text::decode_utf8;
 
 macro_rules! algorithms {
     ($($(#[cfg($cfg:meta)])? $name:ident($hash:ty): $($java_name:literal),+;)*) => {
-        /// The hash of a `digest` identity: those that Java 17 knows, but MD2. Others than SHA-1 need
+        /// The hash algorithm of `digest` identities: one of Java 17's, except MD2. All but SHA-1 need
         /// the feature `digest-algorithms`.
         ///
-        /// It is read from the names that Java takes, in upper or lower case: `SHA-256`, `SHA256`,
-        /// `SHA-512/224`, `SHA3-256`; for SHA-1 `SHA` too.
+        /// It parses from the names that Java accepts, in upper or lower case: `SHA-256`, `SHA256`,
+        /// `SHA-512/224`, `SHA3-256`; for SHA-1 also `SHA`.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        #[expect(missing_docs, reason = "each is named by its algorithm")]
+        #[expect(missing_docs, reason = "each variant is named after its algorithm")]
         #[non_exhaustive]
         pub enum DigestAlgorithm {
             $($(#[cfg($cfg)])? $name,)*
         }
 
         impl DigestAlgorithm {
-            /// Each with the names that Java has for it, the standard one first.
+            /// Each algorithm with Java's names for it, the standard one first.
             const NAMES: &[(Self, &[&str])] = &[
                 $($(#[cfg($cfg)])? (Self::$name, &[$($java_name),+]),)*
             ];
 
-            /// The hash, in Base64.
+            /// Computes the hash, in Base64.
             fn hash(self, text: &str) -> String {
                 match self {
                     $($(#[cfg($cfg)])? Self::$name => STANDARD.encode(<$hash>::digest(text)),)*
@@ -85,11 +85,7 @@ impl fmt::Display for UnknownDigestAlgorithm {
             .map(|(_, names)| names[0])
             .collect();
         let names = names.join(", ");
-        write!(
-            f,
-            "digest algorithm {:?} is unknown; there are {names}",
-            self.0
-        )
+        write!(f, "unknown digest algorithm {:?}; one of {names}", self.0)
     }
 }
 
@@ -107,8 +103,8 @@ impl FromStr for DigestAlgorithm {
     }
 }
 
-/// The `digest` identity that an auth request's data stands for: the user in front of the first
-/// colon, and the hash of all of it.
+/// Computes the `digest` identity for the data of an auth request: the user before the first colon,
+/// and the hash of all the data.
 ///
 /// Never fails: data without a colon is a user without a password.
 ///
@@ -123,7 +119,7 @@ pub(crate) fn digest_identity(data: &[u8], algorithm: DigestAlgorithm) -> String
 mod tests {
     use super::*;
 
-    /// `docs/zookeeper-protocol.md` section 9.7; all have been put to a live 3.9.5.
+    /// `docs/zookeeper-protocol.md` section 9.7; a live 3.9.5 gave the same identities.
     #[test]
     fn digest_identity_is_user_and_hash_of_all() {
         for (data, identity) in [
@@ -143,10 +139,10 @@ mod tests {
         }
     }
 
-    /// What ZooKeeper's AuthSHA2Test and AuthSHA3Test expect of SHA-256 and SHA3-256, and what
-    /// OpenJDK 17 gives for the others.
+    /// The hashes that ZooKeeper's AuthSHA2Test and AuthSHA3Test expect for SHA-256 and SHA3-256, and
+    /// that OpenJDK 17 computes for the others.
     #[test]
-    fn digest_identity_has_the_hash_that_is_asked_for() {
+    fn digest_identity_has_the_hash_of_the_configured_algorithm() {
         for (name, identity) in [
             ("MD5", "super:yzhcGieXAe2NBWh0Znxa3g=="),
             ("SHA1", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="),
@@ -212,9 +208,9 @@ mod tests {
         }
     }
 
-    /// Names as OpenJDK 17 takes them; MD2 is the one that is left out.
+    /// Names as OpenJDK 17 accepts them, except MD2.
     #[test]
-    fn digest_algorithm_is_read_as_java_reads_it() {
+    fn digest_algorithm_parses_from_javas_names() {
         for name in ["SHA", "SHA-1", "Sha1"] {
             assert_eq!(name.parse(), Ok(DigestAlgorithm::Sha1), "{name}");
         }
@@ -222,7 +218,7 @@ mod tests {
             "", "MD2", "SHA3256", "SHA3_256", "SHAKE128", " SHA1", "SHA-2",
         ] {
             let error = name.parse::<DigestAlgorithm>().unwrap_err().to_string();
-            assert!(error.starts_with("digest algorithm \""), "{error}");
+            assert!(error.starts_with("unknown digest algorithm \""), "{error}");
             assert!(error.ends_with("SHA3-384, SHA3-512"), "{error}");
         }
     }

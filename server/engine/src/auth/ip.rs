@@ -6,8 +6,8 @@ use core::net::{IpAddr, Ipv6Addr};
 
 use crate::auth::java_text::parse_int;
 
-/// The `ip` identity of a connection from there: the address as Java prints it. IPv6 has all its
-/// eight groups; an IPv4 address mapped into IPv6 is an IPv4 address.
+/// Returns the `ip` identity of a connection from this address, as Java prints it: IPv6 with all eight
+/// groups, and an IPv4 address mapped into IPv6 as IPv4.
 pub(crate) fn ip_identity(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -18,11 +18,10 @@ pub(crate) fn ip_identity(address: IpAddr) -> String {
     }
 }
 
-/// Whether this is an `ip` entry's id that makes sense: an address, and perhaps the number of bits
-/// that count.
+/// Whether this is a valid id of an `ip` entry: an address, and optionally the length of a prefix.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 9.6, ZooKeeper's
-/// `IPAuthenticationProvider.isValid`; every case of the tests has been put to a live server.
+/// `IPAuthenticationProvider.isValid`; every case of the tests was compared with a live server.
 pub(crate) fn is_ip_id(id: &str) -> bool {
     parse_ip_id(id).is_some()
 }
@@ -41,8 +40,8 @@ pub(crate) fn ip_matches(id: &str, address: IpAddr) -> bool {
             wanted.to_bits() & mask == address.to_bits() & mask
         }
         (IpAddr::V6(wanted), IpAddr::V6(address)) => {
-            // Java prints a link-local address with its zone, which ZooKeeper's parser of
-            // addresses does not understand: no entry matches it.
+            // Java prints a link-local address with its zone, which ZooKeeper's address parser
+            // rejects: no entry matches it.
             let mask = u128::MAX.checked_shl(128 - bits).unwrap_or_default();
             !address.is_unicast_link_local() && wanted.to_bits() & mask == address.to_bits() & mask
         }
@@ -50,7 +49,7 @@ pub(crate) fn ip_matches(id: &str, address: IpAddr) -> bool {
     }
 }
 
-/// The address of an id and the number of its leading bits that count.
+/// Parses an id into the address and the number of leading bits to compare.
 fn parse_ip_id(id: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = match id.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
@@ -68,7 +67,7 @@ fn parse_ip_id(id: &str) -> Option<(IpAddr, u32)> {
     (bits <= bits_max).then_some((address, bits))
 }
 
-/// Four numbers; more lenient than the standard library in what a number is (`+1`, `01`).
+/// Parses four numbers, in more forms than the standard library (`+1`, `01`).
 fn parse_ipv4(text: &str) -> Option<[u8; 4]> {
     let mut parts = text.split('.');
     let mut octets = [0; 4];
@@ -78,8 +77,8 @@ fn parse_ipv4(text: &str) -> Option<[u8; 4]> {
     parts.next().is_none().then_some(octets)
 }
 
-/// Eight groups, or fewer around one `::`, which stands for at least one group. No IPv4 notation
-/// in the last groups, no zone; but a group may have a sign.
+/// Parses eight groups, or fewer around one `::`, which stands for at least one group. Accepts no IPv4
+/// notation in the last groups and no zone; but a group may have a sign.
 fn parse_ipv6(text: &str) -> Option<Ipv6Addr> {
     let mut parts = text.split("::");
     let (front, back) = (parts.next()?, parts.next());
@@ -92,7 +91,7 @@ fn parse_ipv6(text: &str) -> Option<Ipv6Addr> {
         None => return None,
         Some(back) => {
             let back = parse_groups(back, true)?;
-            // `::` stands for one group at least.
+            // `::` stands for at least one group.
             let zeros = 7_usize.checked_sub(front.len() + back.len())? + 1;
             [front, vec![0; zeros], back].concat()
         }
@@ -107,10 +106,10 @@ fn parse_groups(text: &str, may_be_empty: bool) -> Option<Vec<u16>> {
     let group = |text: &str| {
         let is_short = text.encode_utf16().count() <= 4;
         let value = parse_int(text, 16).filter(|_| is_short)?;
-        // Up to four characters, so it fits; of a negative number the low bits are taken.
+        // Up to four characters, so it fits; a negative number becomes its low bits.
         u16::try_from(value & 0xffff).ok()
     };
-    // More groups than an address has need not be looked at.
+    // More groups than an address has need not be parsed.
     text.split(':').take(9).map(group).collect()
 }
 
@@ -130,9 +129,9 @@ mod tests {
         }
     }
 
-    /// Each of these has been put to a live 3.9.5 with setACL.
+    /// A live 3.9.5 accepted or refused each of these in a setACL.
     #[test]
-    fn ip_ids_are_valid_as_a_live_server_finds_them() {
+    fn ip_ids_are_valid_if_a_live_server_accepts_them() {
         let valid = [
             "127.0.0.1",
             "127.0.0.1/32",
@@ -239,7 +238,7 @@ mod tests {
     /// `docs/zookeeper-protocol.md` section 9.6. Compared with `IPAuthenticationProvider.matches`
     /// of 3.9.5.
     #[test]
-    fn ip_matches_in_the_bits_that_count() {
+    fn ip_matches_in_the_leading_bits() {
         for (id, address, matches) in [
             ("127.0.0.1", "127.0.0.1", true),
             ("127.0.0.1", "127.0.0.2", false),

@@ -1,5 +1,5 @@
-//! The authentication schemes: the identities that clients can prove, and the valid ids of access
-//! lists.
+//! The authentication schemes: the identities as which clients authenticate, and the valid ids in
+//! access lists.
 //!
 //! | file | scheme |
 //! | --- | --- |
@@ -27,15 +27,15 @@ pub(crate) mod x509;
 
 use crate::auth::java_text::{decode_utf8, parse_int};
 
-/// Whether data for the `ensemble` scheme names one of these ensembles. A client
-/// that names none is not checked, nor is any if the server is configured with none.
+/// Whether data for the `ensemble` scheme names one of these ensembles. Empty data is accepted, and so
+/// is any data if no ensembles are configured.
 ///
 /// Source: ZooKeeper's `EnsembleAuthenticationProvider`.
 pub(crate) fn is_of_ensemble(names: &[String], data: &[u8]) -> bool {
     data.is_empty() || names.is_empty() || names.iter().any(|name| *name == decode_utf8(data))
 }
 
-/// Whether data for the `key` scheme is a multiple of the key, both being numbers in text.
+/// Whether data for the `key` scheme is a multiple of the key; both are numbers as text.
 ///
 /// Source: ZooKeeper's sample `KeyAuthenticationProvider`.
 pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
@@ -46,10 +46,10 @@ pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
     key == 0 || data.wrapping_rem(key) == 0
 }
 
-/// Names with an `@` have to look like `service/host@realm`, the host being optional.
+/// Whether a name with an `@` does not have the form `service/host@realm`, where the host is optional.
 ///
-/// ZooKeeper reads every user's name as Kerberos would, and ids of `sasl` entries in access
-/// lists too; names without an `@` are simple.
+/// ZooKeeper parses every user's name as a Kerberos name, and also the ids of `sasl` entries in access
+/// lists. Names without an `@` are always valid.
 pub(crate) fn is_malformed_principal(name: &str) -> bool {
     name.split_once('@')
         .is_some_and(|(front, realm)| realm.contains(['/', '@']) || front.matches('/').count() > 1)
@@ -59,10 +59,10 @@ pub(crate) fn is_malformed_principal(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The cases of ZooKeeper's KeyAuthClientTest, and what Java's `parseInt` and `%` make of
-    /// others.
+    /// The cases of ZooKeeper's KeyAuthClientTest, and others with the results of Java's `parseInt`
+    /// and `%`.
     #[test]
-    fn key_is_met_by_its_multiples() {
+    fn data_for_the_key_scheme_must_be_a_multiple_of_the_key() {
         for (key, data, is_met) in [
             ("5", "25", true),
             ("5", "125", true),

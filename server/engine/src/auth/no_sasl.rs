@@ -1,5 +1,4 @@
-//! Takes the place of `sasl.rs` in builds without the feature `sasl`: there are no users, so nothing is
-//! exchanged.
+//! Replaces `sasl.rs` in builds without the feature `sasl`: there are no users and no exchanges.
 
 /// Logins by SASL. Needs the feature `sasl`.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@
 //!                                <--   rspauth=...
 //! ```
 //!
-//! Source: `docs/zookeeper-protocol.md` section 9.10 and RFC 2831; where ZooKeeper is stricter,
-//! laxer or simply different it is followed: it leaves the exchange to OpenJDK's `DigestMD5Server`,
-//! with realm, protocol and host as below.
+//! Source: `docs/zookeeper-protocol.md` section 9.10 and RFC 2831. Where ZooKeeper is stricter, laxer
+//! or different, this follows ZooKeeper, which uses OpenJDK's `DigestMD5Server` with the realm,
+//! protocol and host below.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use md5::Md5;
@@ -27,7 +27,7 @@ use crate::{
 
 /// The realm, and the host in the uri, independent of the server's address.
 const REALM: &str = "zk-sasl-md5";
-/// Compared ignoring case; the client's spelling enters the hashes.
+/// Compared without regard to case, but hashed as the client spells it.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
 /// A longer token is refused unread. Source: `MAX_RESPONSE_LENGTH`.
 const TOKEN_BYTES_MAX: usize = 4096;
@@ -39,7 +39,7 @@ pub struct SaslSettings {
     pub users: Vec<(String, Secret)>,
     /// Users that may do everything. Source: `zookeeper.superUser`.
     pub super_users: Vec<String>,
-    /// What nonces follow from: drawn by chance where it matters, fixed where a run must repeat.
+    /// The seed of nonces: random for security, fixed where a run must be reproducible.
     pub nonce_seed: [u8; 32],
     /// Whether a connection survives a failed exchange. Source: `allowSaslFailedClients`.
     pub allow_failed: bool,
@@ -62,26 +62,25 @@ pub(crate) enum Exchange {
 pub(crate) enum Step {
     /// The exchange continues with this token.
     Challenge(Vec<u8>),
-    /// The client is this user; the token proves that the server knows the password too.
+    /// The client is this user. The token proves that the server also knows the password.
     Done { user: String, proof: Vec<u8> },
 }
 
 /// Why a token ended the exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SaslError {
-    /// Answered with a refusal. The fault, for the log; it quotes nothing the client sent.
+    /// The reply is a refusal. The fault is for the log; it quotes nothing that the client sent.
     Refused(&'static str),
-    /// Ends the connection without an answer: what ZooKeeper does when it trips over a number
-    /// or a name instead of judging it.
+    /// The connection ends without a reply, as in ZooKeeper when parsing a number or a name throws an
+    /// exception.
     Unanswered(&'static str),
 }
 
 impl Exchange {
-    /// Handles the client's next token. Calls `nonce` when a challenge is to be sent.
+    /// Handles the client's next token. Calls `nonce` if the reply is a challenge.
     ///
     /// # Errors
-    /// Whatever is wrong with the token. The exchange is over then, unless the token was refused
-    /// for its length alone.
+    /// The fault of the token. The exchange is then over, unless the token was only too long.
     pub(crate) fn step<'a>(
         &mut self,
         token: &[u8],
@@ -106,9 +105,9 @@ impl Exchange {
     }
 }
 
-/// A nonce of 40 characters: the `counter`th one that follows from a secret seed.
+/// Computes a nonce of 40 characters: number `counter` from a secret seed.
 ///
-/// No two counters share a nonce, so a seed is good for all challenges of a server.
+/// Different counters give different nonces, so one seed serves all challenges of a server.
 pub(crate) fn nonce(seed: &[u8], counter: u64) -> String {
     let half = |which: u8| {
         Sha1::new()
@@ -122,13 +121,13 @@ pub(crate) fn nonce(seed: &[u8], counter: u64) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The first token that the server sends.
+/// Returns the first token that the server sends.
 pub(crate) fn challenge(nonce: &str) -> Vec<u8> {
     format!("realm=\"{REALM}\",nonce=\"{nonce}\",charset=utf-8,algorithm=md5-sess").into_bytes()
 }
 
-/// Judges the response to a challenge with this nonce: the proof to send back, and who the client
-/// is. `users` knows the password of each user.
+/// Checks the response to the challenge with this nonce. Returns the proof to send back, and the user.
+/// `users` returns the password of a user.
 ///
 /// # Errors
 /// The first fault, in ZooKeeper's order of checks.
@@ -160,7 +159,7 @@ pub(crate) fn finish<'a>(
     let cnonce = directives
         .get(DirectiveKey::Cnonce)
         .ok_or(Refused("no cnonce"))?;
-    // RFC 2831 calls it `nc`, which ZooKeeper does not look for, and so accepts with any value.
+    // RFC 2831 calls it `nc`, which ZooKeeper ignores and so accepts with any value.
     match text(DirectiveKey::NonceCount).map(|count| parse_int(&count, 16)) {
         None | Some(Some(1)) => {}
         Some(Some(_)) => return Err(Refused("nonce-count other than 1")),
@@ -204,14 +203,14 @@ pub(crate) fn finish<'a>(
     if is_malformed_principal(&username) {
         return Err(Unanswered("username is a malformed Kerberos name"));
     }
-    // Here ZooKeeper lets a user whose name has a realm (`bob@R`) act as any user that the
-    // response names in authzid. That is a hole, not a rule: here the identity is always the user
-    // whose password was proven.
+    // At this point ZooKeeper lets a user whose name has a realm (`bob@R`) act as any user that the
+    // response names in authzid. That is a security hole, so it is not followed: the identity is
+    // always the user whose password the client knows.
     let proof = format!("rspauth={}", value("")).into_bytes();
     Ok((proof, username.into_owned()))
 }
 
-/// The bytes of a text that are hashed: in ISO 8859-1 where that can express it.
+/// Encodes a text for hashing: in ISO 8859-1 if possible, else in UTF-8.
 fn latin1_or_utf8(text: &str) -> Vec<u8> {
     let latin1 = text.chars().map(|c| u8::try_from(c).ok());
     latin1
@@ -224,7 +223,7 @@ fn md5_hex(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares in a time that does not depend on where the difference is.
+/// Compares in a time that does not depend on the position of the first difference.
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     let differences = left.iter().zip(right).fold(0, |all, (l, r)| all | (l ^ r));
     left.len() == right.len() && std::hint::black_box(differences) == 0
@@ -234,7 +233,7 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// One exchange as it was captured: who, the nonce, the response and the proof.
+    /// One captured exchange.
     struct Captured {
         user: &'static str,
         password: &'static str,
@@ -243,7 +242,7 @@ mod tests {
         proof: &'static str,
     }
 
-    /// Between OpenJDK 17's client and ZooKeeper's server, and (the last) between kazoo with
+    /// Captured between OpenJDK 17's client and ZooKeeper's server, and (the last) between kazoo with
     /// pure-sasl and a live 3.9.5.
     const CAPTURED: [Captured; 8] = [
         Captured {
@@ -276,7 +275,7 @@ mod tests {
             response: r#"charset=utf-8,username="jürgen",realm="zk-sasl-md5",nonce="gxx+W/rW6mEaAz5OFSbfryKYeOyiZIU09HDv1gLz",nc=00000001,cnonce="oXNWJShB85m2+7syJalEbg6cwzKyA8JeQbxIfzc/",digest-uri="zookeeper/zk-sasl-md5",maxbuf=65536,response=7e6bf64d312660c6755c310b6eeca7aa,qop=auth"#,
             proof: "rspauth=c2d45b190588a983af6e638078b0e424",
         },
-        // Each by itself: the user in UTF-8, the password in ISO 8859-1.
+        // Encoded separately: the user in UTF-8, the password in ISO 8859-1.
         Captured {
             user: "иван",
             password: "päss",
@@ -284,7 +283,7 @@ mod tests {
             response: r#"charset=utf-8,username="иван",realm="zk-sasl-md5",nonce="imrhDJS/QfmLo+9wL1A1ZKynS5Ln+poc16csr64e",nc=00000001,cnonce="BOJXMqjkNpn7+sQS86EbErcSFIPbBnhl+hgybgcp",digest-uri="zookeeper/zk-sasl-md5",maxbuf=65536,response=c5875449a3b8bf6cf97ed0d36aca3715,qop=auth"#,
             proof: "rspauth=322463ab060a7fe3b41a34d53be61f0b",
         },
-        // Who the client wants to act as is hashed and otherwise ignored.
+        // The user that the client wants to act as is hashed and otherwise ignored.
         Captured {
             user: "bob",
             password: "secret",
@@ -341,8 +340,8 @@ mod tests {
         assert_eq!(unknown, Err(SaslError::Refused("unknown user")));
     }
 
-    /// What a change to the first captured response leads to. Such changes to a response of its own
-    /// have been put to a live 3.9.5.
+    /// Changes the first captured response. A live 3.9.5 gave the same outcome for such changes to a
+    /// response to its own challenge.
     #[test]
     fn changed_responses_fail_as_in_zookeeper() {
         use SaslError::{Refused, Unanswered};
@@ -399,7 +398,7 @@ mod tests {
                 "zookeeper1/",
                 Some(Refused("digest-uri other than the server's")),
             ),
-            // Goes into the hashes as the client writes it.
+            // Hashed as the client spells it.
             ("zookeeper/", "ZooKeeper/", Some(Refused("wrong password"))),
             (
                 "digest-uri=",
@@ -422,7 +421,7 @@ mod tests {
             (
                 "qop=auth",
                 "qop=auth,qop=auth",
-                Some(Refused("a directive came twice")),
+                Some(Refused("duplicate directive")),
             ),
             ("qop=auth", "qop=auth,else=1,else=2", None),
             (
@@ -439,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn exchange_goes_one_way_once() {
+    fn exchange_cannot_be_restarted_after_success_or_failure() {
         let Captured {
             nonce, response, ..
         } = CAPTURED[0];
@@ -448,7 +447,7 @@ mod tests {
         let long = vec![b' '; TOKEN_BYTES_MAX + 1];
         let too_long = Err(SaslError::Refused("token longer than 4096 bytes"));
         let over = Err(SaslError::Refused("token after the end of the exchange"));
-        // The token that asks for the challenge may be anything, as long as it is short enough.
+        // The token that requests the challenge may be anything that is short enough.
         assert_eq!(step(&long), too_long);
         assert!(matches!(step(b"garbage"), Ok(Step::Challenge(_))));
         assert_eq!(step(&long), too_long);
@@ -464,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn nonces_differ_and_follow_from_seed_and_counter() {
+    fn nonces_depend_on_seed_and_counter_and_are_reproducible() {
         let nonces = [nonce(b"a", 1), nonce(b"a", 2), nonce(b"b", 1)];
         assert_eq!(nonces[0], nonce(b"a", 1));
         for (i, nonce) in nonces.iter().enumerate() {
@@ -475,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_an_at_have_to_look_like_kerberos_names() {
+    fn name_with_an_at_sign_must_have_the_form_of_a_kerberos_name() {
         for (name, is_malformed) in [
             ("bob", false),
             ("a/b/c", false),

@@ -4,7 +4,7 @@
 
 use crate::auth::java_text::{decode_utf8, eq_ignore_case};
 
-/// The directives known in a response; all others are skipped.
+/// The directives that a response may have; all others are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DirectiveKey {
     Username,
@@ -20,8 +20,7 @@ pub(crate) enum DirectiveKey {
     Authzid,
 }
 
-/// In the order of [`DirectiveKey`]. The last two mean nothing here, but must not come twice
-/// either.
+/// In the order of [`DirectiveKey`]. The last two are not used, but must not occur twice either.
 const NAMES: [&str; 13] = [
     "username",
     "realm",
@@ -38,7 +37,7 @@ const NAMES: [&str; 13] = [
     "auth-param",
 ];
 
-/// The values of one list.
+/// The values of one list, by [`DirectiveKey`].
 #[derive(Debug, Default)]
 pub(crate) struct Directives([Option<Vec<u8>>; NAMES.len()]);
 
@@ -47,8 +46,7 @@ impl Directives {
         self.0[key as usize].as_deref()
     }
 
-    /// Reads a list. Its length is the only bound on what it may hold, so the caller has to see to
-    /// that.
+    /// Parses a list. Only its length bounds the memory, so the caller must limit that.
     ///
     /// # Errors
     /// The fault of the list.
@@ -74,7 +72,7 @@ impl Directives {
         };
         match self.0[index].replace(value) {
             None => Ok(()),
-            Some(_) => Err("a directive came twice"),
+            Some(_) => Err("duplicate directive"),
         }
     }
 }
@@ -91,7 +89,7 @@ impl<'a> Directive<'a> {
     fn take(list: &'a [u8]) -> Result<Self, &'static str> {
         let ends_key = |byte: &u8| matches!(byte, b',' | b'=') || is_lws(*byte);
         let Some(end) = list.iter().position(ends_key) else {
-            // At the very end a key needs no value.
+            // The last key needs no value.
             return Ok(Self {
                 key: list,
                 value: Vec::new(),
@@ -125,14 +123,14 @@ impl<'a> Directive<'a> {
                 (rest[..end].to_vec(), &rest[end..])
             }
         };
-        // One separator and what white space follows it: a comma after white space stays, to be
+        // Skips one separator and the white space after it; a comma after white space is left, and
         // skipped as an empty element.
         let rest = skip_lws(rest.get(1..).unwrap_or_default());
         Ok(Self { key, value, rest })
     }
 }
 
-/// The value up to the closing quote, and what follows that.
+/// Splits a text into the unescaped value before the closing quote, and the rest after it.
 fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
     let mut value = Vec::new();
     let mut rest = text;
@@ -151,7 +149,7 @@ fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
     Err("a quoted value without its closing quote")
 }
 
-/// Linear white space, byte by byte.
+/// Whether a byte is linear white space.
 const fn is_lws(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n' | b' ' | b'\t')
 }
@@ -175,9 +173,9 @@ mod tests {
         Ok((text(DirectiveKey::Username), text(DirectiveKey::Realm)))
     }
 
-    /// Each has been put to OpenJDK's parser.
+    /// OpenJDK's parser gave the same results.
     #[test]
-    fn lists_are_read_as_leniently_as_by_zookeeper() {
+    fn lists_are_parsed_as_leniently_as_in_zookeeper() {
         for (list, user, realm) in [
             (&b""[..], None, None),
             (b" ,, \t,", None, None),
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_zookeeper_refuses_are_refused() {
+    fn lists_that_zookeeper_refuses_are_refused() {
         for list in [
             &b"username,realm=r"[..],
             b"=r",

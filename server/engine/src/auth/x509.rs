@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/zookeeper-protocol.md` section 9.5; ZooKeeper uses Java's `X500Principal`.
 
-/// What Java knows a type of attribute by, in any case of letters.
+/// Java's keywords for attribute types, compared without regard to case.
 const KEYWORDS: [&str; 21] = [
     "c",
     "cn",
@@ -27,13 +27,13 @@ const KEYWORDS: [&str; 21] = [
     "uid",
 ];
 
-/// Whether Java reads it as a name: pairs of a type and a value, with `,`, `;` or `+` between
-/// them. The empty one is a name too.
+/// Whether Java parses it as a name: pairs of a type and a value, separated by `,`, `;` or `+`. The
+/// empty text is a name too.
 pub(crate) fn is_name(text: &str) -> bool {
     text.is_empty() || pairs(text).into_iter().all(is_pair)
 }
 
-/// What stands between the separators that are neither quoted nor escaped.
+/// Splits a name at the separators that are neither quoted nor escaped.
 fn pairs(text: &str) -> Vec<&str> {
     let (mut pairs, mut start) = (Vec::new(), 0);
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -90,8 +90,8 @@ fn is_value(value: &str) -> bool {
     }
 }
 
-/// Whether it has no bare special character and no odd escape; if quoted, whether it ends with the
-/// quote and perhaps blanks.
+/// Whether a value has no unescaped special character and no invalid escape; if quoted, also whether
+/// only blanks follow the closing quote.
 fn is_text(text: &str, is_quoted: bool) -> bool {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -117,7 +117,7 @@ fn is_text(text: &str, is_quoted: bool) -> bool {
     !is_quoted
 }
 
-/// Whether these are the hexadecimal digits of a tag, a length, and as many bytes.
+/// Whether these are the hexadecimal digits of a tag, a length, and that many bytes.
 fn is_encoding(digits: &str) -> bool {
     let byte = |pair: &[u8]| {
         let text = core::str::from_utf8(pair)
@@ -149,9 +149,9 @@ fn is_encoding(digits: &str) -> bool {
 mod tests {
     use super::is_name;
 
-    /// `docs/zookeeper-protocol.md` section 9.5; each has been put to Java's `X500Principal`.
+    /// `docs/zookeeper-protocol.md` section 9.5; compared with Java's `X500Principal`.
     #[test]
-    fn names_are_valid_as_java_finds_them() {
+    fn names_are_valid_if_java_accepts_them() {
         for name in [
             "",
             "CN=bob",

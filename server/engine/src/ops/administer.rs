@@ -16,13 +16,13 @@ use crate::{
 };
 
 impl Engine {
-    /// Makes one change without a session: a create, a delete, setData or setACL, ignoring access
-    /// lists. Like a client's change it has a zxid of its own, and watchers get events. Without
-    /// a session to own them, it creates no ephemerals.
+    /// Makes one change without a session: a create, delete, setData or setACL. Ignores access lists.
+    /// Like a client's change, it has its own zxid, and watchers get events. It cannot create
+    /// ephemerals, because no session would own them.
     ///
     /// # Errors
-    /// Those of the same request of a client, of which a zxid is used up too; and UNIMPLEMENTED
-    /// for any other request, BADARGUMENTS for an ephemeral.
+    /// Those of the same request from a client, which also take a zxid; UNIMPLEMENTED for any other
+    /// request; BADARGUMENTS for an ephemeral.
     pub fn administer(
         &mut self,
         now: Now,

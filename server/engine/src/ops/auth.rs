@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// Takes the place of the zxid in replies that ZooKeeper sends without queueing the request.
+/// The zxid in replies that ZooKeeper sends without queueing the request.
 pub(super) const BESIDE_THE_QUEUE: Zxid = Zxid(0);
 
-/// Serves what bypasses the queue in ZooKeeper: auth and sasl. It does not touch the session.
+/// Serves auth and sasl, which bypass the queue in ZooKeeper. Does not renew the session.
 pub(crate) fn serve(
     state: &mut State,
     caller: Caller,
@@ -35,7 +35,7 @@ pub(crate) fn serve(
             let token = token.as_deref().unwrap_or_default();
             crate::ops::sasl::step(state, caller, token, reply);
         }
-        // ZooKeeper's reply without a SASL login: success that proves no identity.
+        // ZooKeeper's reply without a SASL login: success without an identity.
         Request::Sasl { .. } => reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(None)),
         _ => {}
     }
@@ -49,19 +49,19 @@ fn auth(
     mut reply: PendingReply<'_, impl Effects>,
 ) {
     let has_succeeded = match (scheme.map(Ustring::as_bytes), data) {
-        // The address is known already.
+        // The address is already an identity.
         (Some(b"ip"), _) => true,
         (Some(b"digest"), Some(data)) if state.settings.digest_enabled => {
             let added = add_digest(state, caller, data);
             is_within_limits(state, added, reply.effects)
         }
-        // Succeeds if a certificate was presented when the connection was made.
+        // Succeeds if the client presented a certificate in the TLS handshake.
         (Some(b"x509"), _) if state.settings.x509 => state
             .identities
             .get(caller.identities)
             .has_scheme(Scheme::X509),
         (Some(b"ensemble"), data) if is_of_our_ensemble(state, data) => true,
-        // No reply: a client that gets an error gives up, and this one is to try another server.
+        // No reply: a client that gets an error gives up, but this one should try another server.
         (Some(b"ensemble"), _) if state.settings.ensemble_names.is_some() => {
             return reply.close(state, CloseReason::EnsembleRefused);
         }
@@ -82,15 +82,15 @@ fn auth(
     }
 }
 
-/// Whether the client names one of the ensembles this server is of, where that is looked at.
+/// Whether the scheme `ensemble` exists and the client names one of the server's ensembles.
 fn is_of_our_ensemble(state: &State, data: Option<&Bytes>) -> bool {
     let names = state.settings.ensemble_names.as_ref();
     let data = data.map(|data| &**data).unwrap_or_default();
     names.is_some_and(|names| auth::is_of_ensemble(names, data))
 }
 
-/// Whether the client has a multiple of the number in `/key`; any will do while there is none, so
-/// that it can be written.
+/// Whether the client's data is a multiple of the number in `/key`. Any data will do while there is no
+/// number, so that a client can write it.
 fn meets_key(state: &State, data: &[u8]) -> bool {
     let key = state.tree.find(b"/key").map(|id| &state.tree[id]);
     key.and_then(|znode| znode.data())
@@ -98,7 +98,7 @@ fn meets_key(state: &State, data: &[u8]) -> bool {
 }
 
 fn add_digest(state: &mut State, caller: Caller, data: &[u8]) -> Result<(), Limit> {
-    // The user is part of the id, so do not hash anything longer.
+    // The user is part of the id, so longer data is refused unhashed.
     if data.len() > IDS_BYTES_MAX {
         return Err(Limit::Identities);
     }
@@ -111,7 +111,7 @@ fn add_digest(state: &mut State, caller: Caller, data: &[u8]) -> Result<(), Limi
     state.prove(caller.conn, proven)
 }
 
-/// The subject of the certificate that a connection was made with becomes its identity.
+/// Adds the subject of a connection's client certificate as an identity.
 pub(crate) fn identify(state: &mut State, conn: ConnId, subject: &str, effects: &mut impl Effects) {
     let mut proven = Vec::new();
     if state.settings.x509_super_user.as_deref() == Some(subject) {
@@ -125,7 +125,7 @@ pub(crate) fn identify(state: &mut State, conn: ConnId, subject: &str, effects: 
     }
 }
 
-/// Returns whether the identities were added; if not, reports the limit.
+/// Returns whether the identities were added. If not, reports the limit.
 pub(super) fn is_within_limits(
     state: &State,
     added: Result<(), Limit>,
@@ -142,8 +142,8 @@ pub(super) fn identity(scheme: Scheme, id: &str) -> Identity {
     Identity { scheme, id }
 }
 
-/// Returns whether the connection has an identity that the server requires. If not, replies to the
-/// request and closes the connection.
+/// Returns whether the connection has an identity of a required scheme. If not, replies to the request
+/// and closes the connection.
 #[inline]
 pub(crate) fn has_required_scheme<E: Effects>(
     state: &mut State,

@@ -1,4 +1,4 @@
-//! Deletes containers that lost their last child, and znodes whose TTL has passed.
+//! Deletes containers that have lost their last child, and znodes whose time to live is over.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 10.5 and 15; ZooKeeper's `ContainerManager`.
 
@@ -10,11 +10,10 @@ use crate::{
     state::{State, keys::ZnodeId},
 };
 
-/// Checks every collectable when a check is due, and deletes those that are due, each with a zxid
-/// of its own.
+/// Checks every collectable if a check is due, and deletes those that are due, each with its own zxid.
 ///
-/// Which znodes are due is decided before the first deletion, so a parent that becomes due by it
-/// waits for the next time; and so does what exceeds the limit for one time.
+/// All checks come before the first deletion. So a parent that becomes due by a deletion waits for
+/// the next check, and so do the znodes beyond the limit of deletions per check.
 pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects) {
     if state.cleanup_ms.is_none_or(|due| now.elapsed_ms < due) {
         return;
@@ -36,8 +35,8 @@ pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects
     state.schedule_cleanup(now);
 }
 
-/// The first look that finds something to delete, in milliseconds since the start, if nothing
-/// happens until then and the time of day moves on like the elapsed time.
+/// Returns the time of the first check that would delete something, in milliseconds since the start,
+/// provided that nothing happens until then and that the time of day keeps pace with the elapsed time.
 pub(crate) fn next_due_ms(state: &State, now: Now) -> Option<u64> {
     let next_look_ms = state.cleanup_ms?;
     let mut first_ms = u64::MAX;
@@ -50,7 +49,7 @@ pub(crate) fn next_due_ms(state: &State, now: Now) -> Option<u64> {
     look_from(state, first_ms)
 }
 
-/// Leaves out the looks before `until_ms` that would find nothing: time moves on to then, and
+/// Skips the checks before `until_ms` that would delete nothing: the clock advances to then, and
 /// nothing happens on the way.
 pub(crate) fn skip_idle(state: &mut State, now: Now, until_ms: u64) {
     if state.cleanup_ms.is_some_and(|look_ms| look_ms < until_ms) {
@@ -60,7 +59,7 @@ pub(crate) fn skip_idle(state: &mut State, now: Now, until_ms: u64) {
     }
 }
 
-/// The first time to look that is not before then.
+/// Returns the time of the first regular check at or after this time.
 fn look_from(state: &State, elapsed_ms: u64) -> Option<u64> {
     elapsed_ms.checked_next_multiple_of(u64::from(state.settings.container_check_interval_ms))
 }
@@ -69,14 +68,14 @@ fn is_due(state: &State, id: ZnodeId, now: Now) -> bool {
     due_ms(state, id, now).is_some_and(|due_ms| due_ms <= now.elapsed_ms)
 }
 
-/// The time from which a znode may be deleted, in milliseconds since the start; `None` if it never
-/// may without another change.
+/// Returns the time from which a znode may be deleted, in milliseconds since the start; `None` if it
+/// never may without another change.
 fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
     let znode = &state.tree[id];
     if znode.num_children() > 0 {
         return None;
     }
-    // Setting data starts the time again; children do not.
+    // Setting data restarts the time to live; creating and deleting children does not.
     let age_ms = now.wall_ms.saturating_sub(znode.mtime_ms);
     let older_than = |ms: i64| {
         let left_ms = ms.saturating_sub(age_ms).saturating_add(1).max(0);
@@ -84,7 +83,7 @@ fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
     };
     match znode.owner.ttl_ms() {
         Some(ttl_ms) => Some(older_than(ttl_ms)),
-        // Keep a container that has not had any child yet.
+        // A container that has never had a child is kept longer, or for ever.
         None if znode.created_children() > 0 => Some(now.elapsed_ms),
         None => match state.settings.container_max_never_used_ms {
             0 => None,

@@ -46,8 +46,8 @@ pub(crate) fn create(
     }
 }
 
-/// The stat of a new znode, as the reply has it: the counts of a quota are written into
-/// their znode only after ZooKeeper has taken the stat.
+/// Returns the stat of a new znode for the reply. If the znode holds the counts of a quota, ZooKeeper
+/// writes them only after it has read the stat.
 pub(crate) fn stat(state: &State, id: ZnodeId, request: &Create) -> Stat {
     let length = request.data.as_ref().map_or(0, bytes::Bytes::len);
     Stat {
@@ -70,8 +70,8 @@ pub(crate) fn change(
     if mode.has_ttl() && !state.settings.extended_types {
         return Err(ErrorCode::Unimplemented);
     }
-    // Only createTTL carries a time to live, and nothing else may ask for one; a negative one
-    // with another mode stops ZooKeeper (`docs/zookeeper-protocol.md` section 26).
+    // Only createTTL has a time to live, and no other operation may have a mode with one. A negative
+    // one with another mode stops ZooKeeper (`docs/zookeeper-protocol.md` section 26).
     let is_ttl = request.op == CreateOp::Ttl;
     if is_ttl != mode.has_ttl() || is_ttl && !(1..=TTL_MS_MAX).contains(&request.ttl_ms) {
         return Err(ErrorCode::BadArguments);
@@ -81,7 +81,7 @@ pub(crate) fn change(
         .as_ref()
         .ok_or(ErrorCode::MarshallingError)?
         .as_bytes();
-    // The suffix may make the path valid, so its other faults are reported later.
+    // The suffix may make the path valid, so other faults are checked later.
     let is_valid = path::is_valid(path);
     if !is_valid && (!path.contains(&b'/') || path.contains(&0)) {
         return Err(ErrorCode::BadArguments);
@@ -118,7 +118,7 @@ pub(crate) fn change(
     created
 }
 
-/// The remaining checks and the change, for a valid path.
+/// Makes the remaining checks and the change, for a valid path.
 #[expect(clippy::too_many_arguments, reason = "the second half of one function")]
 fn create_at(
     state: &mut State,
@@ -143,8 +143,8 @@ fn create_at(
     if !state.has_room(bytes) {
         return Err(ErrorCode::QuotaExceeded);
     }
-    // The operation decides about containers, not the flags: a plain create with the container
-    // flag makes a persistent znode (`docs/zookeeper-protocol.md` section 10.2).
+    // The operation, not the flags, makes a container: a plain create with the container flag makes
+    // a persistent znode (`docs/zookeeper-protocol.md` section 10.2).
     let owner = match request.op {
         CreateOp::Container => Owner::CONTAINER,
         CreateOp::Ttl => Owner::ttl(request.ttl_ms),
@@ -159,7 +159,7 @@ fn create_at(
     Ok(id)
 }
 
-/// Appends the number: at least ten characters, the sign included, as Java's `%010d` does.
+/// Appends the number as Java's `%010d` does: at least ten characters, the sign included.
 fn push_suffix(path: &mut Vec<u8>, number: i32) {
     use std::io::Write as _;
     write!(path, "{number:010}").expect("writing to a vector cannot fail");

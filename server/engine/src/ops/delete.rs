@@ -47,7 +47,7 @@ pub(crate) fn delete_and_tell(
     state.scratch = path;
 }
 
-/// The znode to delete, after all checks in ZooKeeper's order.
+/// Returns the znode to delete, after all checks in ZooKeeper's order.
 ///
 /// # Errors
 /// The first check that fails.
@@ -61,7 +61,7 @@ pub(crate) fn find(
     if SPECIAL.contains(&path) {
         return Err(ErrorCode::BadArguments);
     }
-    // Every path in the tree is valid, so a path that is found needs no validation.
+    // Every path in the tree is valid, so a found path needs no validation.
     let Some(id) = state.tree.find(path) else {
         return Err(why_missing(state, caller, path));
     };
@@ -78,8 +78,8 @@ pub(crate) fn find(
     Ok(id)
 }
 
-/// The fault of a path without a znode, in ZooKeeper's order: the parent is checked first, and a
-/// client that may not delete below it learns nothing.
+/// Returns the error for a path without a znode. In ZooKeeper's order the permission on the parent
+/// comes first, so a client without it does not learn whether the znode exists.
 fn why_missing(state: &State, caller: Caller, path: &[u8]) -> ErrorCode {
     if path.contains(&0) {
         return ErrorCode::BadArguments;

@@ -15,14 +15,14 @@ use crate::{
     work,
 };
 
-/// An event to be sent to the watchers.
+/// An event to send to watchers.
 struct Firing<'a> {
     event: Event<'a>,
-    /// Only connections that this list allows to read get the event.
+    /// Only connections that this list permits to read get the event.
     acl: AclId,
 }
 
-/// A znode was created: its watchers, then the child watchers of its parent.
+/// Notifies the watchers of a created znode, then the child watchers of its parent.
 pub(crate) fn created(
     state: &mut State,
     path: &[u8],
@@ -40,7 +40,7 @@ pub(crate) fn created(
     parent_changed(state, path, parent_acl, zxid, effects);
 }
 
-/// A znode was deleted: its watchers, each once, then the child watchers of its parent.
+/// Notifies the watchers of a deleted znode, each once, then the child watchers of its parent.
 pub(crate) fn deleted(
     state: &mut State,
     path: &[u8],
@@ -58,13 +58,13 @@ pub(crate) fn deleted(
         acl,
     };
     fire_data(state, &firing, effects);
-    // The same firing: a connection that the first table reached gets no second event, but its
-    // one-shot watch is still used up.
+    // The same firing: a connection that the data table has reached gets no second event, but its
+    // one-shot child watch is also removed.
     fire_ring(state, Table::Child, &firing, effects);
     parent_changed(state, path, parent_acl, zxid, effects);
 }
 
-/// Data was set: the watchers of the znode.
+/// Notifies the watchers of a znode whose data was set.
 pub(crate) fn data_changed(
     state: &mut State,
     path: &[u8],
@@ -110,8 +110,8 @@ fn fire_data(state: &mut State, firing: &Firing<'_>, effects: &mut impl Effects)
     }
 }
 
-/// Fires one table for exactly the event's path; one-shot watches are used up, even by an event
-/// that is withheld.
+/// Fires one table for exactly the event's path. Removes one-shot watches, even if the event is
+/// withheld.
 fn fire_ring(state: &mut State, table: Table, firing: &Firing<'_>, effects: &mut impl Effects) {
     let Some((mut next, last)) = state.watches.ends(&state.tree, firing.event.path) else {
         return;
@@ -155,7 +155,7 @@ fn fire_recursive(
     }
 }
 
-/// Sends an event to a watcher, unless this firing has reached it before or it may not read the
+/// Sends an event to a watcher, unless this firing has already reached it or it may not read the
 /// znode.
 fn send(state: &mut State, watch: WatchId, firing: &Firing<'_>, effects: &mut impl Effects) {
     let conn = state.watches.at(watch).conn;

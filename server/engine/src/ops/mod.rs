@@ -1,4 +1,4 @@
-//! The operations: one file per family. Each one checks, changes the state, sends events, replies.
+//! The operations, one file per family. Each one checks, changes the state, sends events and replies.
 //!
 //! [`serve`] takes every input. [`serve_request`] dispatches decoded requests:
 //!
@@ -102,7 +102,7 @@ fn serve_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
                 refuse_unknown(state, PendingReply::to(*conn, *xid, effects));
             }
         }
-        // `docs/zookeeper-protocol.md` section 17.2: it keeps the session alive like any request.
+        // It renews the session like any request: `docs/zookeeper-protocol.md` section 17.2.
         Input::Refused { conn, xid, error } => {
             if let Some(caller) = admit(state, *conn, now)
                 && enter(state, caller, *xid, effects)
@@ -123,7 +123,7 @@ fn serve_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
     }
 }
 
-/// Returns the caller of a request; `None` unless its connection has a living session.
+/// Returns the caller of a request; `None` if its connection has no session.
 #[inline]
 fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
     let Conn {
@@ -138,8 +138,8 @@ fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
     })
 }
 
-/// What goes through ZooKeeper's queue keeps the session alive, unless the server demands
-/// another identity first: then it has been answered.
+/// Renews the session for a request that ZooKeeper would queue. Returns false if the server requires
+/// another identity first; then the reply has been sent.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn enter(state: &mut State, caller: Caller, xid: Xid, effects: &mut impl Effects) -> bool {
@@ -246,7 +246,7 @@ fn serve_request(
         Request::RemoveWatches { path, kind } => {
             watch::remove_watches(state, caller, path.as_ref(), *kind, reply);
         }
-        // A standalone server cannot; a failed write uses up a zxid.
+        // A standalone server cannot do this. A failed write also takes a zxid.
         Request::Reconfig { .. } => {
             let error = if state.settings.reconfig_enabled {
                 ErrorCode::Unimplemented
@@ -260,8 +260,8 @@ fn serve_request(
         Request::WhoAmI => auth::who_am_i(state, caller, reply),
         // Served by `auth::serve` instead.
         Request::Auth { .. } | Request::Sasl { .. } => {}
-        // Alone a check is unknown since 3.9.3; the internal operations are not for clients
-        // (`docs/zookeeper-protocol.md` section 26).
+        // Outside of a multi, check is unknown since 3.9.3; the internal operations are not for
+        // clients (`docs/zookeeper-protocol.md` section 26).
         Request::Check { .. } | Request::CreateSession | Request::DeleteContainer { .. } => {
             refuse_unknown(state, reply);
         }

@@ -22,7 +22,7 @@ use crate::{
 struct PendingEvent {
     change: ChangeKind,
     path: Vec<u8>,
-    /// Of the znode and of its parent, as they were then.
+    /// The access lists of the znode and of its parent at the time of the change.
     acls: (AclId, AclId),
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn multi(
     mut reply: PendingReply<'_, impl Effects>,
 ) {
     if let Err(error) = check_count(state, ops.len()) {
-        // As for any other malformed request.
+        // As for any other malformed multi.
         let zxid = state.next_zxid();
         return reply.refuse(zxid, error);
     }
@@ -67,12 +67,12 @@ pub(crate) fn multi(
             Err(error) => {
                 state.roll_back();
                 reply.effects.taken_back(zxid);
-                // An internal error of ZooKeeper ends the request, not just the operation.
+                // In ZooKeeper an internal error ends the request, not just the operation.
                 if error == ErrorCode::MarshallingError {
                     return reply.refuse(zxid, error);
                 }
                 let results = failed(ops.len(), results.len(), error);
-                // The header has success: clients learn of the failure from the results.
+                // The header says success: clients see the failure in the results.
                 return reply.send(zxid, ReplyRef::Multi(&results));
             }
         }
@@ -86,7 +86,7 @@ pub(crate) fn multi(
             ChangeKind::DataChanged => events::data_changed(state, path, acl, zxid, effects),
         }
     }
-    // Only now: the undo list keeps the access lists of deleted znodes until the events are sent.
+    // Only now, because the undo list keeps the access lists of deleted znodes, which the events need.
     state.commit();
     reply.send(zxid, ReplyRef::Multi(&results));
 }
@@ -149,7 +149,8 @@ fn apply(
     })
 }
 
-/// Zero before the failed operation, its code, "not tried" after it.
+/// Returns the results of a failed multi: success before the failed operation, its error, and
+/// RUNTIMEINCONSISTENCY for those after it, which were not tried.
 fn failed(count: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult> {
     (0..count)
         .map(|index| {
@@ -163,13 +164,13 @@ fn failed(count: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult> {
 }
 
 enum NotDecodable {
-    /// Found before a zxid is used up.
+    /// Refused before a zxid is taken.
     NullAcl,
     Other,
 }
 
-/// ZooKeeper's decoder turns creates inside a multi into other ones, or fails the whole
-/// request over them. Source: `docs/zookeeper-protocol.md` section 13.1.
+/// Converts an operation as ZooKeeper's decoder does: it turns creates inside a multi into other ones,
+/// or refuses the whole request because of them. Source: `docs/zookeeper-protocol.md` section 13.1.
 fn as_decoded_by_zookeeper(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     let (MultiOp::Create(Create { path, .. })
     | MultiOp::Delete { path, .. }
@@ -182,8 +183,8 @@ fn as_decoded_by_zookeeper(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
             Ok(op.clone())
         };
     };
-    // createTTL takes another way through ZooKeeper's decoder: whatever is wrong with its
-    // flags or its access list is found later, as that operation's own fault.
+    // createTTL takes another path through ZooKeeper's decoder: faults in its flags or its access list
+    // are found later, as that operation's error.
     let is_ttl = create.op == CreateOp::Ttl;
     if create.acl.is_null() && !is_ttl {
         return Err(NotDecodable::NullAcl);
@@ -208,9 +209,9 @@ fn as_decoded_by_zookeeper(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     }))
 }
 
-/// Refused by ZooKeeper when it serves the first operation, so that the body says that
-/// nothing was read; or when decoding it, with no body. Source: `docs/zookeeper-protocol.md`
-/// section 13.4.
+/// Refuses a multiRead of changes. ZooKeeper refuses it when it serves the first operation, with a body
+/// that says that nothing was read; or when it decodes the request, without a body. Source:
+/// `docs/zookeeper-protocol.md` section 13.4.
 pub(crate) fn multi_read_of_changes(
     state: &State,
     ops: &[MultiOp],
@@ -228,9 +229,9 @@ pub(crate) fn multi_read_of_changes(
 /// The outcome of one operation of a multiRead, from which the reply is encoded.
 type Found = Result<ZnodeId, ErrorCode>;
 
-/// Encodes the results from the tree straight into the reply, whose length is known before
-/// anything is copied: a short request can read the same large znode many thousand times. A
-/// multiRead whose reply would be too long is refused whole.
+/// Serves a multiRead. Encodes the results from the tree straight into the reply, whose length is known
+/// before anything is copied: a short request can read the same large znode many thousand times. If
+/// the reply would be too long, refuses the whole request.
 pub(crate) fn multi_read(
     state: &mut State,
     caller: Caller,
@@ -245,8 +246,8 @@ pub(crate) fn multi_read(
     let mut error = None;
     for op in ops {
         let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
-        // A null path is an internal error of ZooKeeper, which ends the request on the spot:
-        // the header has the error, the body what was read so far (observed on a live 3.9.5).
+        // A null path is an internal error in ZooKeeper, which ends the request at once: the header
+        // has the error, the body the results so far (observed on a live 3.9.5).
         let Some(path) = path else {
             error = Some(ErrorCode::MarshallingError);
             break;
@@ -270,7 +271,7 @@ pub(crate) fn multi_read(
     }
 }
 
-/// Ignores the watch flag, as ZooKeeper does.
+/// Finds a znode to read. Ignores the watch flag, as ZooKeeper does.
 fn find(state: &State, caller: Caller, path: &Ustring) -> Found {
     let id = state
         .tree
@@ -280,7 +281,7 @@ fn find(state: &State, caller: Caller, path: &Ustring) -> Found {
     Ok(id)
 }
 
-/// The size of a result in the reply. Unit: bytes.
+/// Returns the size of a result in the reply. Unit: bytes.
 fn result_bytes(state: &State, op: &MultiReadOp, found: Found) -> usize {
     match (op, found) {
         (_, Err(_)) => MultiReadResults::ERROR_BYTES,
@@ -315,7 +316,7 @@ fn put_result(
 /// Checks the number of operations in one request against its limit.
 ///
 /// # Errors
-/// MARSHALLINGERROR, as for one that cannot be decoded.
+/// MARSHALLINGERROR, as for a request that cannot be decoded.
 fn check_count(state: &mut State, ops: usize) -> Result<(), ErrorCode> {
     if ops > state.settings.multi_operations_max {
         state.limit_hit = Some(Limit::MultiOperations);

@@ -1,4 +1,4 @@
-//! The reply that a request still awaits: its connection and its xid.
+//! The reply that a request awaits: its connection and its xid.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 7.2.
 
@@ -10,7 +10,7 @@ use crate::{
     state::State,
 };
 
-/// The reply that one request still awaits.
+/// The reply that one request awaits.
 pub(crate) struct PendingReply<'a, E> {
     pub(crate) conn: ConnId,
     pub(crate) xid: Xid,
@@ -18,7 +18,7 @@ pub(crate) struct PendingReply<'a, E> {
 }
 
 impl<'a, E: Effects> PendingReply<'a, E> {
-    /// The reply to this request of this connection.
+    /// Returns the pending reply to this request of this connection.
     pub(crate) const fn to(conn: ConnId, xid: Xid, effects: &'a mut E) -> Self {
         Self { conn, xid, effects }
     }
@@ -48,7 +48,7 @@ impl<'a, E: Effects> PendingReply<'a, E> {
         self.effects.reply(self.conn, header, body);
     }
 
-    /// Replies with the outcome alone.
+    /// Replies with the outcome and no body.
     pub(crate) fn done(&mut self, zxid: Zxid, outcome: Result<(), ErrorCode>) {
         match outcome {
             Ok(()) => self.send(zxid, ReplyRef::Empty),

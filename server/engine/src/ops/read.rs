@@ -1,5 +1,5 @@
-//! exists, getData, getACL, getChildren, getChildren2, sync, getEphemerals,
-//! getAllChildrenNumber: operations that change nothing except that they may register a watch.
+//! exists, getData, getACL, getChildren, getChildren2, sync, getEphemerals and
+//! getAllChildrenNumber: operations that change nothing, but may register a watch.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 5.5, 7.5, 8.2, 10.6 to 10.12, 10.21, 10.22 and
 //! 12.3.
@@ -20,7 +20,7 @@ pub(crate) fn exists(
     watch: bool,
     mut reply: PendingReply<'_, impl Effects>,
 ) {
-    // A watch on a missing znode keeps the path as ZooKeeper would.
+    // A watch on a missing znode stores the path in the form in which ZooKeeper would.
     let Some(path) = path.map(Ustring::as_echoed) else {
         return reply.refuse(state.zxid, ErrorCode::MarshallingError);
     };
@@ -131,8 +131,8 @@ pub(crate) fn get_all_children_number(
     match find(state, caller, path, Perms::READ, None) {
         Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
-            // Asked through its alias, the root counts among its own descendants (observed on a
-            // live 3.9.5, where the root is stored twice).
+            // Under its alias, the empty path, the root counts among its own descendants (observed on
+            // a live 3.9.5, which stores the root twice).
             let is_alias = path.is_some_and(|path| path.as_bytes().is_empty());
             let count = state.tree.count_descendants(id) + usize::from(is_alias);
             let count = i32::try_from(count).unwrap_or(i32::MAX);
@@ -141,7 +141,7 @@ pub(crate) fn get_all_children_number(
     }
 }
 
-/// The requesting session's ephemerals whose path starts with the prefix, compared as text.
+/// Lists the requesting session's ephemerals whose path starts with the prefix, compared as text.
 pub(crate) fn get_ephemerals(
     state: &mut State,
     caller: Caller,
@@ -169,7 +169,7 @@ pub(crate) fn get_ephemerals(
     reply.send(state.zxid, ReplyRef::Ephemerals(&mut paths.into_iter()));
 }
 
-/// Echoes any string: there is no other server to wait for.
+/// Echoes the path, any string: there is no other server to wait for.
 pub(crate) fn sync(
     state: &State,
     path: Option<&Ustring>,
@@ -179,11 +179,11 @@ pub(crate) fn sync(
     reply.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }
 
-/// The watch that a read asks for, and how to measure the body of its reply in bytes.
+/// The watch that a read requests, and a function that returns the length of its reply's body in bytes.
 type ReadWatch = (Registration, fn(&Znode) -> usize);
 
-/// Finds the znode that a read asks for. Registers the watch only if the znode exists, the caller
-/// may read it, and the reply is not too long.
+/// Finds the znode to read. Registers the watch only if the znode exists, the caller may read it, and
+/// the reply is not too long.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn find(
@@ -196,7 +196,7 @@ fn find(
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
     let id = state.tree.find_for_read(path).ok_or(ErrorCode::NoNode)?;
     state.allow(caller, id, wanted)?;
-    // Encoding measures every reply, but a watch has to be refused before it is registered.
+    // Encoding measures every reply, but the watch must be refused before it is registered.
     if let Some((what, body_bytes)) = watch {
         state.check_reply_bytes(body_bytes(&state.tree[id]))?;
         state.register_watch(caller.conn, path, Some(id), what)?;

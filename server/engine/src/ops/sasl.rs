@@ -1,4 +1,4 @@
-//! sasl: one step of an exchange.
+//! sasl: serves one step of an exchange.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1.2, 9.10 and 10.23.
 
@@ -14,7 +14,7 @@ use crate::{
     state::{Caller, State, identities::Scheme},
 };
 
-/// Handles one token of a client, if the server has SASL users.
+/// Handles one token from a client, if the server has SASL users.
 pub(super) fn step(
     state: &mut State,
     caller: Caller,

@@ -38,7 +38,7 @@ pub(crate) fn connect(
         session
     } else {
         let found = state.sessions.find(hello.session_id);
-        // The connection that has the session goes first, before the password is looked at.
+        // The session's current connection is closed first, even before the password is checked.
         if let Some(old) = found.and_then(|key| state.sessions[key].conn) {
             state.detach(old);
             effects.close(old, CloseReason::SessionMoved);
@@ -70,7 +70,7 @@ fn may_resume(hello: &ConnectRequest) -> bool {
     hello.password.as_deref() == Some(&sessions::password(hello.session_id)[..])
 }
 
-/// Clamps silently; zero and negative timeouts become the minimum.
+/// Clamps the requested timeout to the limits; zero and negative timeouts become the minimum.
 fn negotiate(state: &State, wish_ms: i32) -> u32 {
     let settings = &state.settings;
     u32::try_from(wish_ms).unwrap_or(0).clamp(
@@ -98,7 +98,7 @@ pub(crate) fn close_session(
     reply.effects.close(caller.conn, CloseReason::SessionClosed);
 }
 
-/// Expires every session whose deadline has passed, each with a zxid of its own.
+/// Expires every session whose deadline has passed, each with its own zxid.
 pub(crate) fn expire_due(state: &mut State, now: Now, effects: &mut impl Effects) {
     while let Some(session) = state.sessions.first_due(now) {
         expire(state, session, now, effects);
@@ -115,7 +115,7 @@ pub(crate) fn expire(state: &mut State, session: SessionKey, now: Now, effects: 
     }
 }
 
-/// Of a change that is about a session.
+/// Returns the head of a change that opens or closes a session.
 fn head(state: &State, session: SessionKey, zxid: Zxid, now: Now) -> ChangeHead {
     ChangeHead {
         session: state.sessions[session].id,
@@ -124,9 +124,9 @@ fn head(state: &State, session: SessionKey, zxid: Zxid, now: Now) -> ChangeHead 
     }
 }
 
-/// Deletes the ephemerals under one zxid, then forgets session and watches.
+/// Deletes the session's ephemerals under one zxid, then its watches and the session itself.
 ///
-/// Events come first, so that the session's own watches on its own ephemerals still fire.
+/// Events come before that, so that the session's own watches on its own ephemerals still fire.
 fn end(
     state: &mut State,
     session: SessionKey,

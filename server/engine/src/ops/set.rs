@@ -1,4 +1,4 @@
-//! setData, setACL and check: the operations that compare one znode's version.
+//! setData, setACL and check, which compare the version of one znode.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 8.2, 10.8, 10.10 and 13.2.
 
@@ -74,7 +74,7 @@ pub(crate) fn change_data<'a>(
     Ok((path, id))
 }
 
-/// Compares the version, and changes nothing.
+/// Compares the version of a znode, and changes nothing.
 ///
 /// # Errors
 /// The first check that fails.
@@ -110,7 +110,8 @@ pub(crate) fn set_acl(
     }
 }
 
-/// No event, and neither mzxid nor version moves: only aversion does.
+/// Checks in ZooKeeper's order, then sets the access list. Sends no event, and changes neither mzxid
+/// nor version, only aversion.
 ///
 /// # Errors
 /// The first check that fails; nothing has changed then.
@@ -145,9 +146,9 @@ fn find_valid<'a>(
     state: &State,
     path: Option<&'a Ustring>,
 ) -> Result<(&'a [u8], ZnodeId), ErrorCode> {
-    // The validation comes before anything else, and null breaks its first rule.
+    // ZooKeeper validates the path before anything else, and null breaks the first rule.
     let path = path.ok_or(ErrorCode::BadArguments)?.as_bytes();
-    // Every path in the tree is valid, so a path that is found needs no validation.
+    // Every path in the tree is valid, so a found path needs no validation.
     match state.tree.find(path) {
         Some(id) => Ok((path, id)),
         None if path::is_valid(path) => Err(ErrorCode::NoNode),

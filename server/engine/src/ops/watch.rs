@@ -15,7 +15,7 @@ use crate::{
     work,
 };
 
-/// The lists a client sends after a reconnect, in the order in which they are served.
+/// The lists that a client sends after it has reconnected, in the order in which they are served.
 pub(crate) struct WatchLists<'a> {
     pub(crate) relative_zxid: Zxid,
     pub(crate) data: &'a [Ustring],
@@ -25,7 +25,7 @@ pub(crate) struct WatchLists<'a> {
     pub(crate) persistent_recursive: &'a [Ustring],
 }
 
-/// Registers again what a client watched before it reconnected, and sends the events it missed.
+/// Registers a client's watches again after it has reconnected, and sends the events it has missed.
 pub(crate) fn set_watches(
     state: &mut State,
     caller: Caller,
@@ -73,7 +73,7 @@ fn register_lists(
             Some(id) => (state.tree[id].pzxid() > since).then_some(EventKind::ChildrenChanged),
         },
     )?;
-    // Persistent watches get no events for changes they missed.
+    // Persistent watches get no events for missed changes.
     register(
         state,
         caller,
@@ -120,7 +120,7 @@ fn register(
     Ok(())
 }
 
-/// Registers a persistent watch; checks neither the path nor its znode.
+/// Registers a persistent watch. Checks neither the path nor its znode.
 pub(crate) fn add_watch(
     state: &mut State,
     caller: Caller,
@@ -133,8 +133,8 @@ pub(crate) fn add_watch(
         Some(AddWatchMode::PersistentRecursive) => Registration::RECURSIVE,
         None => return reply.refuse(state.zxid, ErrorCode::MarshallingError),
     };
-    // ZooKeeper registers a null path; nothing depends on it (`docs/zookeeper-protocol.md` section
-    // 26).
+    // ZooKeeper registers a null path, but no client depends on that (`docs/zookeeper-protocol.md`
+    // section 26).
     let Some(path) = path.map(Ustring::as_echoed) else {
         return reply.refuse(state.zxid, ErrorCode::MarshallingError);
     };
@@ -162,7 +162,7 @@ pub(crate) fn check_watches(
     reply.done(state.zxid, outcome);
 }
 
-/// Removes watches of the connection; no event is sent for it.
+/// Removes watches of the connection, without sending an event.
 pub(crate) fn remove_watches(
     state: &mut State,
     caller: Caller,
@@ -180,7 +180,7 @@ pub(crate) fn remove_watches(
     reply.done(state.zxid, outcome);
 }
 
-/// What is looked for, the path in the form in which watches keep it.
+/// Decodes the kind of watch, and converts the path to the form in which watches store it.
 fn watcher_type(
     path: Option<&Ustring>,
     kind: i32,

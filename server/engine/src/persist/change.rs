@@ -1,7 +1,7 @@
-//! A change as a transaction log holds it: its outcome, so that replaying it needs no check.
+//! A change as a transaction log contains it: the outcome, so that a replay needs no checks.
 //!
-//! [`Change`] is the record. The functions report each change to [`Effects::changed`] when the
-//! server writes a log; [`Restoration::replay`](crate::Restoration::replay) applies them again.
+//! [`Change`] is the record. If the server writes a log, the functions report each change to
+//! [`Effects::changed`]; [`Restoration::replay`](crate::Restoration::replay) applies them again.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's
 //! `PrepRequestProcessor.pRequest2Txn`.
@@ -21,19 +21,19 @@ use crate::{
 /// The session that made a change, its zxid and time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChangeHead {
-    /// The session that asked for it, or that it is about.
+    /// The session that requested the change, or that was opened or closed.
     pub session: SessionId,
-    /// The number of the change; the parts of a multi share one.
+    /// The zxid of the change; the parts of a multi share one.
     pub zxid: Zxid,
     /// When it was made, in milliseconds since 1970.
     pub wall_ms: i64,
 }
 
-/// One change as logs tell it: decided already, so that nothing is checked but that it can be.
+/// One change as logged. It was already accepted, so a replay checks only that it is possible.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Change<'a> {
-    /// Nothing but the zxid: a request that was refused.
+    /// Only the zxid: a request was refused.
     Nothing,
     /// A session was opened.
     OpenSession {
@@ -53,10 +53,10 @@ pub enum Change<'a> {
         data: Option<&'a [u8]>,
         /// Its access list; null is `world:anyone` with all permissions.
         acl: &'a AclList,
-        /// How long it lives.
+        /// Its lifetime.
         life: Life,
-        /// How many children its parent has had by now; `None` is one more than before, as in
-        /// logs of version 3.3.
+        /// The number of children that its parent has ever had, this one included; `None` for one
+        /// more than before, as in logs of version 3.3.
         created_children: Option<i32>,
     },
     /// A znode was deleted.
@@ -70,7 +70,7 @@ pub enum Change<'a> {
         path: &'a [u8],
         /// The data, which may be null.
         data: Option<&'a [u8]>,
-        /// The version it has now.
+        /// The new version.
         version: i32,
     },
     /// An access list was set.
@@ -79,29 +79,29 @@ pub enum Change<'a> {
         path: &'a [u8],
         /// The list; null is `world:anyone` with all permissions.
         acl: &'a AclList,
-        /// The aversion it has now.
+        /// The new aversion.
         aversion: i32,
     },
 }
 
-/// How long a znode lives.
+/// The lifetime of a znode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
     /// Until it is deleted.
     Persistent,
-    /// As long as a session.
+    /// Until this session ends.
     Session(SessionId),
     /// Until some time after its last child is deleted.
     Container,
-    /// Until it has had no child and no new data for so long.
+    /// Until it has had no child and no new data for this time.
     Ttl {
-        /// How long, in milliseconds.
+        /// The time, in milliseconds.
         ms: i64,
     },
 }
 
 impl ChangeHead {
-    /// Of a change that a client asks for, or the server's own administrator.
+    /// Returns the head of a change that a client or the server's administrator requests.
     fn by(state: &State, caller: Caller, zxid: Zxid) -> Self {
         let session = if caller.session == SessionKey::NONE {
             SessionId::NONE
@@ -116,7 +116,7 @@ impl ChangeHead {
     }
 }
 
-/// A znode was created.
+/// Reports that a znode was created.
 #[inline]
 pub(crate) fn created(
     state: &State,
@@ -139,7 +139,7 @@ pub(crate) fn created(
     effects.changed(ChangeHead::by(state, caller, zxid), &change);
 }
 
-/// A znode is about to be deleted by a request.
+/// Reports that a request is about to delete a znode.
 #[inline]
 pub(crate) fn deleting(
     state: &State,
@@ -157,7 +157,7 @@ pub(crate) fn deleting(
     }
 }
 
-/// A znode is about to be deleted by cleanup, without a session.
+/// Reports that cleanup is about to delete a znode, without a session.
 pub(crate) fn collecting(
     state: &State,
     zxid: Zxid,
@@ -176,7 +176,7 @@ pub(crate) fn collecting(
     }
 }
 
-/// Data was set.
+/// Reports that data was set.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "one branch of a setData")]
 pub(crate) fn data_set(
@@ -205,7 +205,7 @@ fn report_data_set(head: ChangeHead, znode: &Znode, effects: &mut impl Effects) 
     effects.changed(head, &change);
 }
 
-/// An access list was set.
+/// Reports that an access list was set.
 pub(crate) fn acl_set(
     state: &State,
     caller: Caller,
@@ -225,7 +225,7 @@ pub(crate) fn acl_set(
     effects.changed(ChangeHead::by(state, caller, zxid), &change);
 }
 
-/// A session was opened.
+/// Reports that a session was opened.
 pub(crate) fn session_opened(head: ChangeHead, timeout_ms: u32, effects: &mut impl Effects) {
     if effects.keeps_changes() {
         let timeout_ms = timeout_ms.cast_signed();
@@ -233,7 +233,7 @@ pub(crate) fn session_opened(head: ChangeHead, timeout_ms: u32, effects: &mut im
     }
 }
 
-/// A session is about to end, and its ephemerals are about to go with it.
+/// Reports that a session is about to end, with its ephemerals.
 pub(crate) fn session_ending(
     state: &State,
     head: ChangeHead,

@@ -1,4 +1,4 @@
-//! The image of a state, as it is saved: sessions, access lists, znodes.
+//! The image of a state as saved: sessions, access lists and znodes.
 //!
 //! Watches and connections end with the process and are not part of it; clients register them
 //! again. [`Restoration`](crate::Restoration) builds a state from an image.
@@ -16,12 +16,12 @@ use crate::{
     },
 };
 
-/// The id of `world:anyone` with all permissions, which is in no table.
+/// The id of `world:anyone` with all permissions, which is not in the table.
 pub(crate) const WORLD_ALL: i64 = -1;
 
-/// The whole state of an engine between two inputs, as it is saved.
+/// The whole state of an engine between two inputs, as saved.
 ///
-/// The same state gives the same image, in the same order.
+/// Equal states give equal images, in the same order.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
     state: &'a State,
@@ -30,10 +30,10 @@ pub struct Image<'a> {
 /// One session of an [`Image`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionImage {
-    /// Its id; the password follows from it (`docs/zookeeper-protocol.md` section 6.7).
+    /// Its id, from which the password is computed (`docs/zookeeper-protocol.md` section 6.7).
     pub id: SessionId,
-    /// The timeout it was opened with, which is the one ZooKeeper saves, whatever was
-    /// negotiated since (`docs/zookeeper-protocol.md` section 6.4). Unit: milliseconds.
+    /// The timeout it was opened with. ZooKeeper saves this one, even if a later handshake negotiated
+    /// another (`docs/zookeeper-protocol.md` section 6.4). Unit: milliseconds.
     pub timeout_ms: i32,
 }
 
@@ -44,11 +44,11 @@ pub struct ZnodeImage<'a> {
     pub path: &'a [u8],
     /// The data, which may be null.
     pub data: Option<&'a [u8]>,
-    /// The id of the access list; -1 is `world:anyone` with all permissions and in no table.
+    /// The id of the access list; -1 is `world:anyone` with all permissions, which is not in the table.
     pub acl: i64,
-    /// The change that created it.
+    /// The zxid of the change that created it.
     pub czxid: Zxid,
-    /// The change that last set its data.
+    /// The zxid of the change that last set its data.
     pub mzxid: Zxid,
     /// When it was created, in milliseconds since 1970.
     pub ctime_ms: i64,
@@ -56,20 +56,20 @@ pub struct ZnodeImage<'a> {
     pub mtime_ms: i64,
     /// The number of times its data was set.
     pub version: i32,
-    /// How many children were ever created: not the cversion of the wire
+    /// The number of children ever created, which is not the cversion that clients see
     /// (`docs/zookeeper-protocol.md` section 5.3).
     pub created_children: i32,
     /// The number of times its access list was set.
     pub aversion: i32,
-    /// The owner as it is stored: 0, a session, or the mark of a container or of a TTL
+    /// The owner as stored: 0, a session, or the mark of a container or of a TTL
     /// (`docs/zookeeper-protocol.md` section 5.6).
     pub owner: i64,
-    /// The change that last created or deleted a child.
+    /// The zxid of the change that last created or deleted a child.
     pub pzxid: Zxid,
 }
 
 impl ZnodeImage<'_> {
-    /// How long it lives: what the owner stands for.
+    /// Returns its lifetime, which the owner encodes.
     #[must_use]
     pub const fn life(&self) -> Life {
         Owner(self.owner).life()
@@ -81,13 +81,13 @@ impl<'a> Image<'a> {
         Self { state }
     }
 
-    /// The number of the newest change.
+    /// Returns the zxid of the last change.
     #[must_use]
     pub const fn zxid(&self) -> Zxid {
         self.state.zxid
     }
 
-    /// Every session, by id.
+    /// Returns every session, by id.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionImage> {
         let mut sessions: Vec<_> = self
@@ -103,7 +103,7 @@ impl<'a> Image<'a> {
         sessions
     }
 
-    /// Every access list but that of id -1, by id.
+    /// Returns every access list except the one with id -1, by id.
     #[must_use]
     pub fn access_lists(&self) -> Vec<(i64, &'a AclList)> {
         let acls = &self.state.acls;
@@ -114,21 +114,21 @@ impl<'a> Image<'a> {
             .collect()
     }
 
-    /// The access list of this id; `None` if no znode has it.
+    /// Returns the access list with this id; `None` if no znode has it.
     #[must_use]
     pub fn access_list(&self, id: i64) -> Option<&'a AclList> {
         let id = if id == WORLD_ALL { 0 } else { id };
         self.state.acls.find(AclId(u32::try_from(id).ok()?))
     }
 
-    /// The znode at this path.
+    /// Returns the znode at this path.
     #[must_use]
     pub fn znode(&self, path: &str) -> Option<ZnodeImage<'a>> {
         let tree = &self.state.tree;
         tree.find(path.as_bytes()).map(|id| image_of(&tree[id]))
     }
 
-    /// Every znode: parents before their children, siblings in the order of their creation.
+    /// Returns every znode: parents before their children, siblings in order of creation.
     #[must_use]
     pub const fn znodes(&self) -> Znodes<'a> {
         Znodes {
@@ -138,7 +138,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Walks the znodes of an [`Image`] along the links between relatives; allocates nothing.
+/// Walks the znodes of an [`Image`] along their links, without allocating.
 #[derive(Clone, Debug)]
 pub struct Znodes<'a> {
     state: &'a State,
@@ -160,7 +160,7 @@ impl<'a> Iterator for Znodes<'a> {
 }
 
 impl Znodes<'_> {
-    /// The first child; else the next sibling; else that of the nearest ancestor that has one.
+    /// Returns the first child; else the next sibling; else that of the nearest ancestor with one.
     fn after(&self, mut id: ZnodeId, znode: &Znode) -> ZnodeId {
         let first = znode.family.as_deref().map(|family| family.first);
         if let Some(first) = first.filter(|first| *first != ZnodeId::NONE) {

@@ -1,7 +1,7 @@
 //! Replays changes from a transaction log on a restored snapshot.
 //!
-//! A snapshot that was taken while changes were made contains some that are in the log too.
-//! ZooKeeper's rules make the outcome exact all the same, as long as the log is complete.
+//! A snapshot taken while changes were made contains some of those in the log. ZooKeeper's rules
+//! still make the outcome exact, as long as the log is complete.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 22.1 and 22.3; ZooKeeper's `DataTree.processTxn`
 //! and `FileTxnSnapLog.processTransaction`.
@@ -86,7 +86,7 @@ impl Restoration {
         for path in paths {
             self.delete(head.zxid, path)?;
         }
-        // One by one: deleting a znode may also delete another one below it.
+        // One by one, because removing a znode also removes its descendants.
         while let Some(id) = self.an_ephemeral_of(head.session) {
             let parent = self.state.tree[id].parent;
             self.raise_pzxid(parent, head.zxid);
@@ -99,7 +99,7 @@ impl Restoration {
         self.ephemerals.get(&session)?.first().copied()
     }
 
-    /// Whether the znode was made, and its share of the list with it.
+    /// Creates a znode. Returns whether the znode now uses the access list.
     fn create(
         &mut self,
         head: ChangeHead,
@@ -119,7 +119,7 @@ impl Restoration {
         }
         let family = self.state.tree[parent].family_mut();
         let created = created_children.unwrap_or_else(|| family.created_children.wrapping_add(1));
-        // What was deleted again is in no snapshot, but the numbers it had are used up.
+        // Children deleted since are in no snapshot, but their numbers must not be reused.
         if created > family.created_children {
             family.created_children = created;
             family.pzxid = head.zxid;
@@ -147,7 +147,7 @@ impl Restoration {
         Ok(())
     }
 
-    /// The parent, if it is there; the root has none.
+    /// Returns the parent, if it exists; the root has none.
     fn parent_at(&self, path: &[u8]) -> Option<ZnodeId> {
         if path == b"/" {
             return None;
@@ -160,8 +160,7 @@ impl Restoration {
         family.pzxid = family.pzxid.max(zxid);
     }
 
-    /// Removes a znode and its descendants: they can only have been created later, and the log will
-    /// create them again.
+    /// Removes a znode and its descendants: those were created later, and the log creates them again.
     fn remove(&mut self, id: ZnodeId) {
         let mut all = vec![id];
         let mut next = 0;
@@ -203,7 +202,7 @@ impl Restoration {
         Ok(())
     }
 
-    /// The stored form of a list; counts one more use.
+    /// Returns the id of an access list, and counts a use of it.
     fn list(&mut self, list: &AclList) -> Result<AclId, ImageError> {
         if list.is_null() {
             return Ok(AclId::WORLD_ALL);

@@ -1,5 +1,5 @@
-//! Builds a state from a saved image. The image may come from anywhere, so every invariant is
-//! verified.
+//! Builds a state from a saved image. Verifies every invariant, because the image may come from
+//! anywhere.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.1; ZooKeeper's `DataTree.deserialize`.
 
@@ -19,12 +19,12 @@ use crate::{
     },
 };
 
-/// How far above the first id the ids of earlier sessions are looked at when the next one is
-/// chosen. No server opens that many.
+/// Ids of restored sessions influence the next id only if they are less than this far above the first
+/// id. No server opens that many sessions.
 const SESSION_IDS_AHEAD: i64 = 1 << 48;
 
-/// Puts a state together from what was saved: sessions and access lists first, then the znodes,
-/// parents before their children. [`Engine::restore`](crate::Engine::restore) makes it run.
+/// Builds a state from its parts: first sessions and access lists, then znodes, parents before their
+/// children. [`Engine::restore`](crate::Engine::restore) turns it into an engine.
 ///
 /// # Examples
 /// ```
@@ -48,8 +48,8 @@ const SESSION_IDS_AHEAD: i64 = 1 << 48;
 pub struct Restoration {
     pub(crate) state: State,
     access_lists: BTreeMap<i64, AclList>,
-    /// Znodes whose access list is not in the table, and its id: a snapshot that was taken while
-    /// changes were made may lack lists that a log has.
+    /// Znodes whose access list is not in the table, with its id: a snapshot taken while changes were
+    /// made may lack lists that the log has.
     pub(crate) without_list: BTreeMap<ZnodeId, i64>,
     /// The ephemerals of each owner.
     pub(crate) ephemerals: BTreeMap<SessionId, BTreeSet<ZnodeId>>,
@@ -58,7 +58,7 @@ pub struct Restoration {
 }
 
 impl Restoration {
-    /// Nothing yet: no session, no znode, not even the built-in ones.
+    /// Creates an empty state: no session and no znode, not even the built-in ones.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let mut state = State::new(settings);
@@ -73,8 +73,8 @@ impl Restoration {
         }
     }
 
-    /// A fresh tree, for changes to be [replayed](Self::replay) on: what there is where a log goes
-    /// back to the very first change.
+    /// Creates the state of a new server, to [replay](Self::replay) a log on that begins with the very
+    /// first change.
     #[must_use]
     pub fn fresh(settings: Settings) -> Self {
         let mut restoration = Self::new(settings);
@@ -84,11 +84,12 @@ impl Restoration {
         restoration
     }
 
-    /// Adds a session. It is due a whole timeout after the start (`docs/zookeeper-protocol.md`
+    /// Adds a session. It expires its full timeout after the start (`docs/zookeeper-protocol.md`
     /// section 14.7).
     ///
     /// # Errors
-    /// When the id is taken or none of a session, the timeout is negative, or there are too many.
+    /// When the id is taken or not valid for a session, the timeout is negative, or there are too many
+    /// sessions.
     pub fn session(&mut self, session: SessionImage) -> Result<(), ImageError> {
         let SessionImage { id, timeout_ms } = session;
         let settings = &self.state.settings;
@@ -97,7 +98,7 @@ impl Restoration {
                 max: settings.sessions_max,
             });
         }
-        // The id must not be read as anything else where it owns an ephemeral.
+        // As the owner of an ephemeral, the id must not mean anything else.
         if !Owner::session(id).is_ephemeral() {
             return Err(ImageError::NoSessionId { id });
         }
@@ -117,7 +118,7 @@ impl Restoration {
         Ok(())
     }
 
-    /// Adds an access list, for the znodes to refer to.
+    /// Adds an access list, to which znodes refer.
     ///
     /// # Errors
     /// When the id is taken, the list is null, or an entry lacks its scheme or id.
@@ -131,15 +132,15 @@ impl Restoration {
         }
     }
 
-    /// Adds a znode below its parent, behind its siblings.
+    /// Adds a znode to its parent, after its siblings.
     ///
     /// # Errors
     /// When the path is invalid or taken, its parent is missing or ephemeral, it is the root and
-    /// has an owner, or the tree would grow beyond its limit.
+    /// has an owner, or the tree would exceed its limit.
     pub fn znode(&mut self, image: &ZnodeImage<'_>) -> Result<(), ImageError> {
         path::validate(image.path).map_err(ImageError::Path)?;
         let parent = self.parent_of(image)?;
-        // The other built-in znodes may be missing, and clients create them as they like then.
+        // The other built-in znodes may be missing; clients then create them with any owner.
         if image.owner != 0 && parent == ZnodeId::NONE {
             let owner = image.owner;
             return Err(ImageError::RootOwner { owner });
@@ -177,7 +178,7 @@ impl Restoration {
         Ok(())
     }
 
-    /// Notes down whose an ephemeral is.
+    /// Records the owner of an ephemeral.
     pub(crate) fn note_owner(&mut self, id: ZnodeId, owner: Owner) {
         if owner.is_ephemeral() {
             let owner = SessionId(owner.0);
@@ -185,10 +186,10 @@ impl Restoration {
         }
     }
 
-    /// Takes note of the zxid of something.
+    /// Records a zxid.
     ///
     /// # Errors
-    /// When too few are left behind it.
+    /// When too few are left after it.
     pub(crate) fn see(&mut self, zxid: Zxid) -> Result<(), ImageError> {
         if zxid.0 > ZXID_MAX {
             return Err(ImageError::ZxidTooHigh { zxid });
@@ -197,8 +198,10 @@ impl Restoration {
         Ok(())
     }
 
+    /// Checks that the tree may grow by this many bytes.
+    ///
     /// # Errors
-    /// When the tree must not grow by that many bytes.
+    /// When it would exceed its limit.
     pub(crate) fn make_room(&self, bytes: usize) -> Result<(), ImageError> {
         let max = self.state.settings.tree_bytes_max;
         if self.state.counted_bytes() + bytes > max {
@@ -230,10 +233,10 @@ impl Restoration {
         Ok(parent)
     }
 
-    /// The list with this id in the table; counts one more use.
+    /// Returns the access list with this id in the table, and counts a use of it.
     ///
     /// # Errors
-    /// When the tree must not grow by it.
+    /// When the list would make the tree exceed its limit.
     fn access(&mut self, id: i64) -> Result<Option<AclId>, ImageError> {
         if id == image::WORLD_ALL {
             return Ok(Some(AclId::WORLD_ALL));
@@ -245,10 +248,10 @@ impl Restoration {
         Ok(Some(self.state.acls.acquire(list)))
     }
 
-    /// The state, its newest change being `zxid` or the newest that a znode knows of.
+    /// Returns the state. Its last zxid is `zxid`, or the highest one recorded if that is higher.
     ///
-    /// Ephemerals whose session is unknown go as ZooKeeper deletes them at its start: without
-    /// a change of their own.
+    /// Deletes ephemerals whose session is unknown as ZooKeeper does at its start: without a change of
+    /// their own.
     pub(crate) fn finish(mut self, zxid: Zxid) -> Result<State, ImageError> {
         if self.state.tree.len() == 0 {
             return Err(ImageError::NoRoot);
@@ -264,7 +267,7 @@ impl Restoration {
         let mut orphans = Vec::new();
         for id in all {
             if !adopt(state, id) {
-                // One with a time to live may have children, which cannot stay without it.
+                // A znode with a time to live may have children, which must be deleted too.
                 let mut below = vec![id];
                 let mut next = 0;
                 while let Some(&id) = below.get(next) {
@@ -277,7 +280,7 @@ impl Restoration {
         state.quotas.restore(&mut state.tree);
         let mut deleted = BTreeSet::new();
         for id in orphans {
-            // One may be below another.
+            // An orphan may also be a descendant of another one.
             if deleted.insert(id) {
                 let acl = state.delete(id, state.zxid);
                 state.forget_acl(acl);
@@ -287,8 +290,8 @@ impl Restoration {
         Ok(self.state)
     }
 
-    /// What may be wrong in a snapshot that was taken while changes were made, as long as a log
-    /// puts it right.
+    /// Checks what may be wrong in a snapshot taken while changes were made, until a log is replayed
+    /// that corrects it.
     fn check_parents_and_lists(&self) -> Result<(), ImageError> {
         let tree = &self.state.tree;
         let name = |id: ZnodeId| String::from_utf8_lossy(tree[id].path()).into_owned();
@@ -307,13 +310,13 @@ impl Restoration {
         Ok(())
     }
 
-    /// A znode cannot be younger than the newest change to its parent's children. Snapshots say
-    /// otherwise where they were taken while changes were made and no log tells of these, and
-    /// where some versions of ZooKeeper have counted wrong: then the parent's pzxid is raised.
+    /// Raises the pzxid of parents to the czxids of their children. It is lower in snapshots taken
+    /// while changes were made, if no log contains those changes, and where some versions of ZooKeeper
+    /// have counted wrong.
     fn raise_pzxids(&mut self) {
         let tree = &mut self.state.tree;
-        // Where the counter sticks at its maximum, the pzxid does too (`docs/zookeeper-protocol.md`
-        // section 11).
+        // Once the counter is at its maximum, the pzxid no longer changes
+        // (`docs/zookeeper-protocol.md` section 11).
         let is_too_low = |tree: &Tree, znode: &Znode| {
             let parent = &tree[znode.parent];
             parent.pzxid() < znode.czxid && parent.created_children() != i32::MAX
@@ -336,8 +339,8 @@ pub(crate) fn has_nulls(list: &AclList) -> bool {
         .any(|entry| entry.scheme.is_none() || entry.id.is_none())
 }
 
-/// Takes a znode that was saved into the books that are kept beside the tree. False if it must go:
-/// an ephemeral whose session is not there; or one with a time to live where there are none, which
+/// Registers a restored znode with its session or for cleanup. Returns false if it must be deleted: an
+/// ephemeral whose session does not exist; or a znode with a time to live if those are off, which
 /// ZooKeeper then takes for an ephemeral (`docs/zookeeper-protocol.md` section 5.6).
 fn adopt(state: &mut State, id: ZnodeId) -> bool {
     state.remember_owner(id);
@@ -357,7 +360,7 @@ pub enum ImageError {
         /// The limit.
         max: usize,
     },
-    /// An id that no session can have.
+    /// A session has an id that no session can have.
     NoSessionId {
         /// The id.
         id: SessionId,
@@ -367,7 +370,7 @@ pub enum ImageError {
         /// The id.
         id: SessionId,
     },
-    /// A session with a negative timeout.
+    /// A session has a negative timeout.
     NegativeTimeout {
         /// The session.
         id: SessionId,
@@ -379,38 +382,38 @@ pub enum ImageError {
         /// The id.
         id: i64,
     },
-    /// An access list that is null, or an entry of it without scheme or id.
+    /// An access list is null, or an entry lacks its scheme or id.
     IncompleteAccessList {
         /// The list.
         id: i64,
     },
-    /// A znode whose access list is not there.
+    /// A znode's access list is missing.
     UnknownAccessList {
         /// The znode.
         path: String,
         /// The list.
         id: i64,
     },
-    /// A path that breaks a rule.
+    /// A path is invalid.
     Path(PathError),
     /// The first znode is not the root, or there is none.
     NoRoot,
-    /// A znode without a parent before it.
+    /// A znode's parent does not come before it.
     NoParent {
         /// The znode.
         path: String,
     },
-    /// A znode below an ephemeral one.
+    /// A znode's parent is an ephemeral.
     EphemeralParent {
         /// The znode.
         path: String,
     },
-    /// The root would be deleted some time: with a session, or as a container.
+    /// The root has an owner, so that it would be deleted some time: with a session, or as a container.
     RootOwner {
-        /// What is stored as its owner.
+        /// The stored owner.
         owner: i64,
     },
-    /// A time to live that there cannot be.
+    /// A time to live is out of range.
     TtlOutOfRange {
         /// The znode.
         path: String,
@@ -422,12 +425,12 @@ pub enum ImageError {
         /// The path.
         path: String,
     },
-    /// A zxid behind which too few are left.
+    /// A zxid is too high: too few are left after it.
     ZxidTooHigh {
         /// The zxid.
         zxid: Zxid,
     },
-    /// The tree takes more memory than allowed.
+    /// The tree exceeds its memory limit.
     TreeBytesMax {
         /// The limit, in bytes.
         max: usize,
@@ -439,11 +442,11 @@ impl fmt::Display for ImageError {
         match self {
             Self::SessionsMax { max } => write!(f, "more sessions than sessions_max of {max}"),
             Self::NoSessionId { id } => write!(f, "session {id}: no session can have this id"),
-            Self::SessionTwice { id } => write!(f, "session {id} is there twice"),
+            Self::SessionTwice { id } => write!(f, "duplicate session {id}"),
             Self::NegativeTimeout { id, timeout_ms } => {
                 write!(f, "session {id}: timeout of {timeout_ms} ms is negative")
             }
-            Self::AccessListTwice { id } => write!(f, "access list {id} is there twice"),
+            Self::AccessListTwice { id } => write!(f, "duplicate access list {id}"),
             Self::IncompleteAccessList { id } => {
                 write!(
                     f,
@@ -458,13 +461,16 @@ impl fmt::Display for ImageError {
             Self::NoParent { path } => write!(f, "znode {path:?}: no parent comes before it"),
             Self::EphemeralParent { path } => write!(f, "znode {path:?}: its parent is ephemeral"),
             Self::RootOwner { owner } => {
-                write!(f, "znode \"/\": owner {owner:#x}, but the root has none")
+                write!(f, "znode \"/\": owner {owner:#x}; the root cannot have one")
             }
             Self::TtlOutOfRange { path, ttl_ms } => {
                 let max = TTL_MS_MAX;
-                write!(f, "znode {path:?}: ttl of {ttl_ms} ms is not in 1 to {max}")
+                write!(
+                    f,
+                    "znode {path:?}: ttl of {ttl_ms} ms is outside the range of 1 ms to {max} ms"
+                )
             }
-            Self::ZnodeTwice { path } => write!(f, "znode {path:?} is there twice"),
+            Self::ZnodeTwice { path } => write!(f, "duplicate znode {path:?}"),
             Self::ZxidTooHigh { zxid } => {
                 write!(f, "zxid {zxid} exceeds the limit of {}", Zxid(ZXID_MAX))
             }

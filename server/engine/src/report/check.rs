@@ -1,4 +1,4 @@
-//! Verifies every invariant of the whole state. Linear in everything; for tests and fuzzing.
+//! Verifies every invariant of the whole state. For tests and fuzzing: it reads everything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,7 +46,7 @@ pub(crate) fn check(state: &State) -> Result<(), Broken> {
     ensure!(!state.undo.is_in_multi(), "a multi is not over");
     ensure!(
         state.undo.has_marks() || state.undo.is_clear(),
-        "an undo list is left over"
+        "the undo list is not empty without marks"
     );
     Ok(())
 }
@@ -55,8 +55,8 @@ fn text(path: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(path)
 }
 
-/// Index and arena are one-to-one; parents and children agree both ways; no zxid is from the
-/// future; totals are sums.
+/// Checks that index and arena are one-to-one, parents and children agree both ways, no zxid is from
+/// the future, and totals are sums.
 fn check_tree(state: &State) -> Result<(), Broken> {
     let tree = &state.tree;
     let (mut bytes, mut ephemerals, mut reachable) = (0, 0, 1);
@@ -147,7 +147,7 @@ fn check_tree(state: &State) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Every ephemeral is listed by exactly its owner; sessions and connections agree.
+/// Checks that exactly its owner lists each ephemeral, and that sessions and connections agree.
 fn check_sessions(state: &State) -> Result<(), Broken> {
     let mut listed = BTreeSet::new();
     for (key, session) in state.sessions.iter() {
@@ -195,7 +195,7 @@ fn check_sessions(state: &State) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Every living session is in exactly one bucket.
+/// Checks that every session is in exactly one bucket.
 fn check_wheel(state: &State) -> Result<(), Broken> {
     let listed = state.sessions.expiry().sessions();
     ensure!(listed.is_some(), "the links of an expiry bucket disagree");
@@ -208,14 +208,14 @@ fn check_wheel(state: &State) -> Result<(), Broken> {
     let living: BTreeSet<_> = state.sessions.iter().map(|(key, _)| key.0).collect();
     ensure!(
         distinct == living,
-        "{} sessions live, {} are in buckets",
+        "{} sessions exist, {} are in buckets",
         living.len(),
         listed.len()
     );
     Ok(())
 }
 
-/// The rings of paths and the lists of connections hold the same watches, each once.
+/// Checks that the rings of paths and the lists of connections contain the same watches, each once.
 fn check_watches(state: &State) -> Result<(), Broken> {
     let (tree, watches) = (&state.tree, &state.watches);
     let mut in_rings = BTreeMap::new();
@@ -238,7 +238,7 @@ fn check_watches(state: &State) -> Result<(), Broken> {
     for (_, path) in watches.absent_paths() {
         ensure!(
             tree.find(path).is_none(),
-            "{}: watched as absent, but there",
+            "{}: watched as absent, but exists",
             text(path)
         );
     }
@@ -255,7 +255,7 @@ fn check_watches(state: &State) -> Result<(), Broken> {
         );
         ensure!(
             state.session_of(watch.conn).is_some(),
-            "watch on {path}: connection {} is gone",
+            "watch on {path}: connection {} has no session",
             watch.conn
         );
         ensure!(
@@ -288,7 +288,7 @@ fn check_watches(state: &State) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Every set of identities is counted as often as connections have it.
+/// Checks that the uses of each set of identities equal the connections that have it.
 fn check_identities(state: &State) -> Result<(), Broken> {
     for (identities, users) in state.identities.users() {
         let conns = state.conns.iter();
@@ -303,7 +303,7 @@ fn check_identities(state: &State) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What clean-up looks at and what quotas there are follow from the tree.
+/// Checks that the collectables and quotas are those of the tree.
 fn check_special(state: &State) -> Result<(), Broken> {
     let collectables = state
         .tree
@@ -311,7 +311,7 @@ fn check_special(state: &State) -> Result<(), Broken> {
         .filter(|(_, znode)| znode.owner.is_collectable());
     ensure!(
         collectables.map(|(id, _)| id).collect::<BTreeSet<_>>() == state.collectables,
-        "containers and times to live in the tree are not those looked at"
+        "the containers and times to live in the tree are not the collectables"
     );
     ensure!(
         state.collectables.is_empty()
@@ -333,7 +333,7 @@ fn check_special(state: &State) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Every list is counted as often as znodes use it.
+/// Checks that the uses of each access list equal those by znodes and by the undo list.
 fn check_acls(state: &State) -> Result<(), Broken> {
     for (acl, users) in state.acls.users() {
         let used = state

@@ -1,6 +1,6 @@
 //! The digest of the tree, recorded every 128 changes for the command `hash`.
 //!
-//! Each digest is computed from the whole tree, so that changes cost nothing in between.
+//! Each digest is computed from the whole tree, so that the changes in between cost nothing.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.2; ZooKeeper's `DigestCalculator`, version 2.
 
@@ -10,16 +10,16 @@ use minikeeper_protocol::Zxid;
 
 use crate::state::{tree::Tree, znode::Znode};
 
-/// Every change whose zxid is a multiple of this is noted.
+/// A digest is recorded after every change whose zxid is a multiple of this.
 const INTERVAL: i64 = 128;
 
 /// The number of digests kept.
 const KEPT_MAX: usize = 1_024;
 
-/// The digests noted so far.
+/// The digests recorded so far.
 #[derive(Debug)]
 pub(crate) struct Digests {
-    /// The zxid the server began with, which is no change of this run.
+    /// The zxid with which the server began, which is not a change of this run.
     first: Option<Zxid>,
     /// Oldest first.
     noted: VecDeque<(Zxid, u64)>,
@@ -38,9 +38,9 @@ impl Digests {
         zxid.0 % INTERVAL == 0 && self.first.is_some_and(|first| first != zxid) && !is_noted
     }
 
-    /// Notes the digest of a tree after this change, if its turn has come. Called before each
-    /// input, when the change of the one before is whole; several changes of one tick are seen
-    /// as the last of them.
+    /// Records the digest of the tree after this change, if it is due. Called before each input, when
+    /// the change of the previous one is complete; of several changes in one tick it sees only the
+    /// last.
     pub(crate) fn note(&mut self, zxid: Zxid, tree: &Tree) {
         self.first.get_or_insert(zxid);
         if !self.is_due(zxid) {
@@ -52,7 +52,7 @@ impl Digests {
         self.noted.push_back((zxid, digest(tree)));
     }
 
-    /// Those noted, and the one that would be before the next change.
+    /// Returns the recorded digests, and the one that would be recorded before the next change.
     pub(crate) fn list(&self, zxid: Zxid, tree: &Tree) -> Vec<(Zxid, u64)> {
         let mut list: Vec<_> = self.noted.iter().copied().collect();
         if self.is_due(zxid) {
@@ -63,7 +63,7 @@ impl Digests {
     }
 }
 
-/// The digest of a tree.
+/// Computes the digest of a tree.
 fn digest(tree: &Tree) -> u64 {
     tree.iter()
         .filter(|(_, znode)| !znode.path().starts_with(b"/zookeeper/"))
@@ -73,7 +73,7 @@ fn digest(tree: &Tree) -> u64 {
 
 fn digest_of(znode: &Znode) -> u32 {
     let mut crc = Crc::new();
-    // The root is the empty path here.
+    // The root counts as the empty path.
     match znode.path() {
         b"/" => {}
         path => crc.add(path),
@@ -140,14 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crc_of_the_usual_text_is_the_usual_one() {
+    fn crc_of_the_standard_check_text_is_the_standard_value() {
         let mut crc = Crc::new();
         crc.add(b"1234");
         crc.add(b"56789");
         assert_eq!(crc.sum(), 0xcbf4_3926);
     }
 
-    /// The formula as computed from the stats that 3.9.5 told, which agreed with its `hash`.
+    /// Computed by the formula from the stats of a live 3.9.5, whose `hash` agreed.
     #[test]
     fn fresh_tree_has_the_digest_of_zookeeper() {
         assert_eq!(digest(&Tree::new([0; 2])), 1_371_985_504);

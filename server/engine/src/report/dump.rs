@@ -19,7 +19,7 @@ fn write_all(state: &State, out: &mut String) -> std::fmt::Result {
         write!(out, "znode {}", String::from_utf8_lossy(znode.path()))?;
         match znode.data() {
             None => write!(out, " null")?,
-            // No byte is lost, or states would look alike that are not.
+            // Keeps every byte, so that different states never look alike.
             Some(data) => write!(out, " \"{}\"", data.escape_ascii())?,
         }
         write!(

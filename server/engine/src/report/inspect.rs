@@ -1,7 +1,7 @@
 //! Listings for administrators and tests: watches, deadlines, ephemerals, sessions.
 //!
-//! The order of every listing follows from the state alone. A listing with a bound copies no more
-//! rows, and no more text, than asked for, and counts the others.
+//! The order of every listing depends only on the state. A bounded listing copies no more rows and
+//! text than requested, and counts the others.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 9.1, 12.1, 14, 18.7 and 18.8.
 
@@ -34,16 +34,16 @@ pub struct Group<H, R> {
     pub rows: Vec<R>,
 }
 
-/// The most that a listing has.
+/// The maximum size of a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// Headings and rows.
+    /// The number of headings and rows.
     pub rows: usize,
-    /// Text of all of them, in round figures. Unit: bytes.
+    /// The approximate length of their text. Unit: bytes.
     pub bytes: usize,
 }
 
-/// Groups of rows, no more than asked for. A heading counts as a row.
+/// Groups of rows, no more than requested. A heading counts as a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listing<H, R> {
     /// The groups, as far as there was room.
@@ -55,12 +55,12 @@ pub struct Listing<H, R> {
     room: Room,
 }
 
-/// What a line has beside a path. Unit: bytes.
+/// The estimated length of a line without its path. Unit: bytes.
 const LINE_BYTES: usize = 64;
 
 /// A heading or a row before it is copied.
 trait Line<T> {
-    /// How long its text is at most: a number, a date or a session if nothing else is said.
+    /// Returns the maximum length of its text; the default is that of a number, a date or a session.
     /// Unit: bytes.
     fn bytes(&self) -> usize {
         LINE_BYTES
@@ -101,8 +101,8 @@ impl<H, R> Listing<H, R> {
         }
     }
 
-    /// Copies a line if there is room for it. One that is too long takes all the room there is:
-    /// what is left out is what comes last.
+    /// Copies a line if there is room for it. After the first one that does not fit, there is no room
+    /// left, so that the listing omits only its end.
     fn take<T>(&mut self, line: impl Line<T>) -> Option<T> {
         let left = self.room.bytes.checked_sub(line.bytes());
         let (Some(rows), Some(bytes)) = (self.room.rows.checked_sub(1), left) else {
@@ -133,26 +133,27 @@ impl<H, R> Listing<H, R> {
     }
 }
 
-/// How much is watched, in the data table.
+/// The number of watches in the data table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WatchSummary {
-    /// Connections that hold a data watch, or held one and have not taken their last watch back.
+    /// The number of connections that have a data watch, or had one and have not removed their last
+    /// watch.
     pub connections: usize,
-    /// Paths with a data watch.
+    /// The number of paths with a data watch.
     pub paths: usize,
-    /// Pairs of connection and path.
+    /// The number of pairs of connection and path.
     pub watches: usize,
 }
 
 impl Engine {
-    /// The session of a connection, and its timeout in milliseconds.
+    /// Returns the session of a connection, and its timeout in milliseconds.
     #[must_use]
     pub fn session_of(&self, conn: ConnId) -> Option<(SessionId, u32)> {
         let session = &self.state.sessions[self.state.session_of(conn)?];
         Some((session.id, session.timeout_ms))
     }
 
-    /// When sessions expire: by deadline, in milliseconds since the start, the sessions.
+    /// Lists the sessions by deadline, in milliseconds since the start.
     #[must_use]
     pub fn expiries(&self, room: Room) -> Listing<u64, SessionId> {
         let sessions = &self.state.sessions;
@@ -163,7 +164,7 @@ impl Engine {
         listing
     }
 
-    /// The paths of ephemerals, by session, oldest first; with sessions that have lost theirs.
+    /// Lists the paths of ephemerals, by session, oldest first; includes sessions that have none left.
     #[must_use]
     pub fn ephemerals(&self, room: Room) -> Listing<SessionId, String> {
         let tree = &self.state.tree;
@@ -177,35 +178,35 @@ impl Engine {
         listing
     }
 
-    /// The bytes of all paths and data.
+    /// Returns the total length of all paths and data. Unit: bytes.
     #[must_use]
     pub fn data_bytes(&self) -> usize {
         let tree = &self.state.tree;
         tree.bytes() - tree.len() * ZNODE_BYTES
     }
 
-    /// What quotas come to below each child of the root, as far as there is room.
+    /// Returns the totals of the quotas below each child of the root, as far as there is room.
     #[must_use]
     pub fn quota_totals(&self, room: Room) -> BTreeMap<String, QuotaTotals> {
         self.state.quotas.totals(&self.state.tree, room)
     }
 
-    /// The digests of the tree noted so far, oldest first, each with the zxid it was noted after;
-    /// none unless [`crate::Settings::digests`] asks for them.
+    /// Returns the digests of the tree recorded so far, oldest first, each with the zxid of its state.
+    /// Empty unless [`crate::Settings::digests`] is set.
     #[must_use]
     pub fn digests(&self) -> Vec<(Zxid, u64)> {
         let list = |digests: &Digests| digests.list(self.state.zxid, &self.state.tree);
         self.digests.as_ref().map(list).unwrap_or_default()
     }
 
-    /// The number of watches in each of the two tables.
+    /// Returns the number of watches in the two tables together: one in both counts twice.
     #[must_use]
     pub fn watches_in_tables(&self) -> usize {
         let watches = &self.state.watches;
         watches.len() + watches.in_both()
     }
 
-    /// How much is watched, in the data table. Looks at every watch.
+    /// Counts the watches in the data table. Reads every watch.
     #[must_use]
     pub fn watch_summary(&self) -> WatchSummary {
         let watches = &self.state.watches;
@@ -220,7 +221,7 @@ impl Engine {
         summary
     }
 
-    /// The watched paths of the data table, by connection. Looks at every watch.
+    /// Lists the watched paths of the data table by connection. Reads every watch.
     #[must_use]
     pub fn watches_by_connection(&self, room: Room) -> Listing<SessionId, String> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
@@ -236,7 +237,7 @@ impl Engine {
         listing
     }
 
-    /// The sessions that watch, by path, in the data table. Looks at every watch.
+    /// Lists the watching sessions of the data table by path. Reads every watch.
     #[must_use]
     pub fn watches_by_path(&self, room: Room) -> Listing<String, SessionId> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
@@ -249,7 +250,7 @@ impl Engine {
         listing
     }
 
-    /// The places with a data watch, each with the connections that hold one.
+    /// Returns the places with a data watch, each with its watching connections.
     fn watched_places(&self) -> impl Iterator<Item = (Place, impl Iterator<Item = ConnId>)> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
         watches.iter(tree).filter_map(|(id, watch, _)| {
@@ -263,7 +264,7 @@ impl Engine {
     }
 }
 
-/// The connections with a data watch in the ring that begins here.
+/// Returns the connections with a data watch in the ring with this head.
 fn data_watchers_from(watches: &Watches, head: WatchId) -> impl Iterator<Item = ConnId> {
     let mut next = Some(head);
     std::iter::from_fn(move || {
@@ -281,22 +282,22 @@ fn text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// In which way a path is watched.
+/// How a path is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum WatchKind {
-    /// Once, the znode: set by getData and exists.
+    /// The znode, once: set by getData and exists.
     Data,
-    /// Once, the list of its children: set by getChildren.
+    /// The list of its children, once: set by getChildren.
     Children,
-    /// Until removed, both.
+    /// Both, until removed.
     Persistent,
-    /// Until removed, the znode and everything below it.
+    /// The znode and everything below it, until removed.
     PersistentRecursive,
 }
 
 impl WatchKind {
-    /// In lower case, with underscores.
+    /// Returns its name in lower case, with underscores.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -307,7 +308,7 @@ impl WatchKind {
         }
     }
 
-    /// Those that a watch was registered as.
+    /// Returns the kinds as which a watch was registered.
     fn of(watch: &Watch) -> impl Iterator<Item = Self> + use<> {
         let Watch { data, child, .. } = *watch;
         let both = data.with(child);
@@ -328,18 +329,18 @@ impl std::fmt::Display for WatchKind {
     }
 }
 
-/// A session, with everything that is its.
+/// A session with everything that belongs to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionReport {
     /// Its id.
     pub id: SessionId,
-    /// Its timeout as negotiated. Unit: milliseconds.
+    /// Its negotiated timeout. Unit: milliseconds.
     pub timeout_ms: u32,
-    /// When it expires unless it is heard of, in milliseconds since the start.
+    /// When it expires unless its client sends a message, in milliseconds since the start.
     pub deadline_ms: u64,
-    /// The connection it has now.
+    /// Its current connection.
     pub conn: Option<ConnId>,
-    /// Scheme and id of what that connection has proven, as whoAmI tells it: without passwords.
+    /// The scheme and id of the connection's identities, as whoAmI shows them: without passwords.
     pub identities: Vec<(&'static str, String)>,
     /// The paths of its ephemerals, oldest first.
     pub ephemerals: Vec<String>,
@@ -348,7 +349,7 @@ pub struct SessionReport {
 }
 
 impl Engine {
-    /// Everything about every session, in the order of the table.
+    /// Reports every session, in the order of the table.
     pub fn session_reports(&self) -> impl Iterator<Item = SessionReport> {
         let sessions = &self.state.sessions;
         sessions.iter().map(|(key, session)| SessionReport {
@@ -372,7 +373,7 @@ impl Engine {
         })
     }
 
-    /// What a connection has proven: scheme and id, as whoAmI tells it.
+    /// Returns the scheme and id of a connection's identities, as whoAmI shows them.
     #[must_use]
     pub fn identities(&self, conn: ConnId) -> Vec<(&'static str, String)> {
         let Some(conn) = self.state.conns.announced(conn) else {
@@ -383,7 +384,7 @@ impl Engine {
         identities.extend(who.added().iter().map(|identity| {
             let id = text(identity.id.as_bytes());
             let shown = match identity.scheme {
-                // Behind the colon is a hash of the password.
+                // After the colon is a hash of the password.
                 Scheme::Digest => id.split(':').next().unwrap_or_default().to_owned(),
                 Scheme::Super => String::new(),
                 _ => id,
@@ -427,7 +428,7 @@ impl Engine {
             || ancestors(path).any(|path| place(path.as_bytes()).is_some_and(is_recursive))
     }
 
-    /// What is watched, by path, each way once; no more than asked for. Looks at every watch.
+    /// Returns the first `max` watched paths, each kind of watch once. Reads every watch.
     #[must_use]
     pub fn watched_paths(&self, max: usize) -> Vec<(String, WatchKind)> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
@@ -442,7 +443,7 @@ impl Engine {
     }
 }
 
-/// The paths above a path, the root last.
+/// Returns the ancestors of a path, the root last.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| match (path.rfind('/')?, path.len()) {
         (0, 1) => None,

@@ -1,7 +1,7 @@
-//! Reads the whole state; nothing here changes it.
+//! Reads the whole state without changing it.
 //!
 //! [`check`] verifies every invariant, [`dump`] prints the state as text, [`inspect`] lists
-//! sessions, watches and ephemerals for administrators and tests, [`digest`] computes ZooKeeper's
+//! sessions, watches and ephemerals for administrators and tests, and [`digest`] computes ZooKeeper's
 //! checksum of the tree.
 
 pub(crate) mod check;

@@ -105,7 +105,7 @@ fn watches_out_of_place_are_noticed() {
 
 #[test]
 fn left_over_undo_list_is_noticed() {
-    assert_noticed("an undo list is left over", |engine| {
+    assert_noticed("the undo list is not empty without marks", |engine| {
         let mark = engine.state.mark();
         request(engine, 0, create("/new", CreateMode::Persistent));
         engine.state.undo.forget(mark);

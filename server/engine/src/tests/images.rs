@@ -244,8 +244,8 @@ fn znode_that_makes_no_sense_is_refused() {
             "path \"/a//b\": empty component at byte 3",
         ),
         (znode("a", 3), "path \"a\": does not start with a slash"),
-        (znode("/a", 3), "znode \"/a\" is there twice"),
-        (znode("/", 3), "znode \"/\" is there twice"),
+        (znode("/a", 3), "duplicate znode \"/a\""),
+        (znode("/", 3), "duplicate znode \"/\""),
         (
             znode("/b/c", 3),
             "znode \"/b/c\": no parent comes before it",
@@ -291,7 +291,7 @@ fn session_or_list_that_makes_no_sense_is_refused() {
             session(i64::MIN, 1),
             "session 0x8000000000000000: no session can have this id",
         ),
-        (session(5, 1), "session 0x5 is there twice"),
+        (session(5, 1), "duplicate session 0x5"),
         (session(6, -1), "session 0x6: timeout of -1 ms is negative"),
     ] {
         assert_eq!(restoration.session(image).unwrap_err().to_string(), fault);

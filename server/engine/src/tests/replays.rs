@@ -313,7 +313,7 @@ fn change_that_makes_no_sense_is_refused() {
         (
             head(1, 1),
             created("/t", 1, Life::Ttl { ms: 0 }),
-            "znode \"/t\": ttl of 0 ms is not in 1 to 1099511627775",
+            "znode \"/t\": ttl of 0 ms is outside the range of 1 ms to 1099511627775 ms",
         ),
         (
             head(0, 1),
