@@ -1,11 +1,13 @@
 //! SASL exchanges, and the requirement that clients authenticate.
-//! Source: `docs/zookeeper-protocol.md` sections 9.3, 9.10, 9.11 and 10.27; each line was put to a
-//! live 3.9.5.
+//!
+//! Source: `docs/zookeeper-protocol.md` sections 9.3, 9.10, 9.11 and 10.27; every outcome was compared
+//! with a live 3.9.5.
 
 use super::*;
 use crate::{Counts, SaslSettings};
 
-/// The captured exchange that `sasl.rs` is tested with needs its nonce; here the outcome counts.
+/// Returns settings with a SASL user. These tests never complete an exchange, which takes a captured
+/// nonce: see `sasl.rs`.
 fn with_logins(allow_failed: bool, demanded: &[&str]) -> Settings {
     Settings {
         sasl: Some(SaslSettings {
@@ -33,7 +35,7 @@ fn digest(login: &'static [u8]) -> Request {
     }
 }
 
-/// The header of the answer, and whether the connection is still served.
+/// Returns the header of the reply, and whether the connection is still served.
 fn answer(engine: &mut Engine, asked: Request) -> (ReplyHeader, bool) {
     let header = request(engine, 0, asked).reply.expect("a reply");
     let is_served = engine.sessions().any(|(_, _, conn)| conn.is_some());
@@ -41,7 +43,7 @@ fn answer(engine: &mut Engine, asked: Request) -> (ReplyHeader, bool) {
 }
 
 #[test]
-fn first_token_earns_a_challenge_and_a_bad_response_ends_the_connection() {
+fn reply_to_first_sasl_token_is_a_challenge_and_bad_response_closes_the_connection() {
     let mut engine = engine(1, with_logins(false, &[]));
     let (header, is_served) = answer(&mut engine, sasl(b""));
     assert_eq!(
@@ -59,7 +61,7 @@ fn first_token_earns_a_challenge_and_a_bad_response_ends_the_connection() {
 }
 
 #[test]
-fn failed_exchange_may_be_allowed() {
+fn failed_exchange_keeps_the_connection_if_configured() {
     let mut engine = engine(1, with_logins(true, &[]));
     for token in [&b""[..], b"nonsense", b"again"] {
         let (header, is_served) = answer(&mut engine, sasl(token));
@@ -68,7 +70,7 @@ fn failed_exchange_may_be_allowed() {
 }
 
 #[test]
-fn demand_outweighs_the_allowance() {
+fn required_sasl_overrides_allow_failed() {
     let mut engine = engine(1, with_logins(true, &["sasl"]));
     answer(&mut engine, sasl(b""));
     let (header, is_served) = answer(&mut engine, sasl(b"nonsense"));
@@ -77,7 +79,7 @@ fn demand_outweighs_the_allowance() {
 }
 
 #[test]
-fn requests_before_the_demanded_login_are_refused() {
+fn requests_before_the_required_login_are_refused() {
     for asked in [
         Request::Ping,
         get("/"),
@@ -96,14 +98,14 @@ fn requests_before_the_demanded_login_are_refused() {
 }
 
 #[test]
-fn requests_after_the_demanded_login_are_served() {
+fn requests_after_the_required_login_are_served() {
     let mut engine = engine(1, with_logins(false, &["digest", "sasl"]));
     assert_eq!(answer(&mut engine, digest(b"bob:pw")).0.error, None);
     assert_eq!(outcome(&mut engine, 0, get("/")), Ok(()));
 }
 
 #[test]
-fn neither_logins_nor_refused_requests_keep_a_session_alive() {
+fn logins_and_refused_requests_do_not_renew_a_session() {
     // `docs/zookeeper-protocol.md` sections 7.1 and 14.2.
     let mut engine = engine(1, with_logins(false, &["digest"]));
     let deadline_ms = engine.next_deadline_ms(Now::default());
@@ -126,7 +128,7 @@ fn neither_logins_nor_refused_requests_keep_a_session_alive() {
 }
 
 #[test]
-fn identities_go_with_their_connection() {
+fn identities_end_with_their_connection() {
     let mut engine = engine(2, Settings::default());
     outcome(&mut engine, 0, digest(b"bob:pw")).unwrap();
     let list = AclList::new(&[minikeeper_protocol::Acl {
@@ -144,7 +146,7 @@ fn identities_go_with_their_connection() {
 }
 
 #[test]
-fn address_comes_with_the_connection() {
+fn address_of_the_connection_is_an_identity() {
     // `docs/zookeeper-protocol.md` section 9.6.
     let mut engine = Engine::new(Settings::default());
     let peer = core::net::Ipv4Addr::new(10, 1, 2, 3).into();
@@ -169,8 +171,8 @@ fn address_comes_with_the_connection() {
 }
 
 #[test]
-fn skipped_lists_refuse_nothing() {
-    // `docs/zookeeper-protocol.md` section 9.3, rule 1; lists must make sense all the same.
+fn skipped_access_lists_refuse_nothing_but_must_be_valid() {
+    // `docs/zookeeper-protocol.md` section 9.3, rule 1.
     let mut engine = engine(
         1,
         Settings {
@@ -202,7 +204,7 @@ fn skipped_lists_refuse_nothing() {
 
 #[test]
 fn reconfig_of_a_standalone_server_is_unimplemented() {
-    // `docs/zookeeper-protocol.md` section 10.27: a zxid is used up and the connection stays.
+    // `docs/zookeeper-protocol.md` section 10.27: it takes a zxid, and the connection stays open.
     let mut engine = engine(
         1,
         Settings {

@@ -1,4 +1,4 @@
-//! What access lists and identities take: memory that is counted, and work that is bounded.
+//! Access lists and identities take only memory that is counted, and work that is bounded.
 
 use allocation_counter::measure;
 use minikeeper_protocol::{Acl, Perms, Ustring};
@@ -6,10 +6,10 @@ use minikeeper_protocol::{Acl, Perms, Ustring};
 use super::*;
 use crate::work;
 
-/// The longest list a client sends where nothing else is set: a frame holds 1,048,575 bytes.
+/// About the longest id that fits into a frame, by default 1,048,575 bytes. Unit: bytes.
 const LONG: usize = 900_000;
 
-/// Serves without the check of the whole state, which allocates.
+/// Applies a request without the check of the whole state, which allocates.
 fn serve(engine: &mut Engine, conn: u32, asked: Request) -> Option<ReplyHeader> {
     let input = Input::Request {
         conn: ConnId(conn),
@@ -37,7 +37,7 @@ fn auth(data: String) -> Request {
     }
 }
 
-/// 300 such creates took 265 MB under a limit of 20 MB.
+/// 300 such creates took 265 MB in spite of a limit of 20 MB.
 #[test]
 fn access_lists_count_against_the_limit_of_the_tree() {
     let settings = Settings {
@@ -61,9 +61,9 @@ fn access_lists_count_against_the_limit_of_the_tree() {
     engine.check().unwrap();
 }
 
-/// Each of 5,000 entries `auth` stood for 500 identities: 374 MB at the peak of one create.
+/// Each of 5,000 `auth` entries was replaced by 500 identities: one create took 374 MB at its peak.
 #[test]
-fn entry_auth_for_many_identities_takes_bounded_memory() {
+fn auth_entries_for_many_identities_take_bounded_memory() {
     let mut engine = engine(1, Settings::default());
     for number in 0..500 {
         serve(&mut engine, 0, auth(format!("user{number}:password")));
@@ -84,7 +84,7 @@ fn entry_auth_for_many_identities_takes_bounded_memory() {
     assert!(taken.bytes_max < 4 << 20, "{} bytes", taken.bytes_max);
 }
 
-/// 200 auths of 900 KB on one connection took 183 MB, and each copied all before it.
+/// 200 auth requests of 900 KB on one connection took 183 MB, and each copied all earlier identities.
 #[test]
 fn identities_of_a_connection_take_bounded_memory() {
     let mut engine = engine(1, Settings::default());
@@ -101,11 +101,13 @@ fn identities_of_a_connection_take_bounded_memory() {
     assert!(held < 1 << 20, "{held} bytes are held");
 }
 
-/// What a settled engine may hold beyond what it counts: tables that have room to grow.
+/// The memory that an engine may hold without counting it: tables with room to grow. Unit: bytes.
 const UNCOUNTED_BYTES: usize = 64 << 10;
 
-/// What serving one request may take besides, in multiples of its own length, and beyond that.
+/// The memory that serving one request may take, in multiples of its length.
 const TIMES_THE_REQUEST: usize = 4;
+
+/// The memory that serving one request may take in addition. Unit: bytes.
 const BESIDE_THE_REQUEST: usize = 2 << 20;
 
 impl Numbers {
@@ -153,7 +155,7 @@ impl Numbers {
         AclList::new(&entries)
     }
 
-    /// A request of one of the kinds that store identities or access lists, or look at them.
+    /// Returns a request that stores identities or access lists, or reads them.
     fn request(&mut self) -> Request {
         let path = format!("/n{}", self.below(30));
         match self.below(10) {
@@ -179,8 +181,8 @@ fn length_of(asked: &Request) -> usize {
     out.len()
 }
 
-/// The rule behind the cases above. What an engine holds is what it counts, and serving a request
-/// takes memory and work in proportion to its length, whatever was stored before.
+/// The rule behind the cases above: an engine counts the memory it holds, and serving a request takes
+/// memory and work in proportion to its length, whatever was stored before.
 #[test]
 fn requests_about_access_hold_what_is_counted_and_do_bounded_work() {
     let settings = Settings {
@@ -219,8 +221,8 @@ fn requests_about_access_hold_what_is_counted_and_do_bounded_work() {
                 "{peak} bytes to serve {}",
                 what()
             );
-            // Entries that were sent, once to find them again and once to compare; then a look at
-            // a list, and at each of its entries a search among the identities.
+            // Each sent entry is hashed once and compared once; then for each entry of an access list
+            // there is a search among the identities.
             let entries_max = settings.acl_entries_max;
             let searched = settings.identities_max.ilog2() as usize + 2;
             let steps_max = 3 * (length / 12) + entries_max * 2 * searched + 1_000;
@@ -247,11 +249,11 @@ fn requests_about_access_hold_what_is_counted_and_do_bounded_work() {
     }
     assert!(
         long_lists > 10 && long_looks > 10,
-        "the requests reach what they are for: {long_lists}, {long_looks}"
+        "too few requests are expensive: {long_lists}, {long_looks}"
     );
 }
 
-/// One create of 954 KB with 20,000 entries compared 200 million times.
+/// One create of 954 KB with 20,000 entries made 200 million comparisons.
 #[test]
 fn duplicates_are_found_without_comparing_each_with_each() {
     let mut engine = engine(1, Settings::default());
@@ -268,14 +270,14 @@ fn duplicates_are_found_without_comparing_each_with_each() {
     }
 }
 
-/// `docs/zookeeper-protocol.md` section 9.5: the first of equal entries stays where it is.
+/// `docs/zookeeper-protocol.md` section 9.5: the first of equal entries keeps its position.
 #[test]
 fn entries_keep_their_order_without_their_duplicates() {
     let mut engine = engine(1, Settings::default());
     serve(&mut engine, 0, auth("bob:secret".to_owned()));
     let sent = ["c:x", "a:x", "c:x", "b:x", "a:x"].map(|id| entry("digest", id));
     let mut sent = sent.to_vec();
-    // What stands for the same identities is replaced after duplicates were looked for.
+    // `auth` entries are replaced after duplicates are removed, so the identity may occur twice.
     sent.extend([entry("auth", "1"), entry("auth", "2"), entry("auth", "1")]);
     let created = create_with("/a", AclList::new(&sent));
     assert_eq!(outcome(&mut engine, 0, Request::Create(created)), Ok(()));
@@ -325,7 +327,7 @@ fn identity_beyond_the_limit_closes_the_connection() {
         ..Settings::default()
     };
     let mut engine = engine(1, settings);
-    // Proving the same once more adds nothing.
+    // Authenticating again as the same identity adds nothing.
     for name in ["a", "b", "a", "b"] {
         let asked = auth(format!("{name}:password"));
         assert_eq!(outcome(&mut engine, 0, asked), Ok(()));

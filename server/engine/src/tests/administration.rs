@@ -17,7 +17,7 @@ fn told(seen: Seen) -> Vec<(u32, EventKind, String)> {
 }
 
 #[test]
-fn watchers_are_told_and_zxids_grow() {
+fn administration_sends_events_and_takes_zxids() {
     let mut engine = engine(2, Settings::default());
     request(&mut engine, 1, list("/"));
     let before = engine.zxid();
@@ -38,7 +38,7 @@ fn watchers_are_told_and_zxids_grow() {
 }
 
 #[test]
-fn access_lists_are_not_in_the_way() {
+fn administration_ignores_access_lists() {
     let mut engine = engine(1, Settings::default());
     let closed = Request::Create(create_with("/r", AclList::world_read()));
     assert_eq!(outcome(&mut engine, 0, closed), Ok(()));
@@ -58,7 +58,7 @@ fn access_lists_are_not_in_the_way() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn impossible_or_unsupported_administration_is_refused() {
     let mut engine = engine(1, Settings::default());
     for (change, error) in [
         (create("/e", CreateMode::Ephemeral), ErrorCode::BadArguments),

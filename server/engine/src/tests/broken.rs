@@ -1,4 +1,4 @@
-//! The check of the whole state notices states that no input leads to.
+//! The check of the whole state notices broken states, which no input leads to.
 
 use minikeeper_protocol::Stat;
 
@@ -8,7 +8,7 @@ use crate::state::{
     znode::Owner,
 };
 
-/// A state with something of everything.
+/// Creates a sound state with something in every table.
 fn sound() -> Engine {
     let mut engine = engine(2, Settings::default());
     for (path, mode) in [
@@ -29,7 +29,7 @@ fn id(engine: &Engine, path: &str) -> ZnodeId {
     engine.state.tree.find(path.as_bytes()).unwrap()
 }
 
-/// Breaks a sound state and says what the check makes of it.
+/// Breaks a sound state and returns the fault that the check reports.
 fn broken(break_it: impl FnOnce(&mut Engine)) -> String {
     let mut engine = sound();
     break_it(&mut engine);
@@ -80,7 +80,7 @@ fn parents_and_children_that_disagree_are_noticed() {
 fn ephemerals_and_sessions_that_disagree_are_noticed() {
     assert_noticed("ephemeral without a living owner", |engine| {
         let id = id(engine, "/p/a");
-        // Counted as one, or the sum would be noticed first.
+        // The ephemeral is counted, or the check would notice the wrong sum first.
         let mut znode = engine.state.tree.remove(id);
         znode.owner = Owner(77);
         engine.state.tree.restore(znode);

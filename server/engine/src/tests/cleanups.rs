@@ -1,9 +1,9 @@
-//! How much one look for containers and times to live deletes. Source: `docs/zookeeper-protocol.md`
+//! Deletion of containers and of znodes with a time to live. Source: `docs/zookeeper-protocol.md`
 //! section 15.
 
 use super::*;
 
-/// Where an engine looks whether containers are due, with what was created and deleted before.
+/// Creates an engine with this number of containers that have lost their only child.
 fn with_containers(count: usize, settings: Settings) -> Engine {
     let mut engine = engine(1, settings);
     for number in 0..count {
@@ -36,7 +36,7 @@ fn containers(engine: &Engine) -> usize {
 }
 
 #[test]
-fn deletions_of_one_look_are_limited() {
+fn deletions_per_check_are_limited() {
     // `docs/zookeeper-protocol.md` section 15, rule 3.
     let settings = Settings {
         container_max_per_minute: 2,
@@ -50,9 +50,8 @@ fn deletions_of_one_look_are_limited() {
 }
 
 #[test]
-fn container_never_used_goes_when_it_may() {
-    // `docs/zookeeper-protocol.md` section 15, rules 2 and 7: never, unless there is a limit to its
-    // age.
+fn container_never_used_is_deleted_only_if_its_age_is_limited() {
+    // `docs/zookeeper-protocol.md` section 15, rules 2 and 7.
     for (max_ms, left) in [(0, 1), (1_000, 0)] {
         let settings = Settings {
             container_max_never_used_ms: max_ms,
@@ -70,7 +69,7 @@ fn container_never_used_goes_when_it_may() {
     }
 }
 
-/// What an engine did by itself, and when.
+/// The changes that an engine made without a request, with their times.
 #[derive(Default)]
 struct Deeds {
     at_ms: u64,
@@ -101,7 +100,7 @@ fn at(elapsed_ms: u64) -> Now {
     }
 }
 
-/// Stops at every look for collectables, whether it finds something or not; how often.
+/// Stops at every check of collectables, whether it deletes something or not. Returns how often.
 fn walk(engine: &mut Engine, from_ms: u64, until_ms: u64, deeds: &mut Deeds) -> usize {
     let mut steps = 0;
     let mut now_ms = from_ms;
@@ -118,7 +117,7 @@ fn walk(engine: &mut Engine, from_ms: u64, until_ms: u64, deeds: &mut Deeds) -> 
     }
 }
 
-/// Stops where something is due; how often.
+/// Stops only when something is due. Returns how often.
 fn leap(engine: &mut Engine, from_ms: u64, until_ms: u64, deeds: &mut Deeds) -> usize {
     let mut steps = 0;
     let mut now_ms = from_ms;
@@ -136,9 +135,10 @@ fn leap(engine: &mut Engine, from_ms: u64, until_ms: u64, deeds: &mut Deeds) -> 
     }
 }
 
-/// With a look every millisecond, moving time by a year took an hour and a half, a step for each.
+/// With a check every millisecond, advancing the clock by a year took an hour and a half, with one step
+/// per check.
 #[test]
-fn moving_time_stops_where_something_is_due_and_changes_nothing_else() {
+fn skipping_idle_checks_makes_the_same_changes_in_fewer_steps() {
     let (mut walked, mut leapt, mut due) = (0, 0, 0);
     for seed in 0..40 {
         let mut numbers = Numbers(seed);
@@ -196,7 +196,7 @@ fn moving_time_stops_where_something_is_due_and_changes_nothing_else() {
             let done = deeds[1].done.len() - before;
             assert!(
                 steps <= done,
-                "{steps} steps for {done} things, seed {seed}"
+                "{steps} steps for {done} changes, seed {seed}"
             );
             leapt += steps;
             due += done;

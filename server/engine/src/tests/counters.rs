@@ -1,4 +1,4 @@
-//! Counters at their ends. Source: `docs/zookeeper-protocol.md` sections 10.8 and 11.
+//! Counters at their limits. Source: `docs/zookeeper-protocol.md` sections 10.8 and 11.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn with_counter(created_children: i32) -> Engine {
 }
 
 #[test]
-fn sequence_sticks_at_its_maximum() {
+fn sequence_number_stays_at_its_maximum() {
     let mut engine = with_counter(i32::MAX - 1);
     let numbered = || create("/p/n", CreateMode::PersistentSequential);
     assert_eq!(
@@ -19,7 +19,7 @@ fn sequence_sticks_at_its_maximum() {
         "/p/n2147483646"
     );
     let pzxid = engine.get("/p").unwrap().1.pzxid;
-    // The last number is given out, and neither the counter nor the parent's pzxid moves.
+    // The last number is used, and neither the counter nor the parent's pzxid changes.
     assert_eq!(
         request(&mut engine, 0, numbered()).path.unwrap(),
         "/p/n2147483647"
@@ -84,7 +84,7 @@ fn version_wraps_and_counts_up_to_zero_again() {
     );
     assert_eq!(outcome(&mut engine, 0, set(i32::MIN)), Ok(()));
     engine.state.tree[id].version = -2;
-    // On its way through -1 every request version of -1 is still the wildcard.
+    // Even when the version is -1, a request with version -1 matches any version.
     for version in [-2, -1, 0] {
         assert_eq!(outcome(&mut engine, 0, set(version)), Ok(()));
     }
@@ -92,7 +92,7 @@ fn version_wraps_and_counts_up_to_zero_again() {
 }
 
 #[test]
-fn aversion_wraps_too() {
+fn aversion_wraps() {
     let mut engine = with_counter(0);
     let id = engine.state.tree.find(b"/p").unwrap();
     engine.state.tree[id].aversion = i32::MAX;

@@ -1,8 +1,8 @@
-//! Rule: a state that is put together from any records and changes is refused, or it is sound and
-//! can be served: what was saved may come from anywhere.
+//! Rule: any saved records and changes are either refused or restored to a sound state that can be
+//! served, because they may come from anywhere.
 //!
-//! Method: small states with random fields, each of which goes through everything a server does.
-//! `MINIKEEPER_SEED` repeats a run, `MINIKEEPER_IMAGE_VARIANTS` sets how many are tried.
+//! Method: small states with random fields, each of which goes through everything that a server does.
+//! `MINIKEEPER_SEED` repeats a run, `MINIKEEPER_IMAGE_VARIANTS` sets the number of states.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -86,7 +86,7 @@ impl Random {
         all[self.below(all.len())]
     }
 
-    /// Mostly what makes sense.
+    /// Returns mostly the usual value, and one time in `odds` an odd one.
     fn long(&mut self, usual: i64, odds: usize) -> i64 {
         if self.one_in(odds) {
             self.one_of(&LONGS)
@@ -122,7 +122,7 @@ fn list(random: &mut Random) -> AclList {
     AclList::new(&entries)
 }
 
-/// A state of random records, and random changes behind them.
+/// Builds a state from random records, followed by random changes.
 fn build(random: &mut Random, odds: usize) -> Result<Engine, crate::ImageError> {
     let settings = Settings {
         extended_types: random.one_in(2),
@@ -206,7 +206,7 @@ fn build(random: &mut Random, odds: usize) -> Result<Engine, crate::ImageError> 
     Engine::restore(restoration, Zxid(random.long(20, odds)))
 }
 
-/// What a save keeps: what counts for quotas is counted anew at each start.
+/// Returns the dump without the usage of quotas, which every start counts anew.
 fn lasting(engine: &Engine) -> Vec<String> {
     let dump = engine.dump();
     let lines = dump
@@ -222,8 +222,8 @@ fn at(ms: u64) -> Now {
     }
 }
 
-/// Everything a server does to a state: changes of each kind, the ends of sessions, clean-up,
-/// saving.
+/// Does everything that a server does to a state: saving, changes of each kind, the ends of sessions,
+/// cleanup.
 fn serve(engine: &mut Engine, random: &mut Random) {
     let image = engine.image();
     let mut again = Restoration::new(engine.settings().clone());
@@ -289,9 +289,9 @@ fn serve(engine: &mut Engine, random: &mut Random) {
     engine.check().unwrap();
 }
 
-/// Goal and method: see the module.
+/// For the rule and the method see the module.
 #[test]
-fn any_records_are_refused_or_make_a_sound_state() {
+fn any_records_are_refused_or_restored_to_a_sound_state() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a decimal number"))
     };
@@ -318,6 +318,6 @@ fn any_records_are_refused_or_make_a_sound_state() {
             }
         }
     }
-    println!("{served} of {variants} states made sense");
-    assert!(served > variants / 10, "{served} of {variants} made sense");
+    println!("{served} of {variants} states were valid");
+    assert!(served > variants / 10, "{served} of {variants} were valid");
 }

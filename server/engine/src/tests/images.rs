@@ -1,5 +1,4 @@
-//! States that are saved and put together again. Source: `docs/zookeeper-protocol.md` sections 14.7
-//! and 22.1.
+//! States that are saved and restored. Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
 
 use minikeeper_protocol::{Acl, Perms, Ustring};
 
@@ -9,7 +8,7 @@ use super::{
 };
 use crate::{ImageError, Restoration, ZnodeImage};
 
-/// A copy by way of the image.
+/// Copies an engine through its image.
 fn restored(engine: &Engine) -> Engine {
     let mut restoration = Restoration::new(engine.settings().clone());
     for session in engine.image().sessions() {
@@ -27,7 +26,7 @@ fn restored(engine: &Engine) -> Engine {
 }
 
 #[test]
-fn fresh_state_comes_back() {
+fn state_of_a_new_server_is_restored() {
     let engine = engine(0, Settings::default());
     let restored = restored(&engine);
     assert_eq!(restored.dump(), engine.dump());
@@ -43,7 +42,7 @@ fn fresh_state_comes_back() {
     );
 }
 
-/// `docs/zookeeper-protocol.md` section 22.1, rule 4: it is not made up, and clients may.
+/// `docs/zookeeper-protocol.md` section 22.1, rule 4: the server does not create it, but clients may.
 #[test]
 fn config_that_is_missing_stays_missing() {
     let mut restoration = Restoration::new(Settings::default());
@@ -63,7 +62,7 @@ fn config_that_is_missing_stays_missing() {
 }
 
 #[test]
-fn counters_owners_and_lists_come_back() {
+fn counters_owners_and_access_lists_are_restored() {
     let mut first = engine(1, Settings::default());
     let list = AclList::new(&[Acl {
         perms: Perms::READ,
@@ -85,7 +84,7 @@ fn counters_owners_and_lists_come_back() {
     apply(&mut first, &Input::Disconnect { conn: ConnId(0) });
     let mut second = restored(&first);
     assert_eq!(second.dump(), first.dump());
-    // The sequence goes on, and the next change has the next zxid.
+    // The sequence continues, and the next change has the next zxid.
     let seen = open(&mut second, 0);
     assert_eq!(
         seen.session.unwrap().0,
@@ -100,10 +99,10 @@ fn counters_owners_and_lists_come_back() {
     assert_eq!(seen.reply.unwrap().zxid.0, first.zxid().0 + 2);
 }
 
-/// The timeout a session was opened with is what ZooKeeper saves: `docs/zookeeper-protocol.md`
-/// section 6.4.
+/// ZooKeeper saves the timeout that a session was opened with: `docs/zookeeper-protocol.md` section
+/// 6.4.
 #[test]
-fn restored_session_has_its_first_timeout_before_it() {
+fn restored_session_has_the_timeout_it_was_opened_with() {
     let mut first = engine(1, Settings::default());
     let id = first.image().sessions()[0].id;
     apply(&mut first, &Input::Disconnect { conn: ConnId(0) });
@@ -125,7 +124,7 @@ fn restored_session_has_its_first_timeout_before_it() {
 
 /// Source: `docs/zookeeper-protocol.md` section 22.1, point 8; observed on a live server.
 #[test]
-fn ephemeral_of_unknown_session_goes_without_a_zxid() {
+fn ephemeral_of_unknown_session_is_deleted_without_a_zxid() {
     let mut restoration = Restoration::new(Settings::default());
     restoration.session(session(5, 10_000)).unwrap();
     restoration.znode(&ROOT).unwrap();
@@ -144,7 +143,7 @@ fn ephemeral_of_unknown_session_goes_without_a_zxid() {
 }
 
 #[test]
-fn newest_zxid_is_that_of_the_newest_znode_at_least() {
+fn restored_zxid_is_at_least_that_of_the_newest_znode() {
     let mut restoration = Restoration::new(Settings::default());
     restoration.znode(&ROOT).unwrap();
     let mut engine = Engine::restore(restoration, Zxid(2)).unwrap();
@@ -159,7 +158,7 @@ fn newest_zxid_is_that_of_the_newest_znode_at_least() {
 }
 
 #[test]
-fn ids_of_restored_sessions_are_not_given_out_again() {
+fn ids_of_restored_sessions_are_not_reused() {
     let settings = Settings {
         first_session_id: SessionId(100),
         ..Settings::default()
@@ -174,8 +173,8 @@ fn ids_of_restored_sessions_are_not_given_out_again() {
     assert_eq!(open(&mut engine, 1).session, Some(SessionId(107)));
 }
 
-/// The root was deleted with its session, or as a container, and the server panicked: at its start,
-/// when a session ended, and in an export.
+/// A root with an owner was deleted with its session, or as a container, and the server panicked: at
+/// its start, when a session ended, and in an export.
 #[test]
 fn root_with_an_owner_is_refused() {
     for owner in [5, 7, -1, i64::MIN, (0xff << 56) | 1_000] {
@@ -190,10 +189,10 @@ fn root_with_an_owner_is_refused() {
     }
 }
 
-/// Without extended types it goes at the start; children that it left behind made the state
-/// unsound.
+/// If times to live are off, a znode with one is deleted at the start. Its children stayed, which
+/// broke the state.
 #[test]
-fn time_to_live_takes_its_children_along_where_there_are_none() {
+fn znode_with_ttl_is_deleted_with_its_descendants_if_extended_types_are_off() {
     let settings = Settings {
         extended_types: false,
         ..Settings::default()
@@ -221,7 +220,7 @@ fn time_to_live_takes_its_children_along_where_there_are_none() {
 }
 
 #[test]
-fn znode_that_makes_no_sense_is_refused() {
+fn invalid_znode_is_refused() {
     let settings = Settings {
         tree_bytes_max: 10_000,
         ..Settings::default()
@@ -278,7 +277,7 @@ fn znode_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn session_or_list_that_makes_no_sense_is_refused() {
+fn invalid_session_or_access_list_is_refused() {
     let settings = Settings {
         sessions_max: 2,
         ..Settings::default()
@@ -319,7 +318,7 @@ fn session_or_list_that_makes_no_sense_is_refused() {
     );
 }
 
-/// Source: `docs/zookeeper-protocol.md` sections 5.6 and 15: what the mark of a time to live means
+/// Source: `docs/zookeeper-protocol.md` sections 5.6 and 15: the meaning of the mark of a time to live
 /// depends on a setting.
 #[test]
 fn restored_containers_and_times_to_live_are_cleaned_up_again() {

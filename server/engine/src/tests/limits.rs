@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn session_beyond_the_limit_is_not_answered() {
+fn handshake_beyond_the_limit_of_sessions_gets_no_reply() {
     let settings = Settings {
         sessions_max: 2,
         ..Settings::default()
@@ -58,7 +58,7 @@ fn write_beyond_the_limit_of_the_tree_is_refused() {
     assert_eq!(larger.limits.len(), 1);
     let another = request(&mut engine, 0, create("/y", CreateMode::Persistent));
     assert_eq!(another.reply.unwrap().error, Some(ErrorCode::QuotaExceeded));
-    // What needs no room still works, and makes some.
+    // Changes that need no more room are still served, and deletions free some.
     assert_eq!(outcome(&mut engine, 0, set("/x", b"atad")), Ok(()));
     assert_eq!(outcome(&mut engine, 0, delete("/x")), Ok(()));
     assert_eq!(
@@ -68,7 +68,7 @@ fn write_beyond_the_limit_of_the_tree_is_refused() {
 }
 
 #[test]
-fn multi_beyond_the_limit_of_the_tree_is_taken_back() {
+fn multi_beyond_the_limit_of_the_tree_is_undone() {
     let settings = Settings {
         tree_bytes_max: engine(0, Settings::default()).counts().tree_bytes + 300,
         ..Settings::default()
@@ -92,7 +92,7 @@ fn watched_path_without_znode_counts_against_the_limit_of_the_tree() {
     let seen = request(&mut engine, 0, add_watch(&format!("{long}y"), 0));
     assert_eq!(seen.reply.unwrap().error, Some(ErrorCode::QuotaExceeded));
     assert_eq!(seen.limits.len(), 1);
-    // What one connection left behind goes with it.
+    // The end of a connection frees the paths that it watched.
     apply(&mut engine, &Input::Disconnect { conn: ConnId(0) });
     open(&mut engine, 0);
     assert_eq!(
@@ -101,11 +101,11 @@ fn watched_path_without_znode_counts_against_the_limit_of_the_tree() {
     );
 }
 
-/// `docs/zookeeper-protocol.md` section 17.2: answered from the newest state, and nothing has
-/// happened. Observed on a live 3.9.5 with 1,682 of 2,000 requests throttled: no zxid is used up,
-/// the session lives on.
+/// `docs/zookeeper-protocol.md` section 17.2: the reply has the last zxid, and nothing has changed.
+/// Observed on a live 3.9.5 with 1,682 of 2,000 requests throttled: no zxid is taken, the session
+/// lives on.
 #[test]
-fn throttled_request_is_answered_and_keeps_its_session() {
+fn throttled_request_gets_a_reply_and_renews_its_session() {
     let mut engine = engine(1, Settings::default());
     let zxid = engine.zxid();
     let mut seen = Seen::default();

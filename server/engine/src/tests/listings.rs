@@ -1,8 +1,8 @@
-//! Listings in the order of ZooKeeper.
+//! Listings in ZooKeeper's order.
 
 use super::*;
 
-/// What `java.util.HashSet` of OpenJDK 17 does: names that come (+) and go (-), and then its order.
+/// Captured from `java.util.HashSet` of OpenJDK 17: added (+) and removed (-) names, then the order.
 const HISTORIES: &str = include_str!("listings.txt");
 
 fn in_java_order() -> Engine {
@@ -15,7 +15,7 @@ fn in_java_order() -> Engine {
     )
 }
 
-/// The names as they are sent.
+/// Returns the names in the order in which they are sent.
 fn names(engine: &Engine, path: &str) -> Vec<String> {
     let tree = &engine.state.tree;
     tree.listing(tree.find(path.as_bytes()).unwrap())
@@ -45,7 +45,7 @@ fn children_are_listed_in_the_order_of_a_java_hash_set() {
         }
         let listed = names(&engine, "/p");
         assert_eq!(listed.join(" "), history[1]);
-        // A copy goes on from the same table.
+        // A fork continues with the same table.
         let fork = Engine {
             state: engine.state.fork(SessionId(9)),
             digests: None,
@@ -55,9 +55,9 @@ fn children_are_listed_in_the_order_of_a_java_hash_set() {
     }
 }
 
-/// A table that grew for what was taken back is as small as before.
+/// A table that grew during a failed multi is as small as before again.
 #[test]
-fn failed_multi_leaves_the_order_of_a_listing_as_it_was() {
+fn failed_multi_does_not_change_the_order_of_a_listing() {
     let mut engine = in_java_order();
     for number in 0..6 {
         step(&mut engine, "", &format!("+n{number}"));
@@ -73,7 +73,7 @@ fn failed_multi_leaves_the_order_of_a_listing_as_it_was() {
 }
 
 #[test]
-fn children_are_listed_as_they_were_created_unless_asked_otherwise() {
+fn children_are_listed_in_order_of_creation_by_default() {
     let mut engine = engine(1, Settings::default());
     for name in ["z", "a", "m"] {
         step(&mut engine, "", &format!("+{name}"));

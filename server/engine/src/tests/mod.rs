@@ -1,4 +1,4 @@
-//! Tests that look at the state from inside, or are too long for the file they test.
+//! Tests that inspect the state, or are too long for the file that they test.
 
 mod access;
 mod access_bounds;
@@ -27,13 +27,13 @@ use minikeeper_protocol::{
 
 use crate::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
 
-/// What one input led to.
+/// The effects of one input.
 #[derive(Default)]
 struct Seen {
     session: Option<SessionId>,
-    /// The newest reply's header.
+    /// The header of the last reply.
     reply: Option<ReplyHeader>,
-    /// The path in the newest reply, if it has one.
+    /// The path in the last reply, if it has one.
     path: Option<String>,
     events: Vec<(u32, EventKind, String, Zxid)>,
     limits: Vec<(Limit, usize)>,
@@ -63,7 +63,7 @@ impl Effects for Seen {
     }
 }
 
-/// An engine with as many connected sessions as asked for.
+/// Creates an engine with this number of connected sessions.
 fn engine(conns: u32, settings: Settings) -> Engine {
     let mut engine = Engine::new(settings);
     for conn in 0..conns {
@@ -94,7 +94,7 @@ fn request(engine: &mut Engine, conn: u32, request: Request) -> Seen {
     apply(engine, &input)
 }
 
-/// The outcome of a request, as the reply's header says it.
+/// Applies a request and returns the outcome in the reply's header.
 fn outcome(engine: &mut Engine, conn: u32, asked: Request) -> Result<(), ErrorCode> {
     let header = request(engine, conn, asked).reply.expect("a reply");
     header.error.map_or(Ok(()), Err)
@@ -153,7 +153,7 @@ fn check_op(path: &str) -> MultiOp {
     MultiOp::Check { path, version: -1 }
 }
 
-/// Numbers that look random, the same for the same seed.
+/// Pseudorandom numbers, the same for the same seed.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,11 +1,11 @@
-//! Marks, going back to them, and forks.
+//! Marks, rewinding to them, and forks.
 
 use minikeeper_protocol::{CreateMode, Perms};
 
 use super::*;
 use crate::Mark;
 
-/// Goes back; which connections closed, or `None` if the mark is not there.
+/// Rewinds to a mark. Returns the connections that closed, or `None` if the mark does not exist.
 fn rewind_at(engine: &mut Engine, mark: Mark, elapsed_ms: u64) -> Option<Vec<u32>> {
     #[derive(Default)]
     struct Closed(Vec<u32>);
@@ -29,7 +29,7 @@ fn rewind_at(engine: &mut Engine, mark: Mark, elapsed_ms: u64) -> Option<Vec<u32
     is_there.then_some(closed.0)
 }
 
-/// The paths of all znodes.
+/// Returns the paths of all znodes, without the built-in ones.
 fn paths(engine: &Engine) -> Vec<String> {
     let mut paths: Vec<_> = engine
         .image()
@@ -42,7 +42,7 @@ fn paths(engine: &Engine) -> Vec<String> {
 }
 
 #[test]
-fn marks_are_a_stack_that_can_be_gone_down_again_and_again() {
+fn rewinding_keeps_the_mark_and_removes_later_ones() {
     let mut engine = engine(1, Settings::default());
     let empty = engine.mark();
     request(&mut engine, 0, create("/a", CreateMode::Persistent));
@@ -63,7 +63,7 @@ fn marks_are_a_stack_that_can_be_gone_down_again_and_again() {
 }
 
 #[test]
-fn forgetting_an_older_mark_keeps_the_younger_and_no_more_than_it_needs() {
+fn removing_an_older_mark_keeps_only_the_changes_since_the_younger() {
     let mut engine = engine(1, Settings::default());
     let old = engine.mark();
     request(&mut engine, 0, create("/a", CreateMode::Persistent));
@@ -79,7 +79,7 @@ fn forgetting_an_older_mark_keeps_the_younger_and_no_more_than_it_needs() {
 }
 
 #[test]
-fn too_many_changes_cost_the_marks_and_no_request() {
+fn too_many_changes_drop_the_marks_and_refuse_no_request() {
     let mut engine = engine(
         1,
         Settings {
@@ -97,10 +97,10 @@ fn too_many_changes_cost_the_marks_and_no_request() {
     assert!(engine.state.undo.is_clear());
 }
 
-/// A session that has ended since is back, with its ephemeral and a whole timeout from now on;
-/// one opened since is gone, and its connection closes. The zxid does not go back.
+/// A session that has ended since exists again, with its ephemeral and its full timeout; one opened
+/// since is removed, and its connection closes. The zxid does not go back.
 #[test]
-fn sessions_are_those_of_the_mark() {
+fn rewinding_restores_ended_sessions_and_removes_new_ones() {
     let mut engine = engine(2, Settings::default());
     let first = engine.sessions().next().unwrap().0;
     request(&mut engine, 0, create("/e", CreateMode::Ephemeral));
@@ -121,9 +121,9 @@ fn sessions_are_those_of_the_mark() {
     assert_eq!(engine.state.sessions.deadline_ms(key), 18_000);
 }
 
-/// A watch that has fired since fires again, one left since does not.
+/// A watch that has fired since fires again, and one registered since does not.
 #[test]
-fn watches_are_those_of_the_mark() {
+fn rewinding_restores_the_watches_of_connected_sessions() {
     let mut engine = engine(2, Settings::default());
     request(&mut engine, 0, create("/a", CreateMode::Persistent));
     request(&mut engine, 1, get("/a"));
@@ -137,7 +137,7 @@ fn watches_are_those_of_the_mark() {
 }
 
 #[test]
-fn fork_is_equal_and_has_nothing_in_common() {
+fn fork_is_equal_and_independent() {
     let mut engine = engine(2, Settings::default());
     let acl = AclList::new(&[minikeeper_protocol::Acl {
         perms: Perms::ALL,

@@ -1,5 +1,5 @@
-//! Quotas: `docs/zookeeper-protocol.md` section 16. What a live 3.9.5 does is compared by the
-//! differential tester.
+//! Quotas: `docs/zookeeper-protocol.md` section 16. The differential tester compares them with a live
+//! 3.9.5.
 
 use super::*;
 use crate::state::{State, keys::AclId, quota::Growth, znode::Owner};
@@ -14,7 +14,7 @@ fn enforcing() -> Engine {
     )
 }
 
-/// As zkCli's setquota: the znodes on the way, the limits, then the stats.
+/// Sets a quota as zkCli's setquota does: creates the ancestors, the limits, then the stats.
 fn set_quota(engine: &mut Engine, path: &str, limits: &str) {
     let mut at = "/zookeeper/quota".to_owned();
     for name in path[1..].split('/') {
@@ -34,13 +34,13 @@ fn set_quota(engine: &mut Engine, path: &str, limits: &str) {
 fn stats(engine: &Engine, path: &str) -> String {
     let path = format!("/zookeeper/quota{path}/zookeeper_stats");
     let (data, stat) = engine.get(&path).unwrap();
-    // `docs/zookeeper-protocol.md` section 16, rule 4: neither version nor mzxid notice.
+    // `docs/zookeeper-protocol.md` section 16, rule 4: neither version nor mzxid changes.
     assert_eq!((stat.version, stat.mzxid), (0, stat.czxid));
     String::from_utf8(data.unwrap().to_vec()).unwrap()
 }
 
 #[test]
-fn creating_the_stats_counts_what_is_there() {
+fn creating_the_stats_counts_the_existing_znodes() {
     // `docs/zookeeper-protocol.md` section 16, rule 3: the znode itself included.
     let mut engine = engine(1, Settings::default());
     for path in ["/a", "/a/b", "/a/b/c"] {
@@ -51,7 +51,7 @@ fn creating_the_stats_counts_what_is_there() {
 }
 
 #[test]
-fn changes_are_counted_for_the_deepest_quota_alone() {
+fn changes_are_counted_only_for_the_deepest_quota() {
     // `docs/zookeeper-protocol.md` section 16, rule 4.
     let mut engine = engine(1, Settings::default());
     for path in ["/a", "/a/b"] {
@@ -101,7 +101,7 @@ fn soft_limits_and_limits_that_are_not_enforced_refuse_nothing() {
 
 #[test]
 fn hard_limits_refuse() {
-    // `docs/zookeeper-protocol.md` section 16, rule 6, and 10.8: before the version.
+    // `docs/zookeeper-protocol.md` section 16, rule 6, and 10.8: checked before the version.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     let limits = "count=-1,bytes=-1=;byteHardLimit=10;countHardLimit=2";
@@ -122,8 +122,9 @@ fn hard_limits_refuse() {
 }
 
 #[test]
-fn multi_is_checked_against_what_was_before_it() {
-    // `docs/zookeeper-protocol.md` section 16, rule 6: statistics lag behind requests in flight, those of one multi too.
+fn multi_is_checked_against_the_usage_before_it() {
+    // `docs/zookeeper-protocol.md` section 16, rule 6: the usage lags behind requests in flight, also
+    // behind those of one multi.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     set_quota(&mut engine, "/a", "count=-1,bytes=-1=;countHardLimit=2");
@@ -155,8 +156,8 @@ fn failed_multi_counts_nothing() {
 }
 
 #[test]
-fn limits_that_make_no_sense_are_an_internal_error_when_enforced() {
-    // As a live 3.9.5 answers.
+fn malformed_limits_are_an_internal_error_when_enforced() {
+    // A live 3.9.5 gives the same reply.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     set_quota(&mut engine, "/a", "nonsense");
@@ -167,9 +168,9 @@ fn limits_that_make_no_sense_are_an_internal_error_when_enforced() {
     );
 }
 
-/// With 20,000 quotas each multi took 18 ms: it began with a copy of all of them.
+/// With 20,000 quotas each multi took 18 ms, because it began by copying all of them.
 #[test]
-fn multi_takes_nothing_for_quotas_that_it_does_not_touch() {
+fn cost_of_a_multi_does_not_depend_on_quotas_it_does_not_touch() {
     let taken = |quotas: usize| {
         let mut engine = enforcing();
         for number in 0..quotas {
@@ -201,7 +202,7 @@ fn multi_takes_nothing_for_quotas_that_it_does_not_touch() {
     );
 }
 
-/// The rule behind it: whatever a multi does, quotas are checked as they were when it began.
+/// The rule behind that: whatever a multi does, quotas are checked as they were when it began.
 #[test]
 fn quotas_are_checked_as_they_were_when_the_multi_began() {
     const SUBJECTS: [&str; 5] = ["/a", "/a/b", "/a/b/c", "/zookeeper", "/zookeeper/quota"];
@@ -256,10 +257,10 @@ fn quotas_are_checked_as_they_were_when_the_multi_began() {
             engine.check().unwrap();
         }
     }
-    assert!(refused > 300, "{refused} checks refuse");
+    assert!(refused > 300, "only {refused} checks refuse");
 }
 
-/// Creates, deletes or sets a znode, if that can be done.
+/// Creates, deletes or sets a znode, if possible.
 fn change(state: &mut State, path: &[u8], data: &[u8], what: usize, now: Now) {
     let zxid = state.next_zxid();
     match (state.tree.find(path), what) {

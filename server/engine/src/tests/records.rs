@@ -1,4 +1,4 @@
-//! Records as a snapshot has them, for those who put states together by hand.
+//! Records of a snapshot, for tests that build states from them.
 
 use minikeeper_protocol::{SessionId, Zxid};
 
@@ -19,7 +19,7 @@ pub(super) const ROOT: ZnodeImage<'static> = ZnodeImage {
     pzxid: Zxid(9),
 };
 
-/// One that was created by this change and never touched again.
+/// Returns a znode created by the change with this zxid and never changed since.
 pub(super) fn znode(path: &str, zxid: i64) -> ZnodeImage<'_> {
     let zxid = Zxid(zxid);
     ZnodeImage {

@@ -45,7 +45,7 @@ fn data_set(path: &str, version: i32) -> Change<'_> {
     }
 }
 
-/// A snapshot of these znodes, and what a log says behind it.
+/// Restores a snapshot of these znodes and replays these changes.
 #[track_caller]
 fn replayed(znodes: &[ZnodeImage<'_>], changes: &[(ChangeHead, Change<'_>)]) -> Engine {
     let mut restoration = Restoration::new(Settings::default());
@@ -66,7 +66,7 @@ fn finished(mut restoration: Restoration, changes: &[(ChangeHead, Change<'_>)]) 
 }
 
 #[test]
-fn log_alone_makes_the_state_from_a_fresh_tree() {
+fn complete_log_rebuilds_the_state_from_a_new_tree() {
     let restoration = Restoration::fresh(Settings::default());
     let engine = finished(
         restoration,
@@ -100,7 +100,7 @@ fn log_alone_makes_the_state_from_a_fresh_tree() {
 
 /// Source: ZooKeeper's `DataTree.createNode` and `setCversionPzxid`.
 #[test]
-fn znode_that_is_there_already_keeps_its_data_and_takes_the_list() {
+fn replayed_create_of_an_existing_znode_sets_only_its_access_list() {
     let list = AclList::new(&[Acl {
         perms: Perms::READ,
         scheme: Some(Ustring::from_static("digest")),
@@ -127,7 +127,7 @@ fn znode_that_is_there_already_keeps_its_data_and_takes_the_list() {
 }
 
 #[test]
-fn what_is_not_there_is_left_alone_but_the_parent_knows() {
+fn change_of_a_missing_znode_is_skipped_but_a_delete_raises_the_parents_pzxid() {
     let parent = ZnodeImage {
         created_children: 5,
         ..znode("/p", 9)
@@ -149,8 +149,7 @@ fn what_is_not_there_is_left_alone_but_the_parent_knows() {
     assert_eq!(engine.children("/").unwrap(), ["p"]);
 }
 
-/// Goal: what a log repeats gives no lower numbers. Method: creations and deletions that the
-/// snapshot has already outlived.
+/// The log repeats creations and deletions from before the snapshot, with lower numbers.
 #[test]
 fn counters_of_a_parent_never_go_back() {
     let parent = ZnodeImage {
@@ -169,9 +168,9 @@ fn counters_of_a_parent_never_go_back() {
     assert_eq!((stat.pzxid, stat.cversion), (Zxid(20), 10));
 }
 
-/// At the time of the deletion the znode was childless; what is below it is newer.
+/// The znode was childless when it was deleted, so its descendants in the snapshot are newer.
 #[test]
-fn deleted_znode_takes_what_a_fuzzy_snapshot_has_below_it() {
+fn replayed_delete_also_removes_newer_descendants_in_a_fuzzy_snapshot() {
     let engine = replayed(
         &[
             ROOT,
@@ -190,9 +189,9 @@ fn deleted_znode_takes_what_a_fuzzy_snapshot_has_below_it() {
     assert!(engine.get("/a/b/c").is_none());
 }
 
-/// Source: ZooKeeper's `DataTree.killSession`: listed ephemerals are deleted, and others too.
+/// Source: ZooKeeper's `DataTree.killSession`: deletes the listed ephemerals, and the others too.
 #[test]
-fn session_that_ended_takes_its_ephemerals_told_or_not() {
+fn replayed_end_of_a_session_deletes_its_ephemerals_listed_or_not() {
     for paths in [
         &[][..],
         &[&b"/e"[..]][..],
@@ -218,9 +217,9 @@ fn session_that_ended_takes_its_ephemerals_told_or_not() {
     }
 }
 
-/// A fuzzy snapshot may have an ephemeral where the log has still a parent.
+/// A fuzzy snapshot may have an ephemeral at a path where the log still has a parent.
 #[test]
-fn ephemeral_below_another_one_goes_with_it() {
+fn ephemeral_below_another_one_is_removed_with_it() {
     let restoration = Restoration::fresh(Settings::default());
     let engine = finished(
         restoration,
@@ -235,7 +234,7 @@ fn ephemeral_below_another_one_goes_with_it() {
 }
 
 #[test]
-fn session_opened_again_has_the_newer_timeout() {
+fn replayed_open_of_a_known_session_sets_its_timeout() {
     let restoration = Restoration::fresh(Settings::default());
     let engine = finished(
         restoration,
@@ -248,9 +247,9 @@ fn session_opened_again_has_the_newer_timeout() {
     assert_eq!(sessions, [(SessionId(5), 9_000, None)]);
 }
 
-/// A fuzzy snapshot writes its lists first: a znode may have one that was made later.
+/// A fuzzy snapshot contains its access lists first: a znode may use one that was added later.
 #[test]
-fn list_that_the_snapshot_lacks_may_come_from_the_log() {
+fn access_list_missing_from_the_snapshot_may_come_from_the_log() {
     let znode = ZnodeImage {
         acl: 3,
         ..znode("/a", 12)
@@ -279,15 +278,15 @@ fn list_that_the_snapshot_lacks_may_come_from_the_log() {
     }
 }
 
-/// A snapshot whose log is missing can say so; nothing else is known then.
+/// A snapshot without its log may contain a parent whose pzxid is too low.
 #[test]
-fn parent_that_is_older_than_its_child_is_raised() {
+fn pzxid_of_a_parent_is_raised_to_the_czxid_of_its_child() {
     let engine = replayed(&[ROOT, znode("/a", 3), znode("/a/b", 9)], &[]);
     assert_eq!(engine.get("/a").unwrap().1.pzxid, Zxid(9));
 }
 
 #[test]
-fn change_that_makes_no_sense_is_refused() {
+fn invalid_change_is_refused() {
     let nameless = AclList::new(&[Acl {
         perms: Perms::ALL,
         scheme: None,
@@ -334,7 +333,7 @@ fn change_that_makes_no_sense_is_refused() {
         let error = restoration.replay(head, &change).unwrap_err();
         assert_eq!(error.to_string(), fault);
     }
-    // Below an ephemeral there is nothing, at the end at least.
+    // After the replay, no ephemeral may have children.
     for (zxid, change) in [
         (1, Change::OpenSession { timeout_ms: 1_000 }),
         (2, created("/e", 1, Life::Session(SessionId(1)))),

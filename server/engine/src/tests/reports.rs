@@ -20,8 +20,7 @@ fn watched() -> Engine {
     engine
 }
 
-/// `docs/zookeeper-protocol.md` section 18.8: the data table alone for wchs, both tables for the
-/// watch count.
+/// `docs/zookeeper-protocol.md` section 18.8: `wchs` counts only the data table, the watch count both.
 #[test]
 fn watches_are_summed_in_the_data_table_and_counted_in_both() {
     let mut engine = watched();
@@ -31,7 +30,7 @@ fn watches_are_summed_in_the_data_table_and_counted_in_both() {
         watches: 4,
     };
     assert_eq!(engine.watch_summary(), summary);
-    // On children: those of "/", and the other half of the persistent one.
+    // The child table has the watch on "/" and the other half of the persistent watch.
     assert_eq!(engine.watches_in_tables(), 6);
 
     request(&mut engine, 0, delete("/e"));
@@ -50,7 +49,7 @@ fn rows(rows: usize) -> Room {
     }
 }
 
-/// Ten thousand rows of a megabyte each are ten gigabytes.
+/// A limit on the number of rows alone is not enough: ten thousand rows of 1 MB are 10 GB.
 #[test]
 fn listing_has_no_more_text_than_there_is_room_for() {
     let mut engine = engine(1, Settings::default());
@@ -128,8 +127,7 @@ fn sessions_are_listed_by_deadline_and_with_their_ephemerals() {
     assert_eq!(expiries.groups[0].rows.len(), 1);
 }
 
-/// `docs/zookeeper-protocol.md` section 20.1: paths and data, and nothing of what we add for
-/// ourselves.
+/// `docs/zookeeper-protocol.md` section 20.1: the size excludes the server's own overhead.
 #[test]
 fn data_size_is_that_of_paths_and_data() {
     let mut engine = engine(1, Settings::default());

@@ -1,4 +1,4 @@
-//! What outlives a restart. Source: `docs/zookeeper-protocol.md` section 14.7.
+//! The state after a restart. Source: `docs/zookeeper-protocol.md` section 14.7.
 
 use super::*;
 use crate::Keep;
@@ -8,7 +8,7 @@ const LATER: Now = Now {
     wall_ms: 1_000_000,
 };
 
-/// A session on connection 0 with an ephemeral, a container and watches.
+/// Creates an engine with a session on connection 0 that has an ephemeral, a container and a watch.
 fn used() -> Engine {
     let mut engine = engine(1, Settings::default());
     for asked in [
@@ -23,7 +23,7 @@ fn used() -> Engine {
 }
 
 #[test]
-fn everything_keeps_znodes_and_gives_each_session_its_whole_timeout() {
+fn restart_with_everything_keeps_znodes_and_sessions_with_their_full_timeout() {
     let mut engine = used();
     let before = engine.dump();
     let znodes = |dump: &str| {
@@ -39,10 +39,10 @@ fn everything_keeps_znodes_and_gives_each_session_its_whole_timeout() {
     assert_eq!(engine.image().sessions(), sessions);
     assert!(engine.sessions().all(|(.., conn)| conn.is_none()));
     assert_eq!(engine.counts().watches, 0);
-    // Ten seconds from now on, rounded up to the next tick of three.
+    // Ten seconds from the restart, rounded up to the next tick of three.
     assert_eq!(engine.next_deadline_ms(Now::default()), Some(1_011_000));
     assert!(!engine.rewind(mark, LATER, &mut Seen::default()));
-    // The connection means nothing any more.
+    // The connection is no longer known.
     engine.apply(
         LATER,
         &Input::Disconnect { conn: ConnId(0) },
@@ -52,7 +52,7 @@ fn everything_keeps_znodes_and_gives_each_session_its_whole_timeout() {
 }
 
 #[test]
-fn data_alone_goes_without_sessions_and_ephemerals() {
+fn restart_with_data_drops_sessions_and_ephemerals() {
     let mut engine = used();
     let zxid = engine.zxid();
     engine.restart(Keep::Data, LATER);
@@ -61,12 +61,12 @@ fn data_alone_goes_without_sessions_and_ephemerals() {
     assert_eq!(engine.sessions().count(), 0);
     assert_eq!(engine.zxid(), Zxid(zxid.0 + 1));
     assert_eq!(engine.get("/").unwrap().1.pzxid, engine.zxid());
-    // The container is still looked after.
+    // The container is still cleaned up.
     assert!(engine.next_tick_ms().is_some());
 }
 
 #[test]
-fn nothing_is_a_fresh_tree_but_numbers_go_on() {
+fn restart_with_nothing_empties_the_tree_but_zxids_and_session_ids_continue() {
     let mut engine = used();
     let (zxid, next) = (engine.zxid(), engine.next_session_id());
     let mark = engine.mark();
@@ -76,14 +76,14 @@ fn nothing_is_a_fresh_tree_but_numbers_go_on() {
     assert_eq!(engine.counts().znodes, 4);
     assert_eq!(engine.zxid(), Zxid(zxid.0 + 1));
     assert_eq!(engine.next_session_id(), next);
-    // A mark of before is not taken for one of now.
+    // A mark from before the restart does not match one set after it.
     let new = engine.mark();
     assert_ne!(new, mark);
     assert!(!engine.rewind(mark, LATER, &mut Seen::default()));
 }
 
 #[test]
-fn replaced_state_goes_on_from_both() {
+fn zxids_and_session_ids_of_a_replaced_state_continue_from_both_states() {
     let mut engine = used();
     let settings = Settings {
         first_session_id: SessionId(1 << 60),

@@ -1,4 +1,4 @@
-//! Rings of watches: which connections get events, in which order, and what stays in the ring.
+//! Rings of watches: which connections get events, in which order, and which watches stay.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn with_znode(conns: u32) -> Engine {
 }
 
 #[test]
-fn watchers_are_told_in_the_order_of_registration() {
+fn watchers_get_events_in_the_order_of_registration() {
     let mut engine = with_znode(4);
     for conn in [2, 0, 3, 1] {
         request(&mut engine, conn, get("/x"));
@@ -25,7 +25,7 @@ fn watchers_are_told_in_the_order_of_registration() {
 
 #[test]
 fn one_shots_leave_the_ring_and_persistent_watches_stay() {
-    // Every subset of four watchers is persistent, so that heads, tails and whole rings go.
+    // Every subset of four watchers is persistent, so that heads, tails and whole rings are removed.
     for persistent in 0..16_u32 {
         let mut engine = with_znode(4);
         for conn in 0..4 {
@@ -47,7 +47,7 @@ fn one_shots_leave_the_ring_and_persistent_watches_stay() {
 }
 
 #[test]
-fn one_shot_on_top_of_a_persistent_watch_is_used_up_alone() {
+fn firing_removes_only_the_one_shot_mode_of_a_persistent_watch() {
     let mut engine = with_znode(2);
     request(&mut engine, 1, add_watch("/x", 0));
     request(&mut engine, 1, get("/x"));
@@ -75,7 +75,7 @@ fn ring_moves_with_deletion_and_creation() {
 }
 
 #[test]
-fn connection_leaves_every_ring_when_it_goes() {
+fn disconnect_removes_the_connection_from_every_ring() {
     for gone in 0..3 {
         let mut engine = with_znode(3);
         request(&mut engine, 0, create("/y", CreateMode::Persistent));
@@ -102,7 +102,7 @@ fn connection_leaves_every_ring_when_it_goes() {
 }
 
 #[test]
-fn recursive_watchers_are_counted_until_the_last_is_gone() {
+fn count_of_recursive_watches_falls_to_zero_with_the_last() {
     let mut engine = with_znode(2);
     request(&mut engine, 0, add_watch("/", 1));
     request(&mut engine, 0, add_watch("/", 1));
@@ -116,7 +116,7 @@ fn recursive_watchers_are_counted_until_the_last_is_gone() {
 }
 
 #[test]
-fn connection_number_used_again_starts_without_watches() {
+fn reused_connection_number_starts_without_watches() {
     let mut engine = with_znode(2);
     request(&mut engine, 1, get("/x"));
     apply(&mut engine, &Input::Disconnect { conn: ConnId(1) });
@@ -125,7 +125,7 @@ fn connection_number_used_again_starts_without_watches() {
 }
 
 #[test]
-fn watch_on_a_path_no_znode_can_have_goes_with_its_connection() {
+fn watch_on_an_invalid_path_is_removed_with_its_connection() {
     let mut engine = engine(1, Settings::default());
     for path in ["", "nonsense", "//", "/x/"] {
         assert_eq!(outcome(&mut engine, 0, add_watch(path, 0)), Ok(()));

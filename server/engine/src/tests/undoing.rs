@@ -1,16 +1,16 @@
-//! A failed multi leaves everything as it was, down to links, counters and places of watches.
+//! A failed multi changes nothing, down to links, counters and places of watches.
 
 use minikeeper_protocol::{Acl, AclList, CreateMode, MultiOp, Perms, Request};
 
 use super::*;
 
-/// The dump without its first line, the zxid, which a failed multi does use up.
+/// Returns the dump without its first line, the zxid, which even a failed multi takes.
 fn state(engine: &Engine) -> String {
     let dump = engine.dump();
     dump.split_once('\n').unwrap().1.to_owned()
 }
 
-/// Runs a multi that fails at its end, and says what it left behind.
+/// Runs a multi that fails at its end, and checks that it has changed nothing but the zxid.
 fn assert_undone(engine: &mut Engine, mut ops: Vec<MultiOp>) {
     let before = (state(engine), engine.counts(), children_of_all(engine));
     let zxid = engine.zxid();
@@ -21,7 +21,7 @@ fn assert_undone(engine: &mut Engine, mut ops: Vec<MultiOp>) {
     assert_eq!(engine.zxid(), Zxid(zxid.0 + 1));
 }
 
-/// The children of every znode in their order.
+/// Returns the children of every znode in their order.
 fn children_of_all(engine: &Engine) -> Vec<(String, Vec<String>)> {
     let tree = &engine.state.tree;
     let mut all: Vec<_> = tree
@@ -51,8 +51,8 @@ fn with_children() -> Engine {
 
 #[test]
 fn deleted_siblings_return_to_their_places() {
-    // The order of siblings is a list through the znodes. Each set of deletions, in each order,
-    // takes other neighbours out of it.
+    // Siblings form a linked list. Each set of deletions, in each order, removes other neighbours
+    // from it.
     for ops in [
         &["a"][..],
         &["b"],
@@ -119,7 +119,7 @@ fn counters_and_numbers_of_the_parent_return() {
 }
 
 #[test]
-fn data_returns_null_and_empty_told_apart() {
+fn data_returns_and_null_stays_different_from_empty() {
     let mut engine = with_children();
     let set = |data: Option<&'static [u8]>| MultiOp::SetData {
         path: Some("/p/a".into()),
@@ -163,15 +163,15 @@ fn ephemerals_return_to_their_sessions() {
             create_op("/g", CreateMode::Ephemeral),
         ],
     );
-    // They still go with the session that had them.
+    // They are still deleted with the session that owned them.
     request(&mut engine, 1, Request::CloseSession);
     assert!(engine.get("/e").is_none() && engine.get("/f").is_some());
 }
 
 #[test]
 fn watches_return_to_their_places() {
-    // Watches hang on the znode if there is one and on the bare path otherwise, so each
-    // operation of the multi moves some of them, and each step back moves them again.
+    // Watches are attached to the znode if it exists and to the bare path otherwise, so each
+    // operation of the multi moves some of them, and undoing it moves them again.
     let mut engine = with_children();
     for conn in [1, 0] {
         request(&mut engine, conn, get("/p/a"));
@@ -222,7 +222,7 @@ fn shared_access_lists_are_counted_back() {
             MultiOp::Create(create_with("/l", other.clone())),
         ],
     );
-    // And counted once if the same multi succeeds.
+    // If the same multi succeeds, the lists are counted right too.
     let ops = vec![
         delete_op("/l"),
         MultiOp::Create(create_with("/l", other)),

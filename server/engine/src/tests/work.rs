@@ -1,12 +1,11 @@
-//! What one request can make the engine do, whatever it asks for: how long its reply is, and how
-//! much is looked at for it.
+//! Bounds on the work for one request: the length of its reply, and the number of entries visited.
 
 use minikeeper_protocol::{MultiReadOp, Ustring, event};
 
 use super::*;
 use crate::work::visits;
 
-/// The bytes that went out, and how the newest request was answered.
+/// The number of bytes sent, and the outcome of the last request.
 #[derive(Default)]
 struct Sent {
     reply_bytes: usize,
@@ -21,7 +20,7 @@ impl Effects for Sent {
     fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         let mut out = Vec::new();
         self.error = header.error;
-        // As the server does with a reply that turns out too long when it is encoded.
+        // The server does the same with a reply that is too long when it is encoded.
         if body.encode(header, &mut out, REPLY_BYTES_MAX).is_err() {
             self.error = Some(ErrorCode::MarshallingError);
             self.limits.push(Limit::ReplyBytes);
@@ -87,8 +86,8 @@ fn refused(limit: Limit, sent: &Sent) {
     assert_eq!(sent.limits, [limit]);
 }
 
-/// 39 KB that ask 2,200 times for a znode of 1 MB had 4.2 GB copied, and then the length did not
-/// fit the frame: the server ended by a panic.
+/// A request of 39 KB that read a znode of 1 MB 2,200 times made the server copy 4.2 GB. Then the
+/// length did not fit into the frame, and the server panicked.
 #[test]
 fn multi_read_beyond_reply_bytes_max_is_refused_before_anything_is_copied() {
     let mut engine = engine(1, settings());
@@ -122,7 +121,7 @@ fn multi_read_beyond_reply_bytes_max_is_refused_before_anything_is_copied() {
     assert_eq!(sent.error, None);
 }
 
-/// The limit is that of the whole message, to the byte.
+/// The limit applies to the whole message, to the byte.
 #[test]
 fn reply_of_exactly_reply_bytes_max_is_sent() {
     let mut engine = engine(1, settings());
@@ -172,7 +171,7 @@ fn reply_of_exactly_reply_bytes_max_is_sent() {
     }
 }
 
-/// A read that is refused for its reply leaves no watch behind.
+/// A read that is refused because of its long reply must not leave a watch behind.
 #[test]
 fn read_beyond_reply_bytes_max_leaves_no_watch() {
     let mut engine = engine(1, settings());
@@ -191,7 +190,7 @@ fn read_beyond_reply_bytes_max_leaves_no_watch() {
         refused(Limit::ReplyBytes, &sent);
     }
     assert_eq!(engine.counts().watches, 0);
-    // Shorter ones go on.
+    // Shorter reads are still served.
     assert_eq!(outcome(&mut engine, 0, delete("/big")), Ok(()));
     assert_eq!(outcome(&mut engine, 0, get("/")), Ok(()));
     engine.check().unwrap();
@@ -209,7 +208,7 @@ fn multi_beyond_multi_operations_max_is_refused_whole() {
     let (sent, _) = send(&mut engine, 0, Request::Multi(ops));
     refused(Limit::MultiOperations, &sent);
     assert_eq!(engine.children("/").unwrap(), ["zookeeper", "made"]);
-    // As a multi that cannot be decoded.
+    // It takes a zxid, like a multi that cannot be decoded.
     assert_eq!(engine.zxid(), Zxid(zxid.0 + 2));
     let reads = Request::MultiRead(vec![read("/none"); OPERATIONS_MAX + 1]);
     refused(Limit::MultiOperations, &send(&mut engine, 0, reads).0);
@@ -220,11 +219,11 @@ const CHILDREN: usize = 3_000;
 const EPHEMERALS: usize = 1_000;
 const WATCHERS: u32 = 50;
 
-/// The rule: a request looks at no more entries than it and its answer have bytes, and beyond that
-/// at each znode, ephemeral and watch of the state once. Add an operation, or another way to make
-/// one expensive.
+/// The bound: a request visits no more entries than it and its reply have bytes, plus one visit to
+/// each znode, ephemeral and watch of the state. Extend this for a new operation, or for another way
+/// to make one expensive.
 #[test]
-fn no_request_looks_at_more_than_is_stated() {
+fn no_request_visits_more_entries_than_its_bound() {
     let mut engine = engine(WATCHERS, settings());
     request(
         &mut engine,
@@ -303,10 +302,10 @@ fn no_request_looks_at_more_than_is_stated() {
         let counts = engine.counts();
         let (sent, visits) = send(&mut engine, 0, request);
         let bytes = frame.len() + sent.reply_bytes + sent.event_bytes;
-        let stated = bytes + counts.znodes + counts.ephemerals + counts.watches;
+        let bound = bytes + counts.znodes + counts.ephemerals + counts.watches;
         assert!(
-            visits <= stated,
-            "{op}: {visits} entries, {stated} are stated"
+            visits <= bound,
+            "{op}: {visits} entries visited, the bound is {bound}"
         );
         assert!(sent.reply_bytes <= 4 + REPLY_BYTES_MAX, "{op}");
         engine.check().unwrap();
