@@ -7,7 +7,7 @@ use crate::{
     jute::{self, Reader, Ustring},
 };
 
-/// A set of permissions. Unknown bits are kept, as ZooKeeper keeps them.
+/// A set of permissions. Unknown bits are kept, as in ZooKeeper.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 3.6.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,18 +24,18 @@ impl Perms {
     pub const DELETE: Self = Self(8);
     /// Set the access list.
     pub const ADMIN: Self = Self(16);
-    /// Everything.
+    /// All of the above.
     pub const ALL: Self = Self(31);
 }
 
 /// One entry of an access list.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acl {
-    /// What is permitted.
+    /// The permissions.
     pub perms: Perms,
-    /// How the identity is proven: `world`, `auth`, `digest`, `ip`, ...
+    /// How the identity is authenticated: `world`, `auth`, `digest`, `ip`, ...
     pub scheme: Option<Ustring>,
-    /// Whose identity.
+    /// The identity.
     pub id: Option<Ustring>,
 }
 
@@ -60,16 +60,16 @@ impl Acl {
 /// One entry of an access list, borrowed from its wire form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AclRef<'a> {
-    /// As [`Acl::perms`].
+    /// See [`Acl::perms`].
     pub perms: Perms,
-    /// As [`Acl::scheme`].
+    /// See [`Acl::scheme`].
     pub scheme: Option<&'a [u8]>,
-    /// As [`Acl::id`].
+    /// See [`Acl::id`].
     pub id: Option<&'a [u8]>,
 }
 
 impl AclRef<'_> {
-    /// The size on the wire, in bytes.
+    /// Returns the size on the wire, in bytes.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         let length = |text: Option<&[u8]>| text.map_or(0, <[u8]>::len);
@@ -101,11 +101,11 @@ fn take_string<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
 
 /// An access list in its wire form: validated when decoded, parsed when needed.
 ///
-/// Nearly every create carries `world:anyone:all`; comparing and storing the wire form spares
+/// Nearly every create has all permissions for `world:anyone`. Comparing and storing the wire form saves
 /// a vector and two strings for each of them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct AclList {
-    /// The vector as on the wire, its count included; `None` is the null vector.
+    /// The vector as on the wire, with its count; `None` is the null vector.
     wire: Option<Bytes>,
 }
 
@@ -113,7 +113,7 @@ static WORLD_ALL: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone"
 const WORLD_READ: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
 
 impl AclList {
-    /// `world:anyone` with all permissions.
+    /// Returns the list with all permissions for `world:anyone`.
     #[must_use]
     pub const fn world_all() -> Self {
         Self {
@@ -121,7 +121,7 @@ impl AclList {
         }
     }
 
-    /// `world:anyone` with READ: the list of `/zookeeper/config`.
+    /// Returns the list with READ for `world:anyone`, which `/zookeeper/config` has.
     #[must_use]
     pub const fn world_read() -> Self {
         Self {
@@ -129,25 +129,25 @@ impl AclList {
         }
     }
 
-    /// The null vector, which no znode can have.
+    /// Returns the null vector, which no znode can have.
     #[must_use]
     pub const fn null() -> Self {
         Self { wire: None }
     }
 
-    /// A list of these entries, in this order.
+    /// Creates a list of these entries, in this order.
     #[must_use]
     pub fn new(entries: &[Acl]) -> Self {
         entries.iter().map(Acl::as_ref).collect()
     }
 
-    /// Whether this is the null vector.
+    /// Returns whether this is the null vector.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         self.wire.is_none()
     }
 
-    /// Whether this is [`AclList::world_all`], as most lists are. Decoding maps it to one
+    /// Returns whether this is [`AclList::world_all`], as most lists are. Decoding maps it to one
     /// static, so comparing addresses is enough for most lists.
     #[must_use]
     #[inline]
@@ -156,19 +156,19 @@ impl AclList {
         std::ptr::eq(wire, WORLD_ALL) || wire == WORLD_ALL
     }
 
-    /// Whether there is no entry: the null vector, or one without elements.
+    /// Returns whether there are no entries: this is the null vector, or one without elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries().next().is_none()
     }
 
-    /// The list as on the wire, its count included; `None` is the null vector.
+    /// Returns the list as on the wire, with its count; `None` is the null vector.
     #[must_use]
     pub fn as_wire(&self) -> Option<&[u8]> {
         self.wire.as_deref()
     }
 
-    /// A copy that does not keep the read buffer alive.
+    /// Returns a copy that does not keep the read buffer alive.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self {
@@ -176,7 +176,7 @@ impl AclList {
         }
     }
 
-    /// The entries, in order.
+    /// Returns the entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = Acl> + '_ {
         let mut reader = self.wire.as_ref().map(Reader::new);
         let count = reader
@@ -187,7 +187,7 @@ impl AclList {
         (0..count).map_while(move |_| reader.as_mut().and_then(|reader| Acl::decode(reader).ok()))
     }
 
-    /// The entries, in order, borrowed: no reference count changes for their strings.
+    /// Returns the entries, in order, borrowed: their strings need no reference counts.
     pub fn entries_in_place(&self) -> impl Iterator<Item = AclRef<'_>> {
         let mut rest = self.as_wire().unwrap_or_default();
         let count = take_int(&mut rest).unwrap_or(0);
@@ -206,7 +206,7 @@ impl AclList {
     /// # Errors
     /// When an entry is malformed or the message ends first.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Most lists are this one: compare the bytes, take no reference to the buffer.
+        // Most lists are this one. Comparing the bytes takes no reference to the buffer.
         if reader.skip(WORLD_ALL) {
             return Ok(Self::world_all());
         }
@@ -218,7 +218,7 @@ impl AclList {
             Acl::decode(reader)?;
         }
         let wire = reader.since(start);
-        // ZooKeeper reads a count below -1 as an empty list; keep one form for it.
+        // ZooKeeper reads a count below -1 as an empty list; all of these get the same form.
         if count == 0 {
             return Ok(Self::new(&[]));
         }

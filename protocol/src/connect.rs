@@ -19,9 +19,9 @@ pub const PASSWORD_BYTES: usize = 16;
 pub struct ConnectRequest {
     /// Always 0; servers ignore it.
     pub protocol_version: i32,
-    /// The newest zxid the client has seen; it must not connect to a server with older state.
+    /// The highest zxid that the client has seen; it must not connect to a server with older state.
     pub last_zxid_seen: Zxid,
-    /// The session timeout the client asks for, in milliseconds.
+    /// The requested session timeout, in milliseconds.
     pub timeout_ms: i32,
     /// The session to resume, or [`SessionId::NONE`] for a new one.
     pub session_id: SessionId,
@@ -33,7 +33,7 @@ pub struct ConnectRequest {
 }
 
 impl ConnectRequest {
-    /// A request for a new session, as a current client sends it.
+    /// Creates a request for a new session, as a current client sends it.
     #[must_use]
     pub fn new(timeout_ms: i32) -> Self {
         Self {
@@ -85,21 +85,21 @@ impl ConnectRequest {
 pub struct ConnectResponse {
     /// Always 0.
     pub protocol_version: i32,
-    /// The timeout granted, in milliseconds; zero or less: the session does not exist (any more).
+    /// The granted timeout, in milliseconds; zero or less if the session does not exist.
     pub timeout_ms: i32,
-    /// The session, or [`SessionId::NONE`] when it does not exist.
+    /// The session, or [`SessionId::NONE`] if it does not exist.
     pub session_id: SessionId,
-    /// The password the client must send to resume the session.
+    /// The password that the client must send to resume the session.
     pub password: Option<Bytes>,
-    /// Whether the server is read-only; sent only to clients that sent their byte.
+    /// Whether the server is read-only; sent only to clients that sent their own flag.
     pub read_only: Option<bool>,
 }
 
 impl ConnectResponse {
-    /// The reply for a session that does not exist, or a wrong password.
+    /// Creates the reply for a session that does not exist, or for a wrong password.
     ///
-    /// Clients look at different fields, so all three say it (`docs/zookeeper-protocol.md` section
-    /// 6.4).
+    /// Clients check different fields, so timeout, id and password all show it
+    /// (`docs/zookeeper-protocol.md` section 6.4).
     #[must_use]
     pub const fn refused(read_only: Option<bool>) -> Self {
         Self {

@@ -11,7 +11,7 @@ use crate::{
     request::OpCode,
 };
 
-/// How a znode lives and what its name becomes: the `flags` of a create.
+/// The lifetime of a znode, and whether its name gets a number: the `flags` of a create.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 3.5.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,14 +26,14 @@ pub enum CreateMode {
     EphemeralSequential,
     /// A container: the server deletes it some time after its last child is deleted.
     Container,
-    /// The server deletes it when it has no children and nothing has changed it for its time to live.
+    /// The server deletes it once it has no children and nothing has changed it for its time to live.
     PersistentWithTtl,
-    /// The same, with a number appended to the name.
+    /// As [`CreateMode::PersistentWithTtl`]; the server appends a number to the name.
     PersistentSequentialWithTtl,
 }
 
 impl CreateMode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn flags(self) -> i32 {
         match self {
@@ -47,7 +47,7 @@ impl CreateMode {
         }
     }
 
-    /// The mode with this number.
+    /// Returns the mode with this number.
     #[must_use]
     pub const fn from_flags(flags: i32) -> Option<Self> {
         Some(match flags {
@@ -89,10 +89,10 @@ impl CreateMode {
     }
 }
 
-/// Which of the four operations that create a znode a [`Create`] is.
+/// One of the four operations that create a znode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CreateOp {
-    /// Code 1; the reply has the path alone.
+    /// Code 1; the reply has only the path.
     Create,
     /// Code 15; the reply has the path and the stat.
     Create2,
@@ -103,7 +103,7 @@ pub enum CreateOp {
 }
 
 impl CreateOp {
-    /// The operation code.
+    /// Returns the operation code.
     #[must_use]
     pub const fn op(self) -> OpCode {
         match self {
@@ -118,22 +118,23 @@ impl CreateOp {
 /// The body of create, create2, createContainer and createTTL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Create {
-    /// Which of the four operations.
+    /// The operation.
     pub op: CreateOp,
     /// The requested path.
     pub path: Option<Ustring>,
-    /// The data; null is not the same as empty.
+    /// The data; null differs from empty.
     pub data: Option<Bytes>,
     /// The access list.
     pub acl: AclList,
-    /// The raw create mode, see [`CreateMode::from_flags`].
+    /// The raw create mode: see [`CreateMode::from_flags`].
     pub flags: i32,
-    /// The time to live in milliseconds; on the wire with [`CreateOp::Ttl`] only.
+    /// The time to live in milliseconds; only on the wire with [`CreateOp::Ttl`].
     pub ttl_ms: i64,
 }
 
 impl Create {
-    /// A create2 with `world:anyone:all`.
+    /// Creates a create2, or the operation that the mode needs, with all permissions for
+    /// `world:anyone`.
     #[must_use]
     pub fn new(path: &str, data: &[u8], mode: CreateMode) -> Self {
         let op = match mode {

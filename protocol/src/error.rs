@@ -11,7 +11,7 @@ macro_rules! error_codes {
         #[non_exhaustive]
         pub enum ErrorCode {
             $(#[doc = concat!($text, " (`", $name, "`, ", $code, ").")] $variant,)*
-            /// A code this crate has no name for.
+            /// A code without a name in this crate.
             Other(i32),
         }
 
@@ -19,25 +19,25 @@ macro_rules! error_codes {
             /// Every code with a name.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The number on the wire.
+            /// Returns the number on the wire.
             #[must_use]
             pub const fn code(self) -> i32 {
                 match self { $(Self::$variant => $code,)* Self::Other(code) => code }
             }
 
-            /// The error of this name, as [`ErrorCode::name`] gives it.
+            /// Returns the error with this name, as in [`ErrorCode::name`].
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|code| code.name() == name)
             }
 
-            /// The error with this number.
+            /// Returns the error with this number.
             #[must_use]
             pub const fn from_code(code: i32) -> Self {
                 match code { $($code => Self::$variant,)* other => Self::Other(other) }
             }
 
-            /// The field's name of the error.
+            /// Returns the name of the error, such as `NONODE`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* Self::Other(_) => "OTHER" }
@@ -59,7 +59,7 @@ error_codes! {
     Unimplemented = -6, "UNIMPLEMENTED", "operation not implemented";
     OperationTimeout = -7, "OPERATIONTIMEOUT", "operation timed out";
     BadArguments = -8, "BADARGUMENTS", "bad arguments";
-    UnknownSession = -12, "UNKNOWNSESSION", "session unknown";
+    UnknownSession = -12, "UNKNOWNSESSION", "unknown session";
     NewConfigNoQuorum = -13, "NEWCONFIGNOQUORUM", "new configuration has no quorum";
     ReconfigInProgress = -14, "RECONFIGINPROGRESS", "another reconfiguration is in progress";
     ApiError = -100, "APIERROR", "API error";
@@ -67,14 +67,14 @@ error_codes! {
     NoAuth = -102, "NOAUTH", "not permitted";
     BadVersion = -103, "BADVERSION", "version does not match";
     NoChildrenForEphemerals = -108, "NOCHILDRENFOREPHEMERALS", "ephemeral cannot have children";
-    NodeExists = -110, "NODEEXISTS", "znode exists already";
+    NodeExists = -110, "NODEEXISTS", "znode already exists";
     NotEmpty = -111, "NOTEMPTY", "znode has children";
     SessionExpired = -112, "SESSIONEXPIRED", "session expired";
     InvalidCallback = -113, "INVALIDCALLBACK", "invalid callback";
-    InvalidAcl = -114, "INVALIDACL", "access list invalid";
+    InvalidAcl = -114, "INVALIDACL", "invalid access list";
     AuthFailed = -115, "AUTHFAILED", "authentication failed";
     Closing = -116, "CLOSING", "session is closing";
-    Nothing = -117, "NOTHING", "nothing to answer";
+    Nothing = -117, "NOTHING", "nothing to reply";
     SessionMoved = -118, "SESSIONMOVED", "session moved to another connection";
     NotReadOnly = -119, "NOTREADONLY", "write sent to a read-only server";
     EphemeralOnLocalSession = -120, "EPHEMERALONLOCALSESSION", "local session cannot own ephemerals";
@@ -100,27 +100,27 @@ impl std::error::Error for ErrorCode {}
 pub enum DecodeError {
     /// The message ends inside a field.
     Truncated {
-        /// The least number of bytes that the field lacks.
+        /// The minimum number of bytes that the field lacks.
         missing: usize,
     },
     /// A buffer or string has a length below -1.
     NegativeLength {
-        /// The length received.
+        /// The received length.
         length: i32,
     },
-    /// An operation that a multi may not contain, or a mix of reads and writes.
+    /// An operation is not permitted in a multi, or reads and writes are mixed.
     MultiOp {
-        /// The operation code received.
+        /// The received operation code.
         op: i32,
     },
-    /// A value that is not valid for the field.
+    /// A value is not valid for its field.
     Value {
         /// The field.
         field: &'static str,
-        /// The value received.
+        /// The received value.
         value: i64,
     },
-    /// A null where the record needs a value.
+    /// A field is null where the record needs a value.
     Null {
         /// The field.
         field: &'static str,
@@ -132,7 +132,7 @@ impl fmt::Display for DecodeError {
         match self {
             Self::Truncated { missing } => write!(f, "message ends {missing} bytes early"),
             Self::NegativeLength { length } => write!(f, "field length {length} is below -1"),
-            Self::MultiOp { op } => write!(f, "operation code {op} may not stand in this multi"),
+            Self::MultiOp { op } => write!(f, "operation code {op} is not permitted in this multi"),
             Self::Value { field, value } => write!(f, "{field} has the invalid value {value}"),
             Self::Null { field } => write!(f, "{field} is null"),
         }

@@ -10,7 +10,7 @@ use crate::{
     reply::ReplyHeader,
 };
 
-/// The connection state every event of a server carries: SyncConnected.
+/// The connection state in every event of a server: SyncConnected.
 pub const STATE_SYNC_CONNECTED: i32 = 3;
 
 /// What happened to a znode.
@@ -27,7 +27,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {
@@ -38,7 +38,7 @@ impl EventKind {
         }
     }
 
-    /// The kind with this number. Numbers that only client libraries use are unknown here.
+    /// Returns the kind with this number; `None` for numbers that only client libraries use.
     #[must_use]
     pub const fn from_code(code: i32) -> Option<Self> {
         match code {
@@ -54,9 +54,9 @@ impl EventKind {
 /// One watch event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct WatcherEvent {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// The changed znode, even if the watch is a recursive one on an ancestor.
+    /// The path of the changed znode, even if the watch is a recursive one on an ancestor.
     pub path: Ustring,
 }
 
@@ -64,7 +64,7 @@ impl WatcherEvent {
     /// Reads the record that follows the header.
     ///
     /// # Errors
-    /// When the message ends first, or the kind is not one a server sends.
+    /// When the message ends first, or servers do not send this kind.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let code = reader.int()?;
         let kind = EventKind::from_code(code).ok_or_else(|| DecodeError::Value {
@@ -81,7 +81,7 @@ impl WatcherEvent {
 
 /// Appends an event as a frame, header included.
 ///
-/// The zxid is that of the change since 3.9, [`Zxid::NONE`] for events made by setWatches.
+/// The zxid is that of the change (since 3.9); [`Zxid::NONE`] for missed events sent by setWatches.
 pub fn encode(kind: EventKind, path: &[u8], zxid: Zxid, out: &mut Vec<u8>) {
     out.reserve(frame::PREFIX_BYTES + ReplyHeader::BYTES + 12 + path.len());
     frame::put(out, |out| {

@@ -4,7 +4,7 @@
 
 use std::{fmt, ops::Range};
 
-/// The largest message accepted unless configured otherwise, in bytes.
+/// The default limit on the length of a message, in bytes.
 ///
 /// Source: `jute.maxbuffer` of ZooKeeper, `0xFFFFF`; a length of `0x100000` closes the
 /// connection on a live server.
@@ -18,12 +18,12 @@ pub const PREFIX_BYTES: usize = 4;
 pub enum FrameError {
     /// The length is below zero.
     Negative {
-        /// The length received.
+        /// The received length.
         length: i32,
     },
     /// The length is above the limit.
     TooLong {
-        /// The length received, in bytes.
+        /// The received length, in bytes.
         length: usize,
         /// The limit, in bytes.
         bytes_max: usize,
@@ -46,8 +46,8 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// Finds the message at the front of `buffer`: its range without the prefix, or `None` while it
-/// is incomplete.
+/// Finds the message at the start of `buffer`. Returns its range without the prefix, or `None` while
+/// it is incomplete.
 ///
 /// # Errors
 /// When the length is negative or above `bytes_max`, as soon as the prefix has arrived.
@@ -66,10 +66,10 @@ pub fn next(buffer: &[u8], bytes_max: usize) -> Result<Option<Range<usize>>, Fra
     Ok((buffer.len() >= end).then_some(PREFIX_BYTES..end))
 }
 
-/// Appends a frame whose message `write` appends; the prefix is filled in afterwards.
+/// Appends a frame. `write` appends the message; the prefix is filled in afterwards.
 ///
 /// # Panics
-/// If the message exceeds the wire's 31-bit length.
+/// If the length of the message does not fit into 31 bits.
 pub fn put(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; PREFIX_BYTES]);

@@ -1,4 +1,4 @@
-//! The identifiers on the wire, each with its own type so that they cannot be confused.
+//! The identifiers on the wire, each with its own type, so that they cannot be confused.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use std::fmt;
 pub struct Xid(pub i32);
 
 impl Xid {
-    /// Carried by every watch event.
+    /// The xid of every watch event.
     pub const EVENT: Self = Self(-1);
-    /// Carried by a ping and by its reply.
+    /// The xid of a ping and of its reply.
     pub const PING: Self = Self(-2);
-    /// Carried by auth packets.
+    /// The xid of auth packets.
     pub const AUTH: Self = Self(-4);
-    /// Carried by setWatches and setWatches2.
+    /// The xid of setWatches and setWatches2.
     pub const SET_WATCHES: Self = Self(-8);
 }
 
@@ -25,12 +25,12 @@ impl fmt::Display for Xid {
     }
 }
 
-/// The number of a state change. Printed in hexadecimal, as ZooKeeper does.
+/// The number of a state change. Printed in hexadecimal, as in ZooKeeper.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Zxid(pub i64);
 
 impl Zxid {
-    /// In replies to unknown operations and in events made by setWatches.
+    /// The zxid in replies to unknown operations, and in missed events sent by setWatches.
     pub const NONE: Self = Self(-1);
 }
 

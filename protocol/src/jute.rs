@@ -8,37 +8,37 @@ use bytes::Bytes;
 
 use crate::error::DecodeError;
 
-/// A jute string: supposed to be UTF-8, kept as the bytes received.
+/// A jute string: the received bytes, which should be UTF-8.
 ///
-/// Decoding does not check the bytes. A malformed string can be looked up (no znode has that
-/// name) but never stored, because [`crate::path::validate`] refuses it, so the check would only
-/// repeat work on every read.
+/// Decoding does not check them. A malformed string can be looked up (no znode has that name) but
+/// never stored, because [`crate::path::validate`] refuses it, so the check would only repeat work on
+/// every read.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Ustring(Bytes);
 
 impl Ustring {
-    /// A string that lives as long as the program.
+    /// Creates a string from a static one, without copying.
     #[must_use]
     pub const fn from_static(text: &'static str) -> Self {
         Self(Bytes::from_static(text.as_bytes()))
     }
 
-    /// The bytes as they are on the wire.
+    /// Returns the bytes as on the wire.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The string without its first `from` bytes; copies nothing.
+    /// Returns the string without its first `from` bytes, without copying.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// If the string is shorter than that.
     #[must_use]
     pub fn tail(&self, from: usize) -> Self {
         Self(self.0.slice(from..))
     }
 
-    /// The text, malformed sequences replaced by U+FFFD as ZooKeeper's decoder does.
+    /// Returns the text, with malformed sequences replaced by U+FFFD as in ZooKeeper's decoder.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         // Checking the whole string first is much faster than searching chunk by chunk.
@@ -48,8 +48,8 @@ impl Ustring {
         }
     }
 
-    /// The bytes ZooKeeper sends back for it, having decoded and encoded it: malformed sequences
-    /// replaced, and characters beyond U+FFFF as two sequences of three bytes.
+    /// Returns the bytes that ZooKeeper sends back for it, after decoding and encoding it: malformed
+    /// sequences are replaced, and characters above U+FFFF become two sequences of three bytes.
     ///
     /// Source: `docs/zookeeper-protocol.md` section 2.2; observed on a live server.
     #[must_use]
@@ -73,7 +73,7 @@ impl Ustring {
         Cow::Owned(out)
     }
 
-    /// The shared bytes.
+    /// Returns the shared bytes.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.0
@@ -122,9 +122,9 @@ impl fmt::Display for Ustring {
     }
 }
 
-/// Reads primitives from a message, front to back.
+/// Reads primitives from a message, from start to end.
 ///
-/// A reader sees a window of a shared buffer; what it returns are slices of that buffer.
+/// A reader sees a window of a shared buffer; it returns slices of that buffer.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     buffer: &'a Bytes,
@@ -143,10 +143,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the part `window` of `buffer`, so that one buffer can hold a batch of messages.
+    /// Reads the part `window` of `buffer`, so that one buffer can contain a batch of messages.
     ///
     /// # Panics
-    /// If the window does not lie inside the buffer.
+    /// If the window is not inside the buffer.
     #[must_use]
     pub fn window(buffer: &'a Bytes, window: std::ops::Range<usize>) -> Self {
         assert!(
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many bytes are left.
+    /// Returns how many bytes are left.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.end - self.at
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    /// One byte; any value but zero is true.
+    /// Reads one byte; any value but zero is true.
     ///
     /// # Errors
     /// When the message ends first.
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
         self.take::<1>().map(|[byte]| byte != 0)
     }
 
-    /// Four bytes, two's complement.
+    /// Reads four bytes, two's complement.
     ///
     /// # Errors
     /// When the message ends first.
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         self.take().map(i32::from_be_bytes)
     }
 
-    /// Eight bytes, two's complement.
+    /// Reads eight bytes, two's complement.
     ///
     /// # Errors
     /// When the message ends first.
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         self.take().map(i64::from_be_bytes)
     }
 
-    /// A length and that many bytes; length -1 is null, which is not the same as empty.
+    /// Reads a length and that many bytes; length -1 is null, which differs from empty.
     ///
     /// # Errors
     /// When the length is below -1 or the message ends first.
@@ -231,18 +231,18 @@ impl<'a> Reader<'a> {
         Ok(Some(self.buffer.slice(start..self.at)))
     }
 
-    /// As [`Reader::buffer`], but holding text.
+    /// Reads a string, encoded as [`Reader::buffer`].
     ///
     /// # Errors
-    /// As [`Reader::buffer`].
+    /// Those of [`Reader::buffer`].
     pub fn ustring(&mut self) -> Result<Option<Ustring>, DecodeError> {
         Ok(self.buffer()?.map(Ustring))
     }
 
-    /// The count in front of a vector; `None` is the null vector.
+    /// Reads the count of a vector; `None` is the null vector.
     ///
-    /// Other negative counts read as empty, as in ZooKeeper. The count is untrusted: do not
-    /// allocate memory from it.
+    /// Other negative counts mean empty, as in ZooKeeper. The count is untrusted: do not allocate
+    /// memory by it.
     ///
     /// # Errors
     /// When the message ends first.
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A vector of strings; `None` is the null vector. A null string reads as an empty one.
+    /// Reads a vector of strings; `None` is the null vector. A null string becomes an empty one.
     ///
     /// # Errors
     /// When an element is malformed or the message ends first.
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         let Some(count) = self.count()? else {
             return Ok(None);
         };
-        // A string takes at least four bytes, so the bytes left bound the allocation.
+        // A string takes at least four bytes, so the remaining bytes bound the allocation.
         let mut strings = Vec::with_capacity(count.min(self.remaining() / 4));
         for _ in 0..count {
             strings.push(self.ustring()?.unwrap_or_default());
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         Ok(Some(strings))
     }
 
-    /// Skips these bytes if they come next.
+    /// Skips these bytes if they come next. Returns whether they did.
     pub(crate) fn skip(&mut self, bytes: &[u8]) -> bool {
         let comes_next = self.buffer[self.at..self.end].starts_with(bytes);
         if comes_next {
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         comes_next
     }
 
-    /// Everything that was read since `start`, a position taken with [`Reader::position`].
+    /// Returns everything read since `start`, an earlier [`Reader::position`].
     pub(crate) fn since(&self, start: usize) -> Bytes {
         self.buffer.slice(start..self.at)
     }
@@ -308,7 +308,7 @@ pub fn put_long(out: &mut Vec<u8>, value: i64) {
 /// Appends a length or count.
 ///
 /// # Panics
-/// If the length does not fit the wire's 31 bits; every caller's buffers are bounded far below.
+/// If the length does not fit into 31 bits; every caller's buffers are far smaller.
 pub fn put_length(out: &mut Vec<u8>, length: usize) {
     put_int(
         out,
@@ -316,7 +316,7 @@ pub fn put_length(out: &mut Vec<u8>, length: usize) {
     );
 }
 
-/// The size of a buffer or string on the wire. Unit: bytes.
+/// Returns the size of a buffer or string on the wire. Unit: bytes.
 #[inline]
 pub(crate) fn buffer_bytes(value: Option<&[u8]>) -> usize {
     4 + value.map_or(0, <[u8]>::len)
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn echo_goes_through_utf16() {
+    fn echo_replaces_malformed_utf8_and_encodes_surrogates_separately() {
         let echoed = |bytes: &'static [u8]| {
             Ustring::from(Bytes::from_static(bytes))
                 .as_echoed()

@@ -1,11 +1,11 @@
 //! The ZooKeeper 3.9 client protocol: frames, records and error codes, in both directions.
 //!
-//! The crate turns bytes into values and values into bytes, and does nothing else: no sockets,
-//! no async, no semantics of requests. The same records serve the server (decode a
-//! [`Request`], encode a [`ReplyRef`]) and a client (encode a [`Request`], decode a [`Reply`]).
+//! The crate only converts between bytes and values: it has no sockets, no async and no semantics of
+//! requests. The same records serve the server (decode a [`Request`], encode a [`ReplyRef`]) and a
+//! client (encode a [`Request`], decode a [`Reply`]).
 //!
-//! Strings and data are counted slices ([`bytes::Bytes`]) of the buffer they were read from, so
-//! decoding copies nothing, and no count in the input makes the decoder allocate ahead of the
+//! Strings and data are reference-counted slices ([`bytes::Bytes`]) of the buffer they were read from,
+//! so decoding copies nothing, and no count in the input makes the decoder allocate ahead of the
 //! bytes actually received.
 //!
 //! ```
@@ -29,7 +29,7 @@
 //! | --- | --- |
 //! | [`jute`] | the primitive encodings: int, long, bool, buffer, ustring, vector |
 //! | [`frame`] | the length prefix around every message |
-//! | [`path`] | [`ZnodePath`] and the path rules |
+//! | [`path`] | [`ZnodePath`] and the rules for paths |
 //! | [`request`] | the table of operations, and their requests |
 //! | [`reply`], [`create`], [`multi`], [`event`], [`connect`] | the other records |
 //! | [`error`], [`acl`], [`stat`], [`ids`] | the types that the records share |

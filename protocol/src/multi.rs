@@ -36,7 +36,7 @@ pub enum MultiOp {
 }
 
 impl MultiOp {
-    /// The operation code.
+    /// Returns the operation code.
     #[must_use]
     pub const fn op(&self) -> OpCode {
         match self {
@@ -71,7 +71,7 @@ pub enum MultiResult {
     Create2 { path: Ustring, stat: Stat },
     /// delete.
     Delete,
-    /// setData; the stat is as of this operation, not of the end of the multi.
+    /// setData, with the stat after this operation, not after the multi.
     SetData { stat: Stat },
     /// check.
     Check,
@@ -79,8 +79,8 @@ pub enum MultiResult {
     GetData { data: Option<Bytes>, stat: Stat },
     /// getChildren in a multiRead.
     GetChildren { names: Vec<Ustring> },
-    /// Failed, or belongs to a multi that failed: zero before the failed operation, its code,
-    /// [`ErrorCode::RuntimeInconsistency`] after it.
+    /// The operation or its multi has failed. `None` (zero on the wire) before the failed operation,
+    /// then its error, and [`ErrorCode::RuntimeInconsistency`] after it.
     Error(Option<ErrorCode>),
 }
 
@@ -121,7 +121,7 @@ impl MultiHeader {
 /// Reads the operations of a multi.
 ///
 /// # Errors
-/// When an operation is malformed or not allowed in a multi, or the end marker is missing.
+/// When an operation is malformed or not permitted in a multi, or the end marker is missing.
 pub fn decode_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiOp>, DecodeError> {
     let mut ops = Vec::new();
     loop {
@@ -186,7 +186,7 @@ pub fn encode_ops(ops: &[MultiOp], out: &mut Vec<u8>) {
 /// Reads the operations of a multiRead.
 ///
 /// # Errors
-/// When an operation is malformed or not allowed in a multiRead, or the end marker is missing.
+/// When an operation is malformed or not permitted in a multiRead, or the end marker is missing.
 pub fn decode_read_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiReadOp>, DecodeError> {
     let mut ops = Vec::new();
     loop {
@@ -208,12 +208,11 @@ pub fn decode_read_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiReadOp>, Deco
     }
 }
 
-/// Reads the operations of a multiRead; those of a multi, if the first one changes something:
-/// ZooKeeper decodes them alike, and refuses only to serve them.
+/// Reads the operations of a multiRead, or those of a multi if the first one changes something:
+/// ZooKeeper also decodes those, and only refuses to serve them.
 ///
 /// # Errors
-/// When an operation is malformed or of the other kind than the first, or the end marker is
-/// missing.
+/// When an operation is malformed or of another kind than the first, or the end marker is missing.
 pub fn decode_read_or_changes(
     reader: &mut Reader<'_>,
 ) -> Result<Result<Vec<MultiReadOp>, Vec<MultiOp>>, DecodeError> {
@@ -259,7 +258,7 @@ pub fn encode_read_ops(ops: &[MultiReadOp], out: &mut Vec<u8>) {
 /// The size of the header in front of each result, and of the end marker. Unit: bytes.
 const HEADER_BYTES: usize = 9;
 
-/// Appends the outcomes and the end marker; `None` if they do not fit.
+/// Appends the outcomes and the end marker. Returns `None` if they do not fit.
 pub(crate) fn put_results(results: &[MultiResult], out: &mut Within<'_>) -> Option<()> {
     for result in results {
         match result {
@@ -288,7 +287,7 @@ pub(crate) fn put_results(results: &[MultiResult], out: &mut Within<'_>) -> Opti
     out.put_small(MultiHeader::END.wire())
 }
 
-/// The header of an operation that succeeded.
+/// Returns the header of an operation that succeeded.
 fn done(op: OpCode) -> [u8; HEADER_BYTES] {
     MultiHeader {
         op: op.code(),
@@ -322,10 +321,10 @@ fn put_error(out: &mut Within<'_>, error: Option<ErrorCode>) -> Option<()> {
     out.put_int(code)
 }
 
-/// Writes the results of a multiRead straight into the reply, one by one. Once one does
-/// not fit, the reply is abandoned and the remaining results cost nothing.
+/// Writes the results of a multiRead straight into the reply, one by one. Once one does not fit, the
+/// reply is abandoned and the remaining results cost nothing.
 pub struct MultiReadResults<'a, 'b> {
-    /// `None` when something did not fit.
+    /// `None` once a result did not fit.
     out: Option<&'a mut Within<'b>>,
 }
 
@@ -342,13 +341,13 @@ impl<'a, 'b> MultiReadResults<'a, 'b> {
     /// The size of an error among the results. Unit: bytes.
     pub const ERROR_BYTES: usize = HEADER_BYTES + 4;
 
-    /// The size of a getData result. Unit: bytes.
+    /// Returns the size of a getData result. Unit: bytes.
     #[must_use]
     pub const fn data_bytes(data_bytes: usize) -> usize {
         (HEADER_BYTES + 4 + Stat::BYTES).saturating_add(data_bytes)
     }
 
-    /// The size of a listing of `names` names with `names_bytes` bytes in total. Unit: bytes.
+    /// Returns the size of a listing of `names` names with `names_bytes` bytes in total. Unit: bytes.
     #[must_use]
     pub const fn children_bytes(names: usize, names_bytes: usize) -> usize {
         names
@@ -378,7 +377,7 @@ impl<'a, 'b> MultiReadResults<'a, 'b> {
         }
     }
 
-    /// Appends what `results` gives and the end marker; `None` if it does not fit.
+    /// Appends the results that `results` writes, and the end marker. Returns `None` if they do not fit.
     pub(crate) fn encode(
         results: &dyn Fn(&mut MultiReadResults<'_, '_>),
         out: &'a mut Within<'b>,

@@ -14,7 +14,7 @@ impl ZnodePath {
     /// Checks a path.
     ///
     /// # Errors
-    /// The first rule it breaks, and where.
+    /// The first rule that it breaks, with the position.
     ///
     /// # Examples
     /// ```
@@ -32,13 +32,13 @@ impl ZnodePath {
         Ok(Self(path))
     }
 
-    /// The path of the root.
+    /// Returns the path of the root.
     #[must_use]
     pub const fn root() -> Self {
         Self(Ustring::from_static("/"))
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Panics
     /// Never: a valid path is UTF-8.
@@ -47,19 +47,19 @@ impl ZnodePath {
         std::str::from_utf8(self.0.as_bytes()).expect("a valid path is UTF-8")
     }
 
-    /// The wire form.
+    /// Returns the wire form.
     #[must_use]
     pub const fn as_ustring(&self) -> &Ustring {
         &self.0
     }
 
-    /// The last component; empty for the root.
+    /// Returns the last component; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
         self.as_str().rsplit('/').next().unwrap_or_default()
     }
 
-    /// The path of the parent; `None` for the root.
+    /// Returns the path of the parent; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let bytes = self.0.as_bytes();
@@ -74,7 +74,7 @@ impl ZnodePath {
         })
     }
 
-    /// The path of a child.
+    /// Returns the path of a child.
     ///
     /// # Errors
     /// When the name is not one component, or has a forbidden character.
@@ -86,7 +86,7 @@ impl ZnodePath {
         };
         let path = format!("{parent}/{name}");
         let name_at = parent.len() + 1;
-        // The joined path may still be valid: the root's or a grandchild's.
+        // Checked here, because the joined path may be valid: the root's or a grandchild's.
         let (fault, at) = match name.find('/') {
             Some(slash) => (PathFault::ForbiddenCharacter('/'), name_at + slash),
             None if path == "/" => (PathFault::EmptyComponent, name_at),
@@ -125,15 +125,15 @@ impl fmt::Display for ZnodePath {
 /// A path that breaks a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathError {
-    /// The path, malformed UTF-8 replaced.
+    /// The path, with malformed UTF-8 replaced.
     pub path: String,
-    /// The rule it breaks.
+    /// The rule that it breaks.
     pub fault: PathFault,
-    /// Where, in bytes from the start.
+    /// The position of the fault, in bytes from the start.
     pub at: usize,
 }
 
-/// The rule a path breaks.
+/// The rule that a path breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PathFault {
@@ -143,13 +143,13 @@ pub enum PathFault {
     NotAbsolute,
     /// The path ends with a slash.
     TrailingSlash,
-    /// Two slashes follow each other.
+    /// The path has two slashes in a row.
     EmptyComponent,
     /// A component is `.` or `..`.
     Relative,
-    /// A control, surrogate, private-use or special character, or one beyond U+FFFF.
+    /// The path has a control, surrogate, private-use or special character, or one above U+FFFF.
     ForbiddenCharacter(char),
-    /// Not UTF-8.
+    /// The path is not UTF-8.
     Malformed,
 }
 
@@ -173,10 +173,10 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// Checks a path without keeping it.
+/// Checks a path without storing it.
 ///
 /// # Errors
-/// The first rule it breaks, and where.
+/// The first rule that it breaks, with the position.
 pub fn validate(path: &[u8]) -> Result<(), PathError> {
     if is_plain(path) {
         return Ok(());
@@ -191,22 +191,22 @@ pub fn validate(path: &[u8]) -> Result<(), PathError> {
     }
 }
 
-/// Whether [`validate`] would accept the path. Builds no error text.
+/// Returns whether [`validate`] accepts the path, without building an error.
 #[must_use]
 pub fn is_valid(path: &[u8]) -> bool {
     is_plain(path) || find_fault(path).is_none()
 }
 
-/// The path up to the last slash; `/` for a top-level path, `None` without any slash.
+/// Returns the path up to the last slash; `/` for a top-level path, `None` without any slash.
 ///
-/// The parent of `/` is `/` here: the caller knows the root.
+/// Returns `/` for the root too: callers must handle the root themselves.
 #[must_use]
 pub fn parent_of(path: &[u8]) -> Option<&[u8]> {
     let slash = path.iter().rposition(|&byte| byte == b'/')?;
     Some(if slash == 0 { b"/" } else { &path[..slash] })
 }
 
-/// The text after the last slash.
+/// Returns the text after the last slash.
 #[must_use]
 pub fn name_of(path: &[u8]) -> &[u8] {
     let start = path
@@ -216,9 +216,8 @@ pub fn name_of(path: &[u8]) -> &[u8] {
     &path[start..]
 }
 
-/// Whether a path is printable ASCII and meets every rule. Most paths do, and this finds out
-/// in one pass without a branch for each byte. A name with a leading dot is left to
-/// [`find_fault`].
+/// Whether a path is printable ASCII and meets every rule. Most paths do, and this checks them in one
+/// pass without a branch per byte. Leaves names with a leading dot to [`find_fault`].
 fn is_plain(path: &[u8]) -> bool {
     let [b'/', rest @ ..] = path else {
         return false;
@@ -262,7 +261,7 @@ fn find_forbidden_character(path: &[u8]) -> Option<(PathFault, usize)> {
         Err(error) => return Some((PathFault::Malformed, error.valid_up_to())),
     };
     text.char_indices().find_map(|(at, c)| {
-        // ZooKeeper works on UTF-16 units: characters beyond U+FFFF are surrogates there.
+        // ZooKeeper checks UTF-16 units: characters above U+FFFF are surrogates there.
         let forbidden = matches!(c, '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{e000}'..='\u{f8ff}')
             || c >= '\u{fff0}';
         forbidden.then_some((PathFault::ForbiddenCharacter(c), at))
@@ -274,8 +273,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quick_look_accepts_nothing_that_the_rules_refuse() {
-        // Every path of up to six bytes from the bytes that some rule treats specially.
+    fn quick_check_accepts_no_path_that_the_rules_refuse() {
+        // Every path of up to six bytes out of those that some rule treats specially.
         const BYTES: [u8; 9] = [b'/', b'.', b'a', b' ', b'~', 0, 0x1f, 0x7f, 0xc3];
         let mut plain = 0;
         for length in 0..=6 {

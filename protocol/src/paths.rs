@@ -1,11 +1,11 @@
 //! The paths of a request: finds the first, and strips a universe's prefix from all.
 //!
-//! Which fields are paths is declared in the table in `request.rs`.
+//! The table in `request.rs` declares which fields are paths.
 
 use crate::{MultiOp, MultiReadOp, Request, Ustring};
 
 impl Request {
-    /// The path the request is about; `None` for requests with several.
+    /// Returns the path of the request; `None` for requests with several.
     #[must_use]
     pub fn path(&self) -> Option<&Ustring> {
         match self {
@@ -18,7 +18,7 @@ impl Request {
         }
     }
 
-    /// The first path of the request, even if it has several.
+    /// Returns the first path of the request, even if it has several.
     #[must_use]
     pub fn first_path(&self) -> Option<&Ustring> {
         let mut first = None;
@@ -48,7 +48,7 @@ impl Request {
 }
 
 impl MultiOp {
-    /// The path the operation is about.
+    /// Returns the path of the operation.
     #[must_use]
     pub const fn path(&self) -> Option<&Ustring> {
         match self {
@@ -70,7 +70,7 @@ impl MultiOp {
 }
 
 impl MultiReadOp {
-    /// The path the operation is about.
+    /// Returns the path of the operation.
     #[must_use]
     pub const fn path(&self) -> Option<&Ustring> {
         match self {
@@ -103,7 +103,7 @@ mod tests {
     use crate::Zxid;
 
     #[test]
-    fn path_at_the_prefix_is_the_root_and_beside_it_is_none() {
+    fn strip_prefix_makes_the_prefix_the_root_and_refuses_paths_outside() {
         for (path, stripped) in [
             ("/u", Some("/")),
             ("/u/", Some("/")),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_of_a_list_counts() {
+    fn strip_prefix_changes_every_path_and_refuses_any_outside() {
         let check = |path: &str| MultiOp::Check {
             path: Some(path.into()),
             version: -1,

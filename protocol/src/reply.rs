@@ -1,8 +1,8 @@
 //! Replies of servers.
 //!
-//! Two forms of one record set. [`ReplyRef`] borrows from the server's state and is only
+//! There are two forms of the same records. [`ReplyRef`] borrows from the server's state and is only
 //! encoded: a listing of ten thousand names goes from the tree to the output without a vector in
-//! between. [`Reply`] owns its parts and is what a client decodes.
+//! between. [`Reply`] owns its parts; clients decode it.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 4 and 7.2.
 
@@ -27,9 +27,9 @@ use crate::{
 pub struct ReplyHeader {
     /// The request's number; [`Xid::EVENT`] for events, [`Xid::PING`] for pings.
     pub xid: Xid,
-    /// The newest change applied when the request was served.
+    /// The zxid of the last change when the request was served.
     pub zxid: Zxid,
-    /// Why the request was refused, if it was.
+    /// The error, if the request was refused.
     pub error: Option<ErrorCode>,
 }
 
@@ -96,7 +96,7 @@ pub enum ReplyRef<'a> {
     Acl(&'a AclList, &'a Stat),
     /// multi and multiRead.
     Multi(&'a [MultiResult]),
-    /// multiRead; its results are encoded from the state one by one.
+    /// multiRead, with its results encoded from the state one by one.
     MultiRead(&'a dyn Fn(&mut MultiReadResults<'_, '_>)),
     /// getEphemerals.
     Ephemerals(&'a mut dyn ExactSizeIterator<Item = &'a [u8]>),
@@ -147,13 +147,13 @@ impl fmt::Display for ReplyTooLong {
 impl std::error::Error for ReplyTooLong {}
 
 impl ReplyRef<'_> {
-    /// The longest reply that the length prefix can express. Unit: bytes.
+    /// The maximum length of a reply that the length prefix can express. Unit: bytes.
     pub const BYTES_MAX: usize = i32::MAX as usize;
 
     /// Appends the reply as a frame, header included.
     ///
-    /// Measures each part before copying it, so a reply that is too long costs no more memory
-    /// than one of `bytes_max`.
+    /// Measures each part before copying it, so a reply that is too long takes no more memory than one
+    /// of `bytes_max`.
     ///
     /// # Errors
     /// When the message would be longer than `bytes_max`, or than [`Self::BYTES_MAX`].
@@ -168,7 +168,7 @@ impl ReplyRef<'_> {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ReplyTooLong> {
-        // Measure frequent replies once, as a whole.
+        // Frequent replies are measured once, as a whole.
         match self {
             Self::Empty => encode_whole(header, 0, out, bytes_max, |_| {}),
             Self::Path(path) => {
@@ -199,14 +199,14 @@ impl ReplyRef<'_> {
         }
     }
 
-    /// As [`Self::encode`], but measures each part separately before copying it.
+    /// Does the same as [`Self::encode`], but measures each part separately before copying it.
     fn encode_in_parts(
         self,
         header: ReplyHeader,
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ReplyTooLong> {
-        // Filled in below, once the length is known.
+        // The prefix is filled in below, once the length is known.
         let start = out.len();
         encode_whole(header, 0, out, bytes_max, |_| {})?;
         let body = start + frame::PREFIX_BYTES;
@@ -224,7 +224,7 @@ impl ReplyRef<'_> {
         }
     }
 
-    /// Appends the body alone; `None` if it does not fit.
+    /// Appends only the body. Returns `None` if it does not fit.
     fn encode_body(self, out: &mut Within<'_>) -> Option<()> {
         match self {
             Self::Empty => Some(()),
@@ -261,7 +261,7 @@ impl ReplyRef<'_> {
     }
 }
 
-/// Appends a frame whose body has `body_bytes` bytes, which `put_body` appends, unless it is too long.
+/// Appends a frame unless it is too long. `put_body` appends the body, of `body_bytes` bytes.
 #[inline(never)]
 fn encode_whole(
     header: ReplyHeader,
@@ -288,7 +288,7 @@ fn encode_whole(
 /// The record of a successful reply; the table in `request.rs` sets it for each operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReplyKind {
-    /// No reply of its own: check, createSession.
+    /// There is no reply: check, createSession.
     None,
     Empty,
     Path,
@@ -343,7 +343,7 @@ impl Reply {
     /// Reads the body of a successful reply to `op`. Ignores trailing bytes.
     ///
     /// # Errors
-    /// When the body is malformed, or the operation has no reply of its own (check).
+    /// When the body is malformed, or the operation has no reply (check, createSession).
     pub fn decode(op: OpCode, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(match op.reply() {
             ReplyKind::Empty => Self::Empty,

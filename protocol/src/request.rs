@@ -4,9 +4,10 @@
 //! statistics, the record of the reply (see `ReplyKind`) and the fields of the request. [`OpCode`],
 //! [`Request`] and their encodings are generated from it.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 4. Values are kept as received (paths may be null
-//! or malformed, flags unknown): clients can observe the order in which faults are found, so the
-//! server checks them.
+//! Values are kept as received (paths may be null or malformed, flags unknown). The server checks them,
+//! because clients can observe the order in which it finds faults.
+//!
+//! Source: `docs/zookeeper-protocol.md` section 4.
 
 use bytes::Bytes;
 
@@ -51,13 +52,13 @@ requests! {
         Ping = 11, "ping", "PING" => Empty;
         /// getChildren2: names and the parent's stat.
         GetChildren2 = 12, "getChildren2", "GETC" => Children2 { path: path, watch: bool };
-        /// check: valid inside a multi only; alone, servers refuse it.
+        /// check: only valid inside a multi; servers refuse it elsewhere.
         Check = 13, "check", "CHEC" => None { path: path, version: int };
         /// reconfig: ensembles only.
         Reconfig = 16, "reconfig", "RECO" => Data {
             joining: ustring, leaving: ustring, members: ustring, config_id: long
         };
-        /// checkWatches: whether this connection has such a watch.
+        /// checkWatches: checks whether the connection has a watch of this kind.
         CheckWatches = 17, "checkWatches", "CHKW" => Empty { path: path, kind: int };
         /// removeWatches.
         RemoveWatches = 18, "removeWatches", "REMW" => Empty { path: path, kind: int };
@@ -65,14 +66,14 @@ requests! {
         DeleteContainer = 20, "deleteContainer", "DELE" => Empty { path: path };
         /// auth: adds an identity to the connection. Servers ignore the kind.
         Auth = 100, "auth", "NA" => Empty { kind: int, scheme: ustring, data: buffer };
-        /// setWatches: registers again after a reconnect. A null vector is decoded as a malformed
-        /// message: servers reply to both alike.
+        /// setWatches: registers watches again after a reconnect. A null vector counts as a malformed
+        /// message, because servers send the same reply to both.
         SetWatches = 101, "setWatches", "SETW" => Empty {
             relative_zxid: zxid, data: paths, exist: paths, child: paths
         };
         /// sasl: one step of an exchange.
         Sasl = 102, "sasl", "NA" => Token { token: buffer };
-        /// getEphemerals: of the requesting session, below a textual prefix.
+        /// getEphemerals: lists those of the requesting session whose path has this prefix, as text.
         GetEphemerals = 103, "getEphemerals", "GETE" => Ephemerals { prefix: path };
         /// getAllChildrenNumber: counts descendants.
         GetAllChildrenNumber = 104, "getAllChildrenNumber", "GETACN" => Count { path: path };
@@ -130,11 +131,11 @@ impl RequestHeader {
 /// Source: `docs/zookeeper-protocol.md` section 12.7.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WatcherType {
-    /// One-shot watches set by listing children.
+    /// One-shot watches set by getChildren.
     Children,
-    /// One-shot watches set by reading data or asking for existence.
+    /// One-shot watches set by getData and exists.
     Data,
-    /// All of them.
+    /// Watches of any kind.
     Any,
     /// Persistent watches.
     Persistent,
@@ -155,7 +156,7 @@ impl WatcherType {
         }
     }
 
-    /// The type with this number.
+    /// Returns the type with this number.
     #[must_use]
     pub const fn from_code(code: i32) -> Option<Self> {
         Some(match code {
@@ -169,13 +170,13 @@ impl WatcherType {
     }
 }
 
-/// How long an added watch lasts and how deep it looks. Source: `docs/zookeeper-protocol.md`
+/// How long an added watch lasts, and which znodes it covers. Source: `docs/zookeeper-protocol.md`
 /// section 3.7.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AddWatchMode {
     /// Fires until removed, for the znode and its children.
     Persistent,
-    /// Fires until removed, for the znode and everything below.
+    /// Fires until removed, for the znode and everything below it.
     PersistentRecursive,
 }
 
@@ -189,7 +190,7 @@ impl AddWatchMode {
         }
     }
 
-    /// The mode with this number.
+    /// Returns the mode with this number.
     #[must_use]
     pub const fn from_code(code: i32) -> Option<Self> {
         match code {
@@ -206,7 +207,7 @@ pub struct UnknownOp(pub i32);
 
 impl std::fmt::Display for UnknownOp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "operation code {} is unknown", self.0)
+        write!(f, "unknown operation code {}", self.0)
     }
 }
 

@@ -11,27 +11,27 @@ use crate::{
 /// Source: `docs/zookeeper-protocol.md` sections 4 and 5.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stat {
-    /// The change that created the znode.
+    /// The zxid of the change that created the znode.
     pub czxid: Zxid,
-    /// The change that last set its data.
+    /// The zxid of the change that last set its data.
     pub mzxid: Zxid,
     /// When it was created, in milliseconds since 1970.
     pub ctime_ms: i64,
     /// When its data was last set, in milliseconds since 1970.
     pub mtime_ms: i64,
-    /// How often its data was set.
+    /// The number of times its data was set.
     pub version: i32,
-    /// How often children were created or deleted (`docs/zookeeper-protocol.md` section 5.3).
+    /// The number of times a child was created or deleted (`docs/zookeeper-protocol.md` section 5.3).
     pub cversion: i32,
-    /// How often its access list was set.
+    /// The number of times its access list was set.
     pub aversion: i32,
-    /// The session that owns it, zero unless it is ephemeral.
+    /// The session that owns it; zero unless it is an ephemeral.
     pub ephemeral_owner: SessionId,
     /// The length of its data, in bytes; zero for null.
     pub data_length: i32,
-    /// How many children it has.
+    /// The number of children.
     pub num_children: i32,
-    /// The change that last created or deleted a child.
+    /// The zxid of the change that last created or deleted a child.
     pub pzxid: Zxid,
 }
 

@@ -1,10 +1,10 @@
 //! The macro behind the table of operations in `request.rs`.
 //!
-//! `requests` turns one row per operation into [`OpCode`](crate::OpCode),
-//! [`Request`](crate::Request), their encodings and the visitors over paths. `field` says what each
-//! kind of field is in Rust, on the wire, and whether it names znodes.
+//! `requests` generates [`OpCode`](crate::OpCode), [`Request`](crate::Request), their encodings and the
+//! visitors over paths from one row per operation. `field` defines each kind of field: its type in
+//! Rust, its encoding, and whether it contains paths.
 
-/// One kind of field: its type, how it is decoded and encoded, and which paths are in it.
+/// One kind of field: its type, its decoding and encoding, and the paths in it.
 macro_rules! field {
     (type path) => { Option<Ustring> };
     (type paths) => { Vec<Ustring> };
@@ -47,8 +47,8 @@ macro_rules! field {
     (all $kind:ident $value:ident $change:ident) => {{ let _ = $value; true }};
 }
 
-/// Declares the operations. `families` are those whose requests have modules of their own
-/// (`create.rs`, `multi.rs`) and are handled below by hand; `records` are all others.
+/// Declares the operations. `families` are those whose requests have their own modules (`create.rs`,
+/// `multi.rs`) and are handled below by hand; `records` are all others.
 macro_rules! requests {
     (
         families {
@@ -75,13 +75,13 @@ macro_rules! requests {
             /// Every operation.
             pub const ALL: &'static [Self] = &[$(Self::$family,)* $(Self::$op),*];
 
-            /// The number on the wire.
+            /// Returns the number on the wire.
             #[must_use]
             pub const fn code(self) -> i32 {
                 self as i32
             }
 
-            /// The name of the operation, such as `getData`.
+            /// Returns the name of the operation, such as `getData`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -90,7 +90,7 @@ macro_rules! requests {
                 }
             }
 
-            /// The abbreviation that ZooKeeper's statistics print, such as `GETD`; `NA` for
+            /// Returns the abbreviation that ZooKeeper's statistics print, such as `GETD`; `NA` for
             /// operations that they do not count.
             #[must_use]
             pub const fn short_name(self) -> &'static str {
@@ -100,15 +100,15 @@ macro_rules! requests {
                 }
             }
 
-            /// The operation of this name, as [`OpCode::name`] gives it.
+            /// Returns the operation with this name, as in [`OpCode::name`].
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|op| op.name() == name)
             }
 
-            /// The operation with this number.
+            /// Returns the operation with this number.
             #[must_use]
-            // One percent of a getData, counted: it has other callers.
+            // Inlining saves one percent of a getData, counted; it has several callers.
             #[inline(always)]
             pub const fn from_code(code: i32) -> Option<Self> {
                 match code {
@@ -118,7 +118,7 @@ macro_rules! requests {
                 }
             }
 
-            /// The record of a successful reply; `None` if there is no reply.
+            /// Returns the record of a successful reply; [`ReplyKind::None`] if there is no reply.
             pub(crate) const fn reply(self) -> ReplyKind {
                 match self {
                     $(Self::$family => ReplyKind::$family_reply,)*
@@ -129,8 +129,8 @@ macro_rules! requests {
 
         /// A client's request; one variant per operation, or per family with one body.
         ///
-        /// Paths are optional because the wire has null strings, and each operation replies to them
-        /// in its own way (`docs/zookeeper-protocol.md` section 7.5).
+        /// Paths are optional because strings on the wire may be null, and each operation replies to
+        /// null in its own way (`docs/zookeeper-protocol.md` section 7.5).
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[expect(
             missing_docs,
@@ -148,12 +148,12 @@ macro_rules! requests {
             Multi(Vec<MultiOp>),
             /// multiRead: several reads, each with its own outcome.
             MultiRead(Vec<MultiReadOp>),
-            /// multiRead of operations that change something: ZooKeeper decodes it, but refuses it.
+            /// multiRead with operations that change something: ZooKeeper decodes it, but refuses it.
             MultiReadOfChanges(Vec<MultiOp>),
         }
 
         impl Request {
-            /// The operation code.
+            /// Returns the operation code.
             #[must_use]
             pub const fn op(&self) -> OpCode {
                 match self {
@@ -197,8 +197,8 @@ macro_rules! requests {
                 }
             }
 
-            /// Whether a path of the request meets a condition. Visits the paths in the order of the
-            /// fields, up to the first that does.
+            /// Returns whether any path of the request matches. Visits the paths in the order of the
+            /// fields, up to the first match.
             pub fn any_path<'a>(
                 &'a self,
                 mut is_match: impl FnMut(&'a Ustring) -> bool,
@@ -216,7 +216,7 @@ macro_rules! requests {
             }
 
             /// Changes the paths of the request, in the order of the fields, up to the first for which
-            /// `change` returns false; whether there was none.
+            /// `change` returns false. Returns true if there is no such path.
             pub(crate) fn change_paths(
                 &mut self,
                 mut change: impl FnMut(&mut Ustring) -> bool,

@@ -2,8 +2,8 @@
 
 use crate::{acl::AclList, jute, stat::Stat};
 
-/// Appends to `out` up to the length `end`. Every method returns `None` if its value would go
-/// beyond; the caller must then abandon the message.
+/// Appends to `out` up to the length `end`. Every method returns `None` if its value does not fit; the
+/// caller must then abandon the message.
 ///
 /// The message is at most [`crate::ReplyRef::BYTES_MAX`] long, so each length in it has 31 bits:
 /// no length measured here makes [`jute::put_length`] panic.
@@ -13,13 +13,13 @@ pub(crate) struct Within<'a> {
 }
 
 impl Within<'_> {
-    /// Whether there is room for this many bytes.
+    /// Returns `None` if there is no room for this many bytes.
     fn fits(&self, bytes: usize) -> Option<()> {
         let room = self.end.checked_sub(self.out.len())?;
         (bytes <= room).then_some(())
     }
 
-    /// A buffer or string; `None` is null.
+    /// Appends a buffer or string; `None` is null.
     #[inline]
     pub(crate) fn put_buffer(&mut self, value: Option<&[u8]>) -> Option<()> {
         self.fits(jute::buffer_bytes(value))?;
@@ -33,7 +33,7 @@ impl Within<'_> {
         Some(())
     }
 
-    /// The count in front of a vector whose elements have four bytes at least.
+    /// Appends the count of a vector whose elements have at least four bytes each.
     pub(crate) fn put_count(&mut self, count: usize) -> Option<()> {
         self.fits(count.checked_mul(4)?.saturating_add(4))?;
         jute::put_length(self.out, count);

@@ -159,7 +159,7 @@ fn invalid_seed_is_refused_with_its_path_and_changes_nothing() {
     let refused = scene.server.seed(&unknown).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "path \"/x\": access list invalid (INVALIDACL -114)"
+        "path \"/x\": invalid access list (INVALIDACL -114)"
     );
     scene.end();
 }

@@ -1,7 +1,7 @@
-//! No bytes make a decoder panic, or allocate out of proportion to what was received.
+//! No bytes make a decoder panic, or allocate more than in proportion to the received bytes.
 //!
-//! Counted is everything allocated while decoding, freed again or not, so that a vector made by
-//! a claimed length is seen even though the decoder fails afterwards.
+//! The tests count all memory allocated while decoding, even if it is freed again, so that they notice
+//! a vector allocated by a claimed length even if the decoder fails afterwards.
 
 use allocation_counter::measure;
 use bytes::Bytes;
@@ -15,13 +15,14 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 
 use crate::strategies;
 
-/// Allocated bytes allowed for each byte of input.
+/// The maximum number of allocated bytes per byte of input.
 ///
-/// The worst is a multi's results: nine bytes of a delete become a [`minikeeper_protocol::
-/// MultiResult`], and a growing vector allocates up to four times what it ends up holding.
+/// The worst case is the results of a multi: the nine bytes of a delete become a
+/// [`minikeeper_protocol::MultiResult`], and a growing vector allocates up to four times its final
+/// size.
 const PER_BYTE: usize = 4 * size_of::<minikeeper_protocol::MultiResult>() / 9 + 1;
 
-/// Allocated bytes allowed whatever the input: the first elements of a vector.
+/// The maximum number of allocated bytes in addition: the first elements of a vector.
 const CONSTANT: usize = 4 * size_of::<minikeeper_protocol::MultiOp>();
 
 const CASES: u32 = 2_000;
@@ -123,7 +124,7 @@ fn absurd_vector_count_fails_without_allocating_for_it() {
         |result: Result<(), DecodeError>| matches!(result, Err(DecodeError::Truncated { .. }));
     let request = |op: OpCode| move |reader: &mut Reader<'_>| Request::decode(op, reader).map(drop);
     let reply = |op: OpCode| move |reader: &mut Reader<'_>| Reply::decode(op, reader).map(drop);
-    // The fields in front of the count, then the decoder.
+    // The fields before the count, then the decoder.
     let decoders: [(&str, &[u8], Box<Decoder>); 12] = [
         ("setWatches", &[0; 8], Box::new(request(OpCode::SetWatches))),
         (
@@ -220,8 +221,8 @@ fn longest_messages_of_smallest_elements_decode_within_bounds() {
     }
 }
 
-/// A reply that asks 2,200 times for the same megabyte was made whole before its length was found
-/// not to fit the frame.
+/// A reply with the same megabyte 2,200 times was built whole before its length turned out not to fit
+/// into the frame.
 #[test]
 fn reply_beyond_its_limit_is_not_copied() {
     const BYTES_MAX: usize = 1 << 20;
@@ -247,7 +248,7 @@ fn reply_beyond_its_limit_is_not_copied() {
         let mut encoded = Ok(());
         let info = measure(|| encoded = body.encode(header, &mut out, BYTES_MAX));
         assert!(encoded.is_err() && out.is_empty(), "{name}");
-        // A vector doubles, and holds both sizes while it moves.
+        // A vector doubles, and has both allocations while it moves.
         assert!(info.bytes_max <= as_u64(3 * BYTES_MAX), "{name}: {info:?}");
     }
 }
@@ -279,7 +280,7 @@ const MULTI_CREATE: [u8; 17] = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 /// The results of a multiRead up to the names of its one getChildren.
 const MULTI_NAMES: [u8; 9] = [0, 0, 0, 8, 0, 0, 0, 0, 0];
 
-/// What to do to a message, and where.
+/// Random changes to a message: the kind of change, its position, and a number.
 fn changes() -> impl Strategy<Value = Vec<(u8, Index, i32)>> {
     let int = prop_oneof![Just(i32::MAX), Just(i32::MIN), -3..70_i32, any::<i32>()];
     vec((0..4_u8, any::<Index>(), int), 1..5)
@@ -302,7 +303,7 @@ fn mutated(mut message: Vec<u8>, changes: &[(u8, Index, i32)]) -> Bytes {
     message.into()
 }
 
-/// Decodes the bytes as everything there is.
+/// Decodes the bytes with every decoder.
 fn decode_all(wire: Bytes) -> Result<(), TestCaseError> {
     for &op in OpCode::ALL {
         within_bounds(op.name(), &wire, |reader| {
@@ -351,7 +352,7 @@ fn within_bounds(
     wire: &Bytes,
     decode: impl Fn(&mut Reader<'_>) -> Result<(), DecodeError>,
 ) -> Result<(), TestCaseError> {
-    // The first slice of a buffer allocates the counter that all of them share.
+    // The first slice of a buffer allocates the reference count that all of them share.
     let _shared = wire.clone();
     let mut result = Ok(());
     let info = measure(|| result = decode(&mut Reader::new(wire)));

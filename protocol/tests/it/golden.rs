@@ -1,6 +1,6 @@
-//! Bytes and values that belong together, checked in both directions: the exchanges of
-//! `docs/zookeeper-protocol.md` section 27 here, the other records in `layout`, odd encodings and
-//! refusals in `encoding`, numbers and texts in `numbers`.
+//! Pairs of bytes and values, checked in both directions: here the exchanges of
+//! `docs/zookeeper-protocol.md` section 27, in `layout` the other records, in `encoding` odd encodings
+//! and refusals, in `numbers` numbers and texts.
 
 mod encoding;
 mod layout;
@@ -378,7 +378,7 @@ fn failed(xid: i32, zxid: i64, error: ErrorCode) -> ReplyHeader {
     }
 }
 
-/// The message in the one frame that `text` shows.
+/// Returns the message in a single frame, given in hex.
 fn message(text: &str) -> Bytes {
     let wire = hex(text);
     let body = frame::next(&wire, frame::BYTES_MAX_DEFAULT);
@@ -454,7 +454,7 @@ fn assert_reply(text: &str, op: OpCode, header: ReplyHeader, expected: &Reply) {
     assert_eq!(out, hex(text));
 }
 
-/// As [`assert_reply`], for the body alone.
+/// Does the same as [`assert_reply`] for a body without a header.
 #[track_caller]
 fn assert_body(text: &str, op: OpCode, expected: &Reply) {
     let body = hex(text);

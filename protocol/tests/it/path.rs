@@ -1,4 +1,4 @@
-//! The path rules of `docs/zookeeper-protocol.md` section 8.1, and taking paths apart.
+//! The path rules of `docs/zookeeper-protocol.md` section 8.1, and splitting and joining paths.
 
 use minikeeper_protocol::{
     PathError, Ustring, ZnodePath,
@@ -76,7 +76,7 @@ fn path_with_relative_component_is_refused_where_it_starts() {
 }
 
 #[test]
-fn forbidden_ranges_end_exactly_where_the_reference_ends_them() {
+fn forbidden_ranges_of_characters_have_exactly_the_documented_ends() {
     let allowed = |c: char| {
         let text = format!("/a{c}b");
         assert_eq!(
@@ -106,14 +106,14 @@ fn forbidden_ranges_end_exactly_where_the_reference_ends_them() {
 }
 
 #[test]
-fn every_character_is_judged_as_the_reference_says() {
+fn every_character_is_accepted_or_refused_as_documented() {
     for c in '\0'..=char::MAX {
         let forbidden = c <= '\u{1f}'
             || ('\u{7f}'..='\u{9f}').contains(&c)
             || ('\u{e000}'..='\u{f8ff}').contains(&c)
             || ('\u{fff0}'..='\u{ffff}').contains(&c)
             || c > '\u{ffff}';
-        // A slash and a dot have rules of their own.
+        // Slashes and dots have their own rules.
         if !matches!(c, '/' | '.') {
             let mut buffer = [b'/', 0, 0, 0, 0];
             let length = 1 + c.encode_utf8(&mut buffer[1..]).len();
@@ -129,7 +129,7 @@ fn malformed_utf8_is_refused_where_it_starts() {
         (&b"/\xff"[..], 1),
         (b"/a\xc3(", 2),
         (b"/ok/\xc3", 4),
-        // Surrogates and overlong forms are no UTF-8: U+D800, U+DFFF, NUL in two bytes.
+        // Surrogates and overlong forms are not UTF-8: U+D800, U+DFFF, NUL in two bytes.
         (b"/\xed\xa0\x80", 1),
         (b"/\xed\xbf\xbf", 1),
         (b"/\xc0\x80", 1),
@@ -149,7 +149,7 @@ fn malformed_utf8_is_refused_where_it_starts() {
 }
 
 #[test]
-fn error_texts_quote_the_path_and_say_fault_and_place() {
+fn error_texts_have_the_quoted_path_the_fault_and_its_position() {
     let text = |bytes: &[u8]| path::validate(bytes).unwrap_err().to_string();
     assert_eq!(text(b"/a//b"), r#"path "/a//b": empty component at byte 3"#);
     assert_eq!(text(b"/a/"), r#"path "/a/": ends with a slash at byte 2"#);
@@ -174,7 +174,7 @@ fn error_texts_quote_the_path_and_say_fault_and_place() {
 }
 
 #[test]
-fn parent_and_name_take_the_last_component_off() {
+fn parent_and_name_split_off_the_last_component() {
     for (text, parent, name) in [
         ("/a", "/", "a"),
         ("/a/b", "/a", "b"),
@@ -198,7 +198,7 @@ fn root_has_no_parent_and_no_name() {
 
 #[test]
 fn raw_parent_and_name_work_on_unchecked_paths() {
-    // Deletes and sequential creates split paths before, or without, validating them.
+    // Deletes and sequential creates split paths before validating them, or without.
     for (text, parent, name) in [
         ("/", Some("/"), ""),
         ("/a", Some("/"), "a"),
@@ -230,7 +230,7 @@ fn join_of_one_component_is_the_child() {
 }
 
 #[test]
-fn join_of_what_is_no_component_is_refused() {
+fn join_of_an_invalid_component_is_refused() {
     let fault = |parent: &str, name: &str| {
         let error = ZnodePath::new(parent).unwrap().join(name).unwrap_err();
         (error.fault, error.at)

@@ -1,4 +1,4 @@
-//! Whatever is encoded decodes to the same value, from exactly the bytes that were written.
+//! Every encoded value decodes to the same value, from exactly the bytes that were written.
 
 use std::mem::discriminant;
 
@@ -19,7 +19,7 @@ const HEADER: ReplyHeader = ReplyHeader {
     error: None,
 };
 
-/// Cases for each operation; there are thirty of them.
+/// The number of cases for each of the thirty operations.
 const CASES: u32 = 128;
 
 #[test]
@@ -89,7 +89,7 @@ fn reply_to_every_operation_survives_the_wire() {
     }
 }
 
-/// The limit is that of the message without its prefix, to the byte; beyond it nothing is appended.
+/// The limit applies to the message without its prefix, to the byte; beyond it nothing is appended.
 #[test]
 fn reply_to_every_operation_is_encoded_within_its_limit_or_not_at_all() {
     for &op in OpCode::ALL {
@@ -149,10 +149,10 @@ fn reply_cut_anywhere_is_refused() {
 }
 
 #[test]
-fn operations_without_a_reply_are_those_that_decode_to_none() {
+fn replies_of_operations_without_one_are_refused() {
     for &op in OpCode::ALL {
-        // Zeros decode as every body (numbers, empty strings and vectors) but the results of a
-        // multi, whose end marker has a non-zero byte behind the type.
+        // Zeros decode as every body (numbers, empty strings and vectors) except the results of a
+        // multi, whose end marker has a non-zero byte after the type.
         let mut body = vec![0; 128];
         body[4] = 1;
         let result = Reply::decode(op, &mut Reader::new(&body.into()));
@@ -305,7 +305,7 @@ fn acl_list_survives_the_wire_and_keeps_its_entries() {
 }
 
 #[test]
-fn acl_list_in_the_middle_of_a_buffer_takes_its_own_bytes_only() {
+fn acl_list_in_the_middle_of_a_buffer_takes_only_its_own_bytes() {
     check(
         CASES * 4,
         &(strategies::acl_list(), strategies::bytes()),
@@ -324,7 +324,7 @@ fn acl_list_in_the_middle_of_a_buffer_takes_its_own_bytes_only() {
 }
 
 #[test]
-fn ttl_is_written_by_create_ttl_only() {
+fn ttl_is_written_only_by_create_ttl() {
     let strategy = (strategies::request(OpCode::CreateTtl), any::<i64>());
     check(CASES, &strategy, |(request, ttl_ms)| {
         let Request::Create(mut create) = request else {
@@ -340,7 +340,7 @@ fn ttl_is_written_by_create_ttl_only() {
     });
 }
 
-/// The message in the one frame that `write` appends behind other bytes.
+/// Returns the message in the single frame that `write` appends after other bytes.
 fn framed(write: impl FnOnce(&mut Vec<u8>)) -> Result<Bytes, TestCaseError> {
     let mut out = b"before".to_vec();
     write(&mut out);

@@ -1,7 +1,7 @@
-//! Arbitrary records, valid or odd, but always in the form that decoding yields.
+//! Arbitrary records, valid or odd, but always in the form that decoding returns.
 //!
-//! The matches over [`OpCode`] have no wildcard: an operation that is added does not compile here
-//! until it says which records it has.
+//! The match over [`OpCode`] in [`request`] has no wildcard: a new operation does not compile until its
+//! record is added here.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -11,7 +11,7 @@ use minikeeper_protocol::{
 };
 use proptest::{collection::vec, option, prelude::*};
 
-/// Text, odd bytes and nothing.
+/// Text, odd bytes and empty strings.
 pub(crate) fn ustring() -> impl Strategy<Value = Ustring> {
     prop_oneof![
         Just("/".into()),
@@ -26,7 +26,7 @@ pub(crate) fn bytes() -> impl Strategy<Value = Bytes> {
     vec(any::<u8>(), 0..24).prop_map(Bytes::from)
 }
 
-/// Paths: as often null as not wanted.
+/// Paths, null one time in ten.
 fn path() -> impl Strategy<Value = Option<Ustring>> {
     option::weighted(0.9, ustring())
 }
@@ -39,7 +39,7 @@ fn ustrings() -> impl Strategy<Value = Vec<Ustring>> {
     vec(ustring(), 0..5)
 }
 
-/// Small numbers, the ends of the range, and everything else.
+/// Small numbers, the ends of the range, and any others.
 fn int() -> impl Strategy<Value = i32> {
     prop_oneof![-2..8_i32, Just(i32::MIN), Just(i32::MAX), any::<i32>()]
 }
@@ -56,7 +56,7 @@ pub(crate) fn xid() -> impl Strategy<Value = Xid> {
     int().prop_map(Xid)
 }
 
-/// Codes with and without a name; never zero, which is no error.
+/// Codes with and without a name; never zero, which means success.
 pub(crate) fn error() -> impl Strategy<Value = Option<ErrorCode>> {
     option::of(prop_oneof![
         proptest::sample::select(ErrorCode::ALL),
@@ -107,13 +107,13 @@ fn create(op: CreateOp) -> impl Strategy<Value = Create> {
             data,
             acl,
             flags,
-            // On the wire with this operation only.
+            // Only on the wire with this operation.
             ttl_ms: if op == CreateOp::Ttl { ttl_ms } else { 0 },
         }
     })
 }
 
-/// The operation of a multi with this code; `None` for what may not stand in one.
+/// The operation of a multi with this code; `None` if a multi cannot contain it.
 pub(crate) fn multi_op(op: OpCode) -> Option<BoxedStrategy<MultiOp>> {
     Some(match op {
         OpCode::Create => create(CreateOp::Create).prop_map(MultiOp::Create).boxed(),
@@ -213,7 +213,7 @@ pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
             .prop_map(|(path, version)| Request::Check { path, version })
             .boxed(),
         OpCode::Multi => multi_ops().prop_map(Request::Multi).boxed(),
-        // Operations that change something decode too, unless there are none of them.
+        // Operations that change something decode too; without any operations it is a plain multiRead.
         OpCode::MultiRead => prop_oneof![
             multi_read_ops().prop_map(Request::MultiRead),
             multi_ops().prop_map(|ops| match ops.as_slice() {

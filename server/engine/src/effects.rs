@@ -53,7 +53,7 @@ impl std::fmt::Display for CloseReason {
             Self::SessionClosed => "session closed by its client",
             Self::SessionExpired => "session expired",
             Self::SessionMoved => "session moved to another connection",
-            Self::SessionRefused => "session unknown or password wrong",
+            Self::SessionRefused => "unknown session or wrong password",
             Self::ZxidAhead => "client has seen a newer zxid than this server",
             Self::UnknownOp => "unknown operation",
             Self::AuthFailed => "authentication failed",

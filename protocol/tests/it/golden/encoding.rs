@@ -1,5 +1,5 @@
-//! Nulls, empties, leftovers, odd counts, and what is refused: `docs/zookeeper-protocol.md`
-//! sections 2, 6.2, 12.5, 13.
+//! Nulls, empty values, trailing bytes, odd counts, and refusals: `docs/zookeeper-protocol.md` sections
+//! 2, 6.2, 12.5 and 13.
 
 // Long because: a list of odd encodings, byte for byte.
 
@@ -327,7 +327,7 @@ fn multi_ignores_the_error_field_of_its_headers() {
 
 #[test]
 fn multi_of_every_create_keeps_operation_and_flags() {
-    // What a multi may not create (null path, null list, odd flags) is the server's to say.
+    // The server checks what a multi may not create: a null path, a null list, odd flags.
     let create = |op, ttl_ms| {
         MultiOp::Create(Create {
             op,
@@ -388,8 +388,8 @@ fn multi_with_operation_of_the_other_kind_is_refused() {
         let write = decode_request(OpCode::Multi, &header(code));
         let read = decode_request(OpCode::MultiRead, &header(code));
         assert_eq!(write == Err(refused), !writes.contains(&code), "{code}");
-        // Writes alone are decoded, to be refused when served: `docs/zookeeper-protocol.md` section
-        // 13.4.
+        // A multiRead of only writes is decoded, and refused when served:
+        // `docs/zookeeper-protocol.md` section 13.4.
         let is_decoded = reads.contains(&code) || writes.contains(&code);
         assert_eq!(read == Err(refused), !is_decoded, "{code}");
     }

@@ -1,6 +1,5 @@
-//! The records of `docs/zookeeper-protocol.md` section 4 that section 27 does not show, every field
-//! with a value of its own, so that two swapped fields are seen even when both directions swap
-//! them.
+//! The records of `docs/zookeeper-protocol.md` section 4 that section 27 does not show. Every field has
+//! a different value, so that the tests notice swapped fields even if both directions swap them.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -33,7 +32,7 @@ fn stat_fields_are_in_the_order_of_the_reference() {
 }
 
 #[test]
-fn create_ttl_is_a_create_with_the_ttl_behind() {
+fn create_ttl_is_a_create_followed_by_the_ttl() {
     let acl = Acl {
         perms: Perms(3),
         scheme: Some("s".into()),
@@ -60,7 +59,7 @@ fn create_ttl_is_a_create_with_the_ttl_behind() {
 }
 
 #[test]
-fn requests_of_a_path_alone_are_that_path() {
+fn requests_with_only_a_path_encode_just_the_path() {
     let path = gold;
     for (code, request) in [
         (20, Request::DeleteContainer { path: path() }),
@@ -74,7 +73,7 @@ fn requests_of_a_path_alone_are_that_path() {
 }
 
 #[test]
-fn requests_of_a_path_and_a_number_are_both_in_that_order() {
+fn requests_with_a_path_and_a_number_encode_them_in_that_order() {
     let (path, version, kind, mode) = (gold, 7, 7, 7);
     for (code, request) in [
         (
@@ -100,7 +99,7 @@ fn requests_of_a_path_and_a_number_are_both_in_that_order() {
 }
 
 #[test]
-fn requests_of_a_path_and_a_watch_are_both_in_that_order() {
+fn requests_with_a_path_and_a_watch_encode_them_in_that_order() {
     let (path, watch) = (gold, true);
     for (code, request) in [
         (
@@ -137,7 +136,7 @@ fn requests_of_a_path_and_a_watch_are_both_in_that_order() {
 }
 
 #[test]
-fn requests_without_a_body_are_their_header() {
+fn requests_without_a_body_encode_just_the_header() {
     for (code, request) in [
         (11, Request::Ping),
         (107, Request::WhoAmI),
@@ -194,7 +193,7 @@ fn reconfig_has_three_strings_and_a_long() {
 }
 
 #[test]
-fn sasl_and_auth_carry_their_bytes() {
+fn sasl_and_auth_encode_any_bytes() {
     let bytes = Some(Bytes::from_static(b"\0\xff"));
     let token = bytes.clone();
     assert_request_body("00000002 00ff", 102, &Request::Sasl { token });
@@ -342,7 +341,7 @@ fn assert_reply_body(body: &str, op: OpCode, expected: &Reply) {
     assert_reply(&framed(&format!("{header} {body}")), op, ok(1, 1), expected);
 }
 
-/// The hex of a message with its length in front.
+/// Returns the hex of a message with its length prefix.
 fn framed(message: &str) -> String {
     let mut out = Vec::new();
     frame::put(&mut out, |out| out.extend(hex(message)));

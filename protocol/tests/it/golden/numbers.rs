@@ -29,9 +29,9 @@ fn error_texts_say_thing_fault_and_value() {
             "frame length -7 is negative",
             "message ends 3 bytes early",
             "field length -2 is below -1",
-            "operation code 7 may not stand in this multi",
+            "operation code 7 is not permitted in this multi",
             "path is null",
-            "operation code 10 is unknown",
+            "unknown operation code 10",
             "version does not match (BADVERSION -103)",
             "unknown error (OTHER -126)",
         ]
@@ -42,9 +42,9 @@ fn error_texts_say_thing_fault_and_value() {
 
 // The numbers of section 3.
 
-// Which number belongs to which operation is checked in `layout`, with the bytes of its request.
+// `layout` checks the number of each operation, with the bytes of its request.
 #[test]
-fn op_codes_and_names_are_distinct_and_found_again() {
+fn op_codes_and_names_are_distinct_and_map_back() {
     for &op in OpCode::ALL {
         assert_eq!(OpCode::from_code(op.code()), Some(op));
         assert_eq!(OpCode::from_name(op.name()), Some(op));
@@ -55,7 +55,7 @@ fn op_codes_and_names_are_distinct_and_found_again() {
 }
 
 #[test]
-fn error_codes_are_those_of_the_reference() {
+fn error_codes_have_zookeepers_names() {
     let table = [
         (-1, "SYSTEMERROR"),
         (-2, "RUNTIMEINCONSISTENCY"),
@@ -100,7 +100,7 @@ fn error_codes_are_those_of_the_reference() {
 }
 
 #[test]
-fn numbers_of_modes_types_and_events_end_where_the_reference_ends() {
+fn numbers_of_modes_types_and_events_are_exactly_the_documented_ones() {
     let modes = |flags| CreateMode::from_flags(flags).map(CreateMode::flags);
     let types = |code| WatcherType::from_code(code).map(WatcherType::code);
     let adds = |code| AddWatchMode::from_code(code).map(AddWatchMode::code);
@@ -126,7 +126,7 @@ fn create_modes_have_the_properties_of_their_names() {
 }
 
 #[test]
-fn create_of_each_mode_uses_the_operation_that_can() {
+fn create_uses_the_operation_that_its_mode_needs() {
     for (flags, op) in [
         (0, 15),
         (1, 15),

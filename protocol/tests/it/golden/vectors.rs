@@ -1,21 +1,21 @@
 //! Exchanges captured from a live 3.9.5 server. Source: `docs/zookeeper-protocol.md` section 27.
 //!
-//! The hex is as printed there; what section 27 abbreviates (a repeated body, a repeated Stat)
-//! is written out.
+//! The hex is as printed there, except that abbreviations in section 27 (a repeated body, a repeated
+//! Stat) are written out.
 
-/// One request and what the server sent until the next one, as hex of whole frames.
+/// One request and the server's frames up to the next one, as hex of whole frames.
 pub(crate) struct Exchange {
-    /// What the seed files made of it are called.
+    /// The name of the exchange.
     pub(crate) name: &'static str,
-    /// What the client sent.
+    /// The client's frame.
     pub(crate) client: &'static str,
-    /// What the server sent, a frame each, in order.
+    /// The server's frames, in order.
     pub(crate) server: &'static [&'static str],
     /// Whether the frames have no header: the handshake.
     pub(crate) is_handshake: bool,
 }
 
-/// The bytes that `text` shows: pairs of hex digits, blanks ignored.
+/// Parses bytes from pairs of hex digits, ignoring blanks.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .chars()
