@@ -4,12 +4,12 @@
 
 const http = require('node:http');
 
-/** Longer than any verb works; waits have this on top of their own bound. */
+/** Longer than any verb takes; waits add their own limit. */
 const PATIENCE_MS = 30_000;
 
 /**
- * A verb that did not do what was asked, or a program that did not run. Its message is a sentence for people; `status` is
- * that of the HTTP answer, 408 for a wait whose time ran out, undefined without an answer.
+ * A verb failed, or the program could not run. The message is an explanation for humans; `status` is the HTTP status,
+ * 408 if a wait timed out, undefined without an answer.
  */
 class MinikeeperError extends Error {
   constructor(message, options = {}) {
@@ -19,9 +19,9 @@ class MinikeeperError extends Error {
   }
 }
 
-/** Asks one server; each question has a connection of its own, and none is asked twice. */
+/** Calls the verbs of one server. Each call uses a new connection, and none is retried. */
 class Control {
-  /** Where control is while the server is down, as it says when it goes there. */
+  /** The address of control while the server is down, which `go_down` returned. */
   #side;
 
   constructor(host, port, token, universe) {
@@ -29,13 +29,13 @@ class Control {
     this.prefix = universe === undefined ? '/v1/' : `/v1/universes/${encodeURIComponent(universe)}/`;
   }
 
-  /** Asks a verb that changes nothing. */
+  /** Calls a verb that only reads. */
   read(verb, query = {}) {
     const text = new URLSearchParams(query).toString();
     return this.#ask('GET', verb, text ? `${verb}?${text}` : verb, undefined, 0);
   }
 
-  /** Asks a verb that changes or waits. */
+  /** Calls a verb that changes something or waits. */
   async act(verb, body = {}) {
     const answer = await this.#ask('POST', verb, verb, JSON.stringify(body), body.within_ms ?? 0);
     if (verb === 'go_down' && answer.control !== undefined) this.#side = splitAddress(answer.control);
@@ -51,7 +51,7 @@ class Control {
       ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs));
     } catch (error) {
       throw new MinikeeperError(
-        `${verb}: no answer from the control API at ${where} (${error.message}); is it running, and with --control?`,
+        `${verb}: no answer from the control API at ${where} (${error.message}); is the server running with --control?`,
         { cause: error },
       );
     }
@@ -59,7 +59,7 @@ class Control {
     try {
       answer = text === '' ? {} : JSON.parse(text);
     } catch {
-      // Told below, as it is.
+      // The error below quotes the text.
     }
     if (status === 200 && answer !== null && typeof answer === 'object') return answer;
     throw new MinikeeperError(answer?.error ?? `${verb}: status ${status}: ${text.slice(0, 200)}`, { status });
@@ -87,7 +87,7 @@ class Control {
       headers['Content-Length'] = Buffer.byteLength(body);
     }
     return new Promise((resolve, reject) => {
-      // Without an agent the connection ends with the answer.
+      // Without an agent, the connection closes after the answer.
       const options = { host, port, method, path: this.prefix + path, headers, agent: false };
       const request = http.request(options, (response) => {
         const pieces = [];
@@ -95,14 +95,14 @@ class Control {
         response.on('error', reject);
         response.on('end', () => resolve({ status: response.statusCode, text: Buffer.concat(pieces).toString() }));
       });
-      request.setTimeout(timeout, () => request.destroy(new Error(`silent for ${timeout} ms`)));
+      request.setTimeout(timeout, () => request.destroy(new Error(`no answer within ${timeout} ms`)));
       request.on('error', reject);
       request.end(body);
     });
   }
 }
 
-/** The host and port of HOST:PORT, neither of them known if it is none. */
+/** Splits HOST:PORT; the host is undefined if the address is invalid. */
 function splitAddress(address) {
   const [, host, port] = /^\[?(.+?)\]?:(\d+)$/.exec(address) ?? [];
   return { host, port: Number(port) };

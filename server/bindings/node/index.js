@@ -1,7 +1,6 @@
 'use strict';
 
-// An in-memory ZooKeeper for tests, in which the test owns time, sessions, faults and state. See verbs.d.ts for what each
-// verb does.
+// An in-memory ZooKeeper for tests that control time, sessions, faults and state. verbs.d.ts describes each verb.
 
 const { Control, MinikeeperError, splitAddress } = require('./control.js');
 const { Program, findProgram } = require('./program.js');
@@ -40,7 +39,7 @@ class Fault {
     return this.#hits;
   }
 
-  /** At the end of its scope: who has removed it by hand knows what became of it. */
+  /** Ends its scope: removes it, unless the caller has already removed it. */
   async _end() {
     if (this.#hits !== undefined) return;
     try {
@@ -63,7 +62,7 @@ class Universe extends Verbs {
   _connect(connectString, token) {
     const address = connectString.split('/', 1)[0];
     const { host, port } = splitAddress(address);
-    if (host === undefined) throw new TypeError(`no address "${address}"; write it as HOST:PORT`);
+    if (host === undefined) throw new TypeError(`invalid address "${address}"; write HOST:PORT`);
     this.address = address;
     this.connectString = connectString;
     this.port = port;
@@ -71,7 +70,7 @@ class Universe extends Verbs {
   }
 
   get _api() {
-    if (this.#control === undefined) throw new MinikeeperError('the server does not run: call start()');
+    if (this.#control === undefined) throw new MinikeeperError('the server is not running: call start()');
     return this.#control;
   }
 
@@ -93,7 +92,7 @@ class Universe extends Verbs {
     try {
       result = await use(injected);
     } catch (error) {
-      // An error on its way tells more.
+      // The error of `use` tells more.
       await injected._end().catch(() => {});
       throw error;
     }
@@ -102,8 +101,8 @@ class Universe extends Verbs {
   }
 
   async dropUniverse(name = this.name) {
-    if (name === undefined) throw new TypeError("a server's own universe ends with the server: give a name");
-    // The server drops it: a universe does not drop itself.
+    if (name === undefined) throw new TypeError("the server's own universe cannot be dropped: give a name");
+    // Only the server has this verb, not a created universe.
     const server = new Universe(this.address, { token: this._api.token });
     await super.dropUniverse.call(server, name);
   }
@@ -150,7 +149,7 @@ class Server extends Universe {
       await this.comeUp();
     } catch (error) {
       if (error.status !== undefined) throw error;
-      // Another caller has taken it down, and knows the address at which to bring it up.
+      // Another caller has taken it down, and only that caller knows where to bring it up.
       await this.kill();
       await this.start();
     }
@@ -173,7 +172,7 @@ class Server extends Universe {
   }
 }
 
-// Node knows it from 18.18 and 20.4 on.
+// Node has this symbol since 18.18 and 20.4.
 if (Symbol.asyncDispose !== undefined) {
   Server.prototype[Symbol.asyncDispose] = Server.prototype.stop;
   Fault.prototype[Symbol.asyncDispose] = Fault.prototype._end;

@@ -13,19 +13,19 @@ const STOP_MS = 10_000;
 const SAID_MAX = 64 * 1024;
 const BUNDLED = path.join(__dirname, 'bin', 'minikeeper');
 
-/** What is named, else MINIKEEPER_BIN, else the one in this package. */
+/** Finds the program: the argument, else MINIKEEPER_BIN, else the one in this package. */
 function findProgram(named = process.env.MINIKEEPER_BIN) {
   const program = named ? path.resolve(named) : BUNDLED;
   try {
     fs.accessSync(program, fs.constants.X_OK);
   } catch (error) {
-    const hint = named ? '' : ': install the package that has it, or set MINIKEEPER_BIN';
+    const hint = named ? '' : ': install the package that contains it, or set MINIKEEPER_BIN';
     throw new MinikeeperError(`no program at "${program}"${hint}`, { cause: error });
   }
   return program;
 }
 
-/** One run of the program. It ends with this process, however this ends: its stdin is a pipe from here. */
+/** One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here. */
 class Program {
   /** Starts it and waits until it listens. */
   static async start(program, options) {
@@ -36,7 +36,7 @@ class Program {
       run.child.kill('SIGKILL');
       throw error;
     }
-    // A test that forgets to stop it ends all the same, and it with the test.
+    // Lets this process exit even if a test forgets to stop the program, which then exits too.
     for (const handle of [run.child, run.child.stdin, run.child.stdout, run.child.stderr]) handle.unref();
     return run;
   }
@@ -50,7 +50,7 @@ class Program {
       this.child.once('error', (error) => resolve(`cannot run ${program}: ${error.message}`));
       this.child.once('close', (code, signal) => resolve(signal ?? code));
     });
-    // It may be gone before its stdin is closed.
+    // The program may exit before its stdin is closed.
     this.child.stdin.on('error', () => {});
     const keep = (piece) => {
       this.said = (this.said + piece).slice(-SAID_MAX);
@@ -63,10 +63,10 @@ class Program {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** The first line is `minikeeper VERSION listening on ADDRESS`, printed once it listens. */
+  /** Reads the first line, `minikeeper VERSION listening on ADDRESS`, which is printed once it listens. */
   #firstAddress() {
     return new Promise((resolve, reject) => {
-      const late = () => reject(new MinikeeperError(`minikeeper did not say within ${START_MS} ms that it listens`));
+      const late = () => reject(new MinikeeperError(`minikeeper did not listen within ${START_MS} ms`));
       const timer = setTimeout(late, START_MS);
       let text = '';
       const look = (piece) => {
@@ -80,13 +80,13 @@ class Program {
       this.child.stdout.on('data', look);
       this.ended.then((end) => {
         clearTimeout(timer);
-        const what = typeof end === 'string' ? end : `minikeeper ended with exit code ${end} at its start`;
+        const what = typeof end === 'string' ? end : `minikeeper exited with code ${end} at startup`;
         reject(new MinikeeperError(`${what}: ${this.said.trim()}`));
       });
     });
   }
 
-  /** Asks it to stop and waits until it has. */
+  /** Stops it and waits until it has exited. */
   async stop() {
     const late = setTimeout(() => this.child.kill('SIGKILL'), STOP_MS);
     this.child.ref();
@@ -95,10 +95,10 @@ class Program {
     const end = await this.ended;
     clearTimeout(late);
     if (end === 'SIGKILL') throw new MinikeeperError(`minikeeper did not stop within ${STOP_MS} ms and was killed`);
-    if (end !== 0) throw new MinikeeperError(`minikeeper ended with exit code ${end}: ${this.said.trim()}`);
+    if (end !== 0) throw new MinikeeperError(`minikeeper exited with code ${end}: ${this.said.trim()}`);
   }
 
-  /** Ends it as a crash does. */
+  /** Kills it, as in a crash. */
   async kill() {
     this.child.ref();
     this.child.kill('SIGKILL');

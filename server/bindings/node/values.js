@@ -1,32 +1,32 @@
 'use strict';
 
-// Values as the control API has them in JSON.
+// Converts values from and to the JSON of the control API.
 
 const { resolve } = require('node:path');
 
-/** A session's id in any form that clients use, or an object that selects sessions by another property. */
+/** Converts a session's id, in any form that clients use, or an object with one property that selects sessions. */
 function whoJson(who) {
   if (typeof who === 'bigint') return { session: `0x${BigInt.asUintN(64, who).toString(16)}` };
   if (Buffer.isBuffer(who)) return { session: `0x${who.toString('hex')}` };
   if (typeof who === 'string') return { session: who };
-  // node-zookeeper-client and its like: 8 bytes.
+  // node-zookeeper-client and similar ones return 8 bytes.
   if (typeof who?.getSessionId === 'function') return whoJson(who.getSessionId());
   const given = Object.entries(who ?? {}).filter(([, value]) => value !== undefined);
   if (given.length !== 1 || !['session', 'address', 'identity', 'owner'].includes(given[0][0])) {
-    throw new TypeError('name one of session, address, identity, owner');
+    throw new TypeError('give exactly one of session, address, identity, owner');
   }
   const [[name, value]] = given;
   return name === 'session' ? whoJson(value) : { [name]: value };
 }
 
-/** The field for a tree: an object by path, or a text in YAML. */
+/** Returns the field for a tree: an object by path, or text in YAML. */
 function treeJson(tree) {
   if (typeof tree === 'string') return { yaml: tree };
   const znodes = Object.entries(tree).map(([path, znode]) => [path, znodeJson(znode)]);
   return { tree: Object.fromEntries(znodes) };
 }
 
-/** A znode of a tree, with bytes as JSON has them. */
+/** Converts a znode of a tree to JSON, with bytes in base64. */
 function znodeJson(znode) {
   if (znode instanceof Uint8Array) return { data_base64: Buffer.from(znode).toString('base64') };
   if (znode?.data instanceof Uint8Array) {
@@ -36,23 +36,23 @@ function znodeJson(znode) {
   return znode;
 }
 
-/** Options as fields. Names that the server does not know stay, so that it refuses them. */
+/** Converts options to fields. Keeps unknown names, so that the server refuses them. */
 function fields(options = {}) {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), value]));
 }
 
-/** The number of a fault, given itself or its number. */
+/** Returns the number of a fault, which may already be a number. */
 function faultId(fault) {
   return fault.id ?? fault;
 }
 
-/** A folder: the program may run in another one. */
+/** Returns the absolute path of a folder: the program may run in a different working directory. */
 function directory(path) {
   return resolve(path);
 }
 
-/** The data in an answer, null if the znode has none. */
+/** Returns the data in an answer, null if the znode has none. */
 function dataOf({ data, data_base64: coded }) {
   if (coded !== undefined && coded !== null) return Buffer.from(coded, 'base64');
   return typeof data === 'string' ? Buffer.from(data) : null;

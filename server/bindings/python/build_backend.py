@@ -1,6 +1,6 @@
 """Builds the wheel: the package, and the program `minikeeper` inside it.
 
-A backend after PEP 517 in the standard library alone. It takes the program from MINIKEEPER_BIN, or from the release
+A PEP 517 backend that needs only the standard library. It takes the program from MINIKEEPER_BIN, or from the release
 build of the checkout.
 """
 
@@ -21,7 +21,7 @@ MODE_FILE = (stat.S_IFREG | 0o644) << 16
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """Writes the wheel and returns its name. Raises SystemExit if there is no program to put into it."""
+    """Writes the wheel and returns its name. Raises SystemExit if there is no program to include."""
     program = find_program().read_bytes()
     version = setting("version")
     tag = f"py3-none-{platform_tag(program)}"
@@ -47,7 +47,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     wheel = f"minikeeper-{version}-{tag}.whl"
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            # Always the same time: the same sources make the same wheel.
+            # A constant time, so that the same sources make the same wheel.
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = MODE_PROGRAM if name.endswith("bin/minikeeper") else MODE_FILE
@@ -70,7 +70,7 @@ def find_program():
 
 
 def setting(name):
-    # Python 3.11 and later can read TOML; this file is ours and simple.
+    # Only Python 3.11 and later can parse TOML; this file is ours and simple.
     text = (FOLDER / "pyproject.toml").read_text("utf-8")
     return re.search(rf'^{name} = "(.*)"$', text, re.MULTILINE).group(1)
 
@@ -94,15 +94,15 @@ def digest(content):
 
 
 def platform_tag(program):
-    """Where the program runs, read from itself: its machine, and the oldest C library that has all it calls."""
+    """Returns the platform of the program, from its ELF header: its machine, and the oldest glibc it can use."""
     if not program.startswith(b"\x7fELF"):
         return re.sub(r"[-.]", "_", sysconfig.get_platform())
     order = "little" if program[5] == 1 else "big"
     machine = MACHINES.get(int.from_bytes(program[18:20], order))
     if machine is None:
-        raise SystemExit("the program is for a machine this file does not know: add it to MACHINES")
+        raise SystemExit("the program is for an unknown machine: add it to MACHINES in build_backend.py")
     minors = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", program)]
     if not minors:
-        # Linked statically: any Linux.
+        # A static program runs on any Linux.
         return f"manylinux_2_17_{machine}.musllinux_1_1_{machine}"
     return f"manylinux_2_{max(minors)}_{machine}"

@@ -1,6 +1,6 @@
 'use strict';
 
-// What hours do, in milliseconds. `docs/testing/time-travel.md` explains it.
+// Hours in milliseconds. `docs/testing/time-travel.md` explains it.
 
 const assert = require('node:assert/strict');
 const { once } = require('node:events');
@@ -15,13 +15,13 @@ const HOUR_MS = 60 * MINUTE_MS;
 const server = new Server();
 before(() => server.start());
 beforeEach(async () => {
-  await server.ensureReady(); // whatever the last test did to it
+  await server.ensureReady(); // the previous test may have left it down
   await server.restart({ keep: 'nothing' });
-  await server.freeze(); // a debugger may stop here for as long as it likes
+  await server.freeze(); // no session expires while a debugger pauses the test
 });
 after(() => server.stop());
 
-/** What is tested: it is there as long as it lives. */
+/** The code under test: registers an ephemeral while it is alive. */
 async function startWorker(t) {
   await server.seed({ '/workers': '' });
   const worker = zookeeper.createClient(server.connectString);
@@ -38,7 +38,7 @@ test('result is kept for an hour', async () => {
 
   await server.advance({ byMs: HOUR_MS - MINUTE_MS });
   assert.deepEqual(await server.children('/results'), ['42']);
-  await server.advance({ byMs: 2 * MINUTE_MS }); // the server looks once a minute
+  await server.advance({ byMs: 2 * MINUTE_MS }); // the server checks once a minute
 
   assert.deepEqual(await server.children('/results'), []);
 });
@@ -53,9 +53,9 @@ test('connected worker lives on', async (t) => {
   assert.deepEqual(await server.children('/workers'), ['anna']);
 });
 
-test('worker that hangs is gone', async (t) => {
+test('hanging worker expires', async (t) => {
   const worker = await startWorker(t);
-  await server.silence(worker); // its connection stands, and nothing is heard of it any more
+  await server.silence(worker); // its connection stays open, but the server ignores everything it sends
 
   await server.advance({ byMs: MINUTE_MS });
 

@@ -1,6 +1,6 @@
 'use strict';
 
-// A line for each test, as the other suites of the repository print them.
+// Prints a line for each test, like the other suites of the repository.
 module.exports = async function* report(events) {
   let passed = 0;
   let failed = 0;

@@ -1,6 +1,6 @@
 'use strict';
 
-// Every verb of the installed package, with node-zookeeper-client as the client it happens to.
+// Every verb of the installed package, with node-zookeeper-client as the client.
 
 const assert = require('node:assert/strict');
 const { spawn } = require('node:child_process');
@@ -19,7 +19,7 @@ const PATIENCE_MS = 30_000;
 const ALL_VERBS = process.env.MINIKEEPER_ALL_VERBS !== undefined;
 const within = () => ({ signal: AbortSignal.timeout(PATIENCE_MS) });
 
-/** The client with its calls as promises. */
+/** Connects a client, and adds calls that return promises. */
 async function connect(server) {
   const client = zookeeper.createClient(server.connectString, { sessionTimeout: 10_000, spinDelay: 50, retries: 0 });
   const connected = once(client, 'connected', within());
@@ -32,7 +32,7 @@ async function connect(server) {
   });
 }
 
-/** A test with a server and a client of its own; skipped if the program is older than one of its verbs. */
+/** Defines a test with its own server and client; skips it if the program lacks one of its verbs. */
 function withServer(name, verbs, body) {
   test(name, async (t) => {
     const server = await startServer();
@@ -70,7 +70,7 @@ test('stopped server starts again on its port', async () => {
   await server.stop();
 });
 
-test('data directory keeps data, also of a killed server that has saved', async (t) => {
+test('data directory keeps the last save of a killed server', async (t) => {
   const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'minikeeper-'));
   t.after(() => fs.rmSync(dataDir, { recursive: true }));
   const server = await startServer({ dataDir });
@@ -95,22 +95,22 @@ test('options reach the program', async () => {
   await server.stop();
 });
 
-test('what is wrong is told', async () => {
-  await assert.rejects(startServer({ options: ['--bogus'] }), /exit code 2 at its start: error: unexpected argument '--bogus'/);
+test('errors say what is wrong', async () => {
+  await assert.rejects(startServer({ options: ['--bogus'] }), /exited with code 2 at startup: error: unexpected argument '--bogus'/);
   await assert.rejects(startServer({ program: '/no/such' }), /no program at "\/no\/such"/);
   await assert.rejects(new Universe('127.0.0.1:1').dump(), /dump: no answer .* with --control\?/);
-  await assert.rejects(new Server().dump(), /does not run: call start\(\)/);
+  await assert.rejects(new Server().dump(), /is not running: call start\(\)/);
   assert.throws(() => new Universe('localhost'), /HOST:PORT/);
 });
 
-test('server that somebody else started, with a token', async () => {
+test('universe of a running server needs its token', async () => {
   const server = await startServer({ options: ['--control-token', 'secret'] });
   await assert.rejects(server.dump(), (error) => error instanceof MinikeeperError && error.status === 401);
   assert.match(await new Universe(server.address, { token: 'secret' }).dump(), /znode \//);
   await server.stop();
 });
 
-test('killed parent takes its server along', async () => {
+test('server exits when its parent is killed', async () => {
   const script = `require('minikeeper').startServer().then((s) => console.log(s.port)); process.stdin.resume();`;
   const parent = spawn(process.execPath, ['-e', script], { cwd: __dirname, stdio: ['pipe', 'pipe', 'inherit'] });
   const [line] = await once(parent.stdout, 'data', within());
@@ -121,7 +121,7 @@ test('killed parent takes its server along', async () => {
   }
 });
 
-test('forgotten server keeps no process', async () => {
+test('server that is not stopped does not keep its parent alive', async () => {
   const script = `require('minikeeper').startServer().then((s) => console.log(s.port));`;
   const parent = spawn(process.execPath, ['-e', script], { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
   assert.deepEqual(await once(parent, 'exit', within()), [0, null]);
@@ -129,7 +129,7 @@ test('forgotten server keeps no process', async () => {
 
 // Time.
 
-withServer('now goes on', ['now'], async (server) => {
+withServer('clock runs', ['now'], async (server) => {
   const first = await server.now();
   assert.equal(first.isFrozen, false);
   assert.ok((await server.now()).elapsedMs >= first.elapsedMs);
@@ -145,7 +145,7 @@ withServer('frozen clock is advanced', ['freeze', 'unfreeze', 'advance'], async 
   await server.unfreeze();
 });
 
-withServer('connected client survives a jump unless it is strict', ['freeze', 'advance'], async (server, client) => {
+withServer('connected client survives an advance unless it is strict', ['freeze', 'advance'], async (server, client) => {
   await client.make('/mine', null, zookeeper.CreateMode.EPHEMERAL);
   await server.freeze();
   await server.advance({ byMs: 3_600_000 });
@@ -154,16 +154,16 @@ withServer('connected client survives a jump unless it is strict', ['freeze', 'a
   assert.ok(!(await server.children('/')).includes('mine'));
 });
 
-withServer('auto advance moves time when nobody asks', ['auto_advance', 'freeze'], async (server, client) => {
+withServer('auto advance moves the clock when clients are idle', ['auto_advance', 'freeze'], async (server, client) => {
   await client.make('/mine', null, zookeeper.CreateMode.EPHEMERAL);
   await server.freeze();
   const { elapsedMs } = await server.now();
-  // One that is heard of lives on, however far time moves.
+  // A session that is not silenced would live on, however far the clock moves.
   await server.silence(client);
   await server.autoAdvance({ idleMs: 100 });
   await server.untilChildren('/', 1);
   await server.autoAdvance({ idleMs: null });
-  // Its clock stood still: without being moved the session would be there for ever.
+  // On the frozen clock, the session would never have expired without autoAdvance.
   assert.ok((await server.now()).elapsedMs >= elapsedMs + 9_000);
 });
 
@@ -189,7 +189,7 @@ withServer('expire takes a session in every form', ['sessions', 'expire'], async
   }
 });
 
-withServer('verb that meets nobody is an error', ['expire', 'inject'], async (server) => {
+withServer('verb without a match is an error', ['expire', 'inject'], async (server) => {
   const nobody = [1n, { address: '127.0.0.1:1' }, { identity: 'digest:x' }, { owner: '/x' }];
   for (const verb of ['expire', 'disconnect', 'silence', 'unsilence']) {
     for (const who of nobody) {
@@ -234,7 +234,7 @@ withServer('misuse says what to do', ['inject', 'create_universe'], async (serve
   }
 });
 
-withServer('session of no universe yet is found', ['create_universe', 'until_sessions'], async (server, client) => {
+withServer('session without a universe yet is found', ['create_universe', 'until_sessions'], async (server, client) => {
   const mine = await server.createUniverse('mine');
   await client.has('/');
   const other = await connect(mine);
@@ -246,14 +246,14 @@ withServer('session of no universe yet is found', ['create_universe', 'until_ses
   other.close();
 });
 
-withServer('server that was left down is made ready', ['go_down', 'come_up'], async (server) => {
+withServer('ensureReady brings up a server that was left down', ['go_down', 'come_up'], async (server) => {
   await server.goDown();
   await server.ensureReady();
   assert.equal(await listens(server.port), true);
   await new Universe(server.address).goDown();
   await server.ensureReady();
   await server.freeze();
-  // Refuses the verbs too.
+  // This fault refuses verbs too.
   await server.inject({ action: 'refuse' });
   await server.ensureReady();
   assert.deepEqual(await server.faults(), []);
@@ -285,7 +285,7 @@ withServer('disconnected client keeps its session', ['disconnect', 'disconnect_a
 withServer('silenced client is served again', ['silence', 'unsilence'], async (server, client) => {
   assert.equal(await server.silence(client), 1);
   assert.equal((await server.sessions())[0].isSilenced, true);
-  // What was sent meanwhile would be lost, and the client wait for it.
+  // Sends nothing while silenced: the server would drop it, and the client would wait for the reply.
   assert.equal(await server.unsilence(client), 1);
   assert.equal((await server.sessions())[0].isSilenced, false);
   assert.equal(await client.has('/'), true);
@@ -348,7 +348,7 @@ withServer('exported data is imported again', ['export_data', 'import_data'], as
 
 const FAULTS = ['inject', 'faults', 'remove_fault', 'reset_faults', 'until_hit'];
 
-withServer('lost reply leaves what was created', FAULTS, async (server, client) => {
+withServer('lost reply leaves the created znode', FAULTS, async (server, client) => {
   const fault = await server.inject({ action: 'lose-reply', op: 'create', count: 1 });
   await assert.rejects(client.make('/orphan'), /CONNECTION_LOSS/);
   await fault.untilHit();
@@ -359,7 +359,7 @@ withServer('lost reply leaves what was created', FAULTS, async (server, client) 
   assert.deepEqual(await server.faults(), []);
 });
 
-withServer('faults are taken back one by one or together', FAULTS, async (server, client) => {
+withServer('faults are removed one by one or together', FAULTS, async (server, client) => {
   const refuse = () => server.inject({ action: 'error', error: 'NODEEXISTS', op: 'create' });
   const fault = await refuse();
   await assert.rejects(client.make('/a'), /NODE_EXISTS/);
@@ -375,7 +375,7 @@ withServer('faults are taken back one by one or together', FAULTS, async (server
 
 // Restart.
 
-withServer('restart keeps what it is told to', ['restart', 'go_down', 'come_up'], async (server, client) => {
+withServer('restart keeps what the argument says', ['restart', 'go_down', 'come_up'], async (server, client) => {
   await client.make('/data');
   await server.restart();
   await server.restart({ keep: 'data' });
@@ -410,7 +410,7 @@ withServer('universes share nothing', UNIVERSES, async (server, client) => {
 
 const WAITS = ['until_watched', 'until_children', 'until_contenders', 'until_sessions', 'until_idle'];
 
-withServer('waits return when it is so, or say what was seen', WAITS, async (server, client) => {
+withServer('waits return when their condition holds, or say what was seen', WAITS, async (server, client) => {
   await promisify(client.getChildren.bind(client))('/', () => {});
   await server.untilWatched('/');
   await server.untilChildren('/', 1);

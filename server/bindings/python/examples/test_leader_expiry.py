@@ -5,11 +5,11 @@ import threading
 import pytest
 from kazoo.client import KazooClient, KazooState
 
-WITHIN_S = 30  # a bound for when something is wrong; nothing here takes that long
+WITHIN_S = 30  # a limit for failures; nothing here takes that long
 
 
 class Biller:
-    """What is tested: works for as long as it leads. An `Election` of kazoo does not see to the end of that by itself."""
+    """The code under test: works while it leads. kazoo's `Election` does not stop the work when leadership ends."""
 
     def __init__(self, client):
         self.leads, self.must_stop, self.has_stopped = (threading.Event() for _ in range(3))
@@ -19,15 +19,15 @@ class Biller:
         self.thread.start()
 
     def on_state(self, state):
-        # Without a connection it cannot know, so it does not wait for LOST: another one may lead by then.
+        # Without a connection it cannot know whether it leads. It does not wait for LOST: by then, another may lead.
         if state != KazooState.CONNECTED and self.leads.is_set():
             self.must_stop.set()
 
     def work(self):
         self.leads.set()
         if self.client.state != KazooState.CONNECTED:
-            self.must_stop.set()  # `on_state` was called too early to see that it leads
-        self.must_stop.wait()  # here it would send a bill now and then
+            self.must_stop.set()  # `on_state` was called before `leads` was set
+        self.must_stop.wait()  # a real one would send bills here
         self.has_stopped.set()
 
     def close(self):
@@ -60,7 +60,7 @@ def test_leader_steps_down_when_its_session_expires(minikeeper, start_biller):
     minikeeper.until_contenders("/leaders/billing", 2)
     assert not second.leads.is_set()
 
-    # On the server, as if nothing had been heard of it for too long. Its znode is gone when this returns.
+    # The server ends the session, as after a long silence. The znode has been deleted when this returns.
     assert minikeeper.expire(first.client) == 1
 
     assert first.has_stopped.wait(WITHIN_S)
@@ -69,7 +69,7 @@ def test_leader_steps_down_when_its_session_expires(minikeeper, start_biller):
     assert len(minikeeper.children("/leaders/billing")) == 1
 
 
-def test_leader_that_leaves_is_followed(minikeeper, start_biller):
+def test_second_leads_when_the_first_leaves(minikeeper, start_biller):
     first = start_biller()
     assert first.leads.wait(WITHIN_S)
     second = start_biller()

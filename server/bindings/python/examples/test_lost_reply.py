@@ -4,7 +4,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 
-WITHIN_S = 30  # a bound for when something is wrong; nothing here takes that long
+WITHIN_S = 30  # a limit for failures; nothing here takes that long
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def connect(minikeeper):
 
 @pytest.fixture
 def lose_reply(minikeeper):
-    """Of the requests of this kind below this path, the first is carried out, and its reply is lost with the connection."""
+    """Makes the server execute the next such request below a path, but close the connection instead of replying."""
     return lambda op, path: minikeeper.inject(action="lose-reply", op=op, path=f"{path}/*", count=1)
 
 
@@ -32,9 +32,9 @@ def test_lock_survives_a_lost_create(minikeeper, connect, lose_reply):
     lock = connect().Lock("/locks/printer")
     with lose_reply("create", "/locks/printer") as lost:
         assert lock.acquire(timeout=WITHIN_S)
-        lost.until_hit()  # or this test has tested nothing
+        lost.until_hit()  # otherwise this test would test nothing
 
-    # It has found its znode again, instead of queueing behind it with another one.
+    # The lock has found its znode again, instead of queueing a second one behind it.
     assert len(minikeeper.children("/locks/printer")) == 1
     lock.release()
     assert connect().Lock("/locks/printer").acquire(timeout=WITHIN_S)
@@ -45,14 +45,14 @@ def test_lock_survives_a_lost_delete(minikeeper, connect, lose_reply):
     assert lock.acquire(timeout=WITHIN_S)
     with lose_reply("delete", "/locks/printer") as lost:
         lock.release()
-        lost.until_hit()  # or this test has tested nothing
+        lost.until_hit()  # otherwise this test would test nothing
 
     assert minikeeper.children("/locks/printer") == []
     assert connect().Lock("/locks/printer").acquire(timeout=WITHIN_S)
 
 
 def test_queue_by_hand_does_not(minikeeper, connect, lose_reply):
-    """What the fault does to a client that only tries again."""
+    """A client that only retries leaves an orphaned znode."""
     client = connect()
     client.create("/queue")
     with lose_reply("create", "/queue"):
@@ -60,5 +60,5 @@ def test_queue_by_hand_does_not(minikeeper, connect, lose_reply):
             client.create("/queue/n-", ephemeral=True, sequence=True)
         client.retry(client.create, "/queue/n-", ephemeral=True, sequence=True)
 
-    # The first is nobody's. Everybody waits for it for as long as the session lasts.
+    # The client does not know the first one. Every contender waits for it until the session ends.
     assert sorted(minikeeper.children("/queue")) == ["n-0000000000", "n-0000000001"]

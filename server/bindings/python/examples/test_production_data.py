@@ -8,7 +8,7 @@ from minikeeper import Server
 
 
 def migrate(client):
-    """What is tested: turns `/config/limit` from requests a second into requests a minute."""
+    """The code under test: converts `/config/limit` from requests per second to requests per minute."""
     data, stat = client.get("/config/limit")
     client.set("/config/limit", str(int(data) * 60).encode(), version=stat.version)
     client.create("/config/unit", b"minute")
@@ -16,7 +16,7 @@ def migrate(client):
 
 @pytest.fixture(scope="session")
 def production(tmp_path_factory):
-    """Stands for production: a directory as ZooKeeper 3.8 and 3.9 write it, with a session in it."""
+    """Imitates production: a directory as ZooKeeper 3.8 and 3.9 write it, with a session in it."""
     folder = tmp_path_factory.mktemp("production")
     with Server() as server:
         server.seed({"/config/limit": "100"})
@@ -31,7 +31,7 @@ def production(tmp_path_factory):
 
 @pytest.fixture
 def client(minikeeper, production):
-    """A client of this test's own copy; the directory is only read."""
+    """A client of this test's copy of the data; the directory is only read."""
     minikeeper.import_data(production)
     client = KazooClient(minikeeper.connect_string)
     client.start()
@@ -48,7 +48,7 @@ def test_limit_is_migrated(minikeeper, client):
 
 
 def test_limit_is_not_migrated_twice(minikeeper, client):
-    """The next test begins with production's data again."""
+    """Each test starts with production's data again."""
     assert minikeeper.get("/config/limit").data == b"100"
     migrate(client)
     with pytest.raises(NodeExistsError):
@@ -56,7 +56,7 @@ def test_limit_is_not_migrated_twice(minikeeper, client):
 
 
 def test_sessions_of_production_can_be_ended(minikeeper, client):
-    """What they own stays until they end, as it would in production."""
+    """Their ephemerals remain until they end, as in production."""
     assert minikeeper.children("/services") == ["web"]
 
     assert minikeeper.expire(owner="/services/web") == 1

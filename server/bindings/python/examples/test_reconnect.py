@@ -7,11 +7,11 @@ from kazoo.client import KazooClient, KazooState
 
 from minikeeper import Server
 
-WITHIN_S = 30  # a bound for when something is wrong; nothing here takes that long
+WITHIN_S = 30  # a limit for failures; nothing here takes that long
 
 
 class Announcement:
-    """What is tested: an ephemeral that says "I am here", created anew in every session."""
+    """The code under test: an ephemeral that says "I am here", created again in every session."""
 
     def __init__(self, client, path, address):
         self.client, self.path, self.address = client, path, address
@@ -27,13 +27,13 @@ class Announcement:
             self.is_lost = True
         elif state == KazooState.CONNECTED and self.is_lost:
             self.is_lost = False
-            # A listener must not wait for a reply: it would keep that from coming.
+            # A listener must not wait for a reply: it blocks the thread that would receive it.
             self.client.handler.spawn(self.announce)
 
 
 @pytest.fixture
 def server():
-    """One of its own, not the world of a test on a shared one: what goes down is all that is behind a port."""
+    """A separate server instead of a universe on a shared one: `go_down` applies to a whole server."""
     with Server() as server:
         yield server
 
@@ -54,7 +54,7 @@ def states(client):
     return lambda count: [seen.get(timeout=WITHIN_S) for _ in range(count)]
 
 
-def test_announcement_outlives_a_cut_connection(server, client, states):
+def test_announcement_survives_a_closed_connection(server, client, states):
     Announcement(client, "/services/web", b"10.0.0.7:80")
     session = client.client_id[0]
 
@@ -65,7 +65,7 @@ def test_announcement_outlives_a_cut_connection(server, client, states):
     assert server.children("/services") == ["web"]
 
 
-def test_announcement_outlives_a_server_that_is_away(server, client, states):
+def test_announcement_survives_a_server_outage(server, client, states):
     Announcement(client, "/services/web", b"10.0.0.7:80")
     session = client.client_id[0]
 
@@ -78,7 +78,7 @@ def test_announcement_outlives_a_server_that_is_away(server, client, states):
     assert server.children("/services") == ["web"]
 
 
-def test_announcement_is_made_again_in_a_new_session(server, client, states):
+def test_announcement_is_created_again_in_a_new_session(server, client, states):
     Announcement(client, "/services/web", b"10.0.0.7:80")
     session = client.client_id[0]
 

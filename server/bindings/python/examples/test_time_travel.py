@@ -1,4 +1,4 @@
-"""What hours do, in milliseconds. `docs/testing/time-travel.md` explains it."""
+"""Hours in milliseconds. `docs/testing/time-travel.md` explains it."""
 
 import pytest
 from kazoo.client import KazooClient
@@ -9,8 +9,8 @@ HOUR_MS = 60 * MINUTE_MS
 
 @pytest.fixture
 def worker(minikeeper):
-    """What is tested: it is there as long as it lives."""
-    minikeeper.freeze()  # a debugger may stop here for as long as it likes
+    """The code under test: registers an ephemeral while it is alive."""
+    minikeeper.freeze()  # no session expires while a debugger pauses the test
     client = KazooClient(minikeeper.connect_string)
     client.start()
     client.create("/workers/anna", ephemeral=True, makepath=True)
@@ -24,7 +24,7 @@ def test_result_is_kept_for_an_hour(minikeeper):
 
     minikeeper.advance(by_ms=HOUR_MS - MINUTE_MS)
     assert minikeeper.children("/results") == ["42"]
-    minikeeper.advance(by_ms=2 * MINUTE_MS)  # the server looks once a minute
+    minikeeper.advance(by_ms=2 * MINUTE_MS)  # the server checks once a minute
 
     assert minikeeper.children("/results") == []
 
@@ -38,8 +38,8 @@ def test_connected_worker_lives_on(minikeeper, worker):
     assert worker.exists("/workers/anna")
 
 
-def test_worker_that_hangs_is_gone(minikeeper, worker):
-    minikeeper.silence(worker)  # its connection stands, and nothing is heard of it any more
+def test_hanging_worker_expires(minikeeper, worker):
+    minikeeper.silence(worker)  # its connection stays open, but the server ignores everything it sends
 
     minikeeper.advance(by_ms=MINUTE_MS)
 

@@ -1,4 +1,4 @@
-"""kazoo's clients, and which verbs the program under test has."""
+"""kazoo clients, and the verbs of the program under test."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from kazoo.client import KazooClient
 
-# kazoo talks about every connection that ends; these tests end many on purpose.
+# kazoo logs every connection that closes; these tests close many on purpose.
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)
 
 PATIENCE_S = 30
@@ -28,7 +28,7 @@ def connected(universe, timeout=10.0):
 
 @pytest.fixture
 def kazoo(minikeeper):
-    """A client of this test's world."""
+    """A client of this test's universe."""
     with connected(minikeeper) as client:
         yield client
 
@@ -41,7 +41,7 @@ def verbs(minikeeper_server):
 
 @pytest.fixture(autouse=True)
 def needed_verbs(request):
-    """`@pytest.mark.needs("seed")`: the program may be older than the verb. MINIKEEPER_ALL_VERBS: it may not."""
+    """Skips `@pytest.mark.needs("seed")` if the program lacks the verb, unless MINIKEEPER_ALL_VERBS is set."""
     for mark in request.node.iter_markers("needs"):
         missing = set(mark.args) - request.getfixturevalue("verbs")
         if missing and not os.environ.get("MINIKEEPER_ALL_VERBS"):
@@ -53,7 +53,7 @@ def pytest_configure(config):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """A line for each test, as the other suites of the repository print them."""
+    """Prints a line for each test, like the other suites of the repository."""
     counts = {"passed": 0, "failed": 0}
     for outcome, word in (("passed", "ok"), ("skipped", "skip"), ("failed", "FAIL"), ("error", "FAIL")):
         for report in terminalreporter.stats.get(outcome, ()):

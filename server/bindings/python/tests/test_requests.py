@@ -1,4 +1,4 @@
-"""What each verb asks of the control API, and what it makes of the answer. The server is a fake that writes down."""
+"""The request that each verb sends, and how it converts the answer. The server is a fake that records requests."""
 
 import http.server
 import json
@@ -11,7 +11,7 @@ from minikeeper import LastOperation, MinikeeperError, Now, Seeded, Session, Uni
 
 
 class Fake:
-    """Answers every request with `status` and `answer`, and keeps the last one."""
+    """Answers every request with `status` and `answer`, and records the last request."""
 
     def __init__(self):
         fake = self
@@ -81,7 +81,7 @@ WITHIN = {"within_ms": 10_000}
 SEEDED = {"created": 1, "changed": 0}
 
 CASES = [
-    # call, what is asked, answer, what is returned
+    # call, request, answer, returned value
     (
         lambda u: u.now(),
         ("GET", "/v1/now", None),
@@ -205,13 +205,13 @@ def test_verb(fake, call, asked, answer, returned):
     assert fake.asked == asked
 
 
-def test_cases_are_of_verbs():
-    # The verbs themselves are generated; the cases cover each way to send a parameter and to read an answer.
+def test_cases_name_existing_verbs():
+    # The verbs are generated; the cases cover each way to send a parameter and to convert an answer.
     verbs = {asked[1].split("/")[2].split("?")[0] for _, asked, _, _ in CASES}
     assert verbs <= {name for name in dir(Universe) if not name.startswith("_")}
 
 
-def test_named_universe_is_asked_under_its_name(fake):
+def test_request_of_a_named_universe_has_its_name_in_the_path(fake):
     fake.answer = {"dump": ""}
     Universe(fake.address + "/one", name="one/ä", token="secret").dump()
     assert fake.asked == ("GET", "/v1/universes/one%2F%C3%A4/dump", None)
@@ -232,13 +232,13 @@ def test_fault_that_never_acted_is_an_error_at_the_end_of_with(fake):
         with universe.inject(action="cut", path="/a") as fault:
             fake.status, fake.answer = 409, {"error": "fault 7 (cut): ended and never acted"}
     assert fault.hits() == 0
-    # What has gone wrong already tells more.
+    # The exception of the block tells more.
     fake.status, fake.answer = 200, {"fault": 7}
     with pytest.raises(KeyError):
         with universe.inject(action="cut", path="/a"):
             fake.status, fake.answer = 409, {"error": "fault 7 (cut): ended and never acted"}
             raise KeyError
-    # One that was removed by hand is gone.
+    # A fault that was removed by hand is not removed again.
     fake.status, fake.answer = 200, {"fault": 7, "hits": 3}
     with universe.inject(action="cut", path="/a") as fault:
         assert fault.remove() == 3
@@ -246,29 +246,29 @@ def test_fault_that_never_acted_is_an_error_at_the_end_of_with(fake):
     assert fake.asked is None and fault.hits() == 3
 
 
-def test_refusal_is_an_error_with_the_sentence_of_the_server(fake):
+def test_refusal_is_an_error_with_the_message_of_the_server(fake):
     fake.status, fake.answer = 404, {"error": 'no znode at "/a"'}
     with pytest.raises(MinikeeperError, match='^no znode at "/a"$') as refused:
         Universe(fake.address).get("/a")
     assert refused.value.status == 404
 
 
-def test_wait_that_runs_out_is_a_timeout(fake):
+def test_wait_that_times_out_raises_wait_timed_out(fake):
     fake.status, fake.answer = 408, {"error": "waited 1 ms for a watch on \"/a\"; watched are: nothing"}
     with pytest.raises(WaitTimedOut, match="watched are: nothing") as timed_out:
         Universe(fake.address).until_watched("/a", within_ms=1)
     assert isinstance(timed_out.value, (MinikeeperError, TimeoutError))
 
 
-def test_answer_that_is_no_json_is_shown(fake):
+def test_answer_that_is_not_json_is_shown(fake):
     fake.answer = b"<html>"
     with pytest.raises(MinikeeperError, match="status 200.*<html>"):
         Universe(fake.address).dump()
 
 
-def test_nobody_there_says_what_to_do():
+def test_error_without_a_server_says_what_to_do():
     with pytest.raises(MinikeeperError, match="dump: no answer .* with --control"):
-        # A port that nobody may listen on.
+        # No unprivileged process can listen on this port.
         Universe("127.0.0.1:1").dump()
 
 

@@ -1,4 +1,4 @@
-"""The program as a child: how it starts, stops, comes back, and ends with its parent."""
+"""The program as a child process: start, stop, restart, and exit with its parent."""
 
 import os
 import signal
@@ -43,10 +43,10 @@ def test_stopped_server_starts_again_on_its_port():
         assert listens(address)
 
 
-def test_server_that_does_not_run_says_so():
+def test_stopped_server_says_so():
     server = Server()
     for ask in (lambda: server.address, server.dump, lambda: server.connect_string):
-        with pytest.raises(MinikeeperError, match=r"does not run: call start\(\)"):
+        with pytest.raises(MinikeeperError, match=r"is not running: call start\(\)"):
             ask()
     assert repr(server) == "<Server stopped>"
 
@@ -81,23 +81,23 @@ def test_options_reach_the_program():
         assert "session opened" in server.log
 
 
-def test_wrong_option_is_told():
-    with pytest.raises(MinikeeperError, match="exit code 2 at its start: error: unexpected argument '--bogus'"):
+def test_wrong_option_is_reported():
+    with pytest.raises(MinikeeperError, match="exited with code 2 at startup: error: unexpected argument '--bogus'"):
         Server(options=["--bogus"]).start()
 
 
-def test_taken_port_is_told():
+def test_taken_port_is_reported():
     with Server() as server:
         with pytest.raises(MinikeeperError, match=f"cannot listen on {server.address}"):
             Server(port=int(server.address.split(":")[1])).start()
 
 
-def test_missing_program_is_told():
+def test_missing_program_is_reported():
     with pytest.raises(MinikeeperError, match="no program at '/no/such'"):
         Server(program="/no/such").start()
 
 
-def test_universe_of_a_server_that_somebody_else_started():
+def test_universe_of_a_running_server_needs_its_token():
     with Server(options=["--control-token", "secret"]) as server:
         with pytest.raises(MinikeeperError) as refused:
             Universe(server.address).dump()
@@ -108,7 +108,7 @@ def test_universe_of_a_server_that_somebody_else_started():
 PARENT = "from minikeeper import Server; import sys; s = Server().start(); print(s.address, flush=True); sys.stdin.read()"
 
 
-def test_killed_parent_takes_its_server_along():
+def test_server_exits_when_its_parent_is_killed():
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     address = parent.stdout.readline().strip()
     assert listens(address)

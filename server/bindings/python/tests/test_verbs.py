@@ -1,4 +1,4 @@
-"""Every verb of a test, with kazoo as the client it happens to."""
+"""Every verb, with kazoo as the client."""
 
 import os
 import select
@@ -17,7 +17,7 @@ COUNT = int(os.environ.get("MINIKEEPER_EXPIRE_COUNT", "1000"))
 
 
 class States:
-    """The states of a client, to wait for."""
+    """Records the states of a client, and waits for them."""
 
     def __init__(self, client):
         self.seen = []
@@ -37,7 +37,7 @@ class States:
 # Time.
 
 
-def test_now_goes_on(minikeeper):
+def test_clock_runs(minikeeper):
     first, second = minikeeper.now(), minikeeper.now()
     assert not first.is_frozen
     assert first.elapsed_ms <= second.elapsed_ms
@@ -59,7 +59,7 @@ def test_freeze_and_advance_expire_a_session_without_sleeping(minikeeper):
         assert not minikeeper.now().is_frozen
 
 
-def test_connected_client_survives_a_jump_unless_it_is_strict(minikeeper, kazoo):
+def test_connected_client_survives_an_advance_unless_it_is_strict(minikeeper, kazoo):
     kazoo.create("/mine", ephemeral=True)
     minikeeper.freeze()
     minikeeper.advance(by_ms=3_600_000)
@@ -68,7 +68,7 @@ def test_connected_client_survives_a_jump_unless_it_is_strict(minikeeper, kazoo)
     assert "mine" not in minikeeper.children("/")
 
 
-def test_advance_of_a_clock_that_runs_is_refused_or_done(minikeeper):
+def test_running_clock_advances_or_refuses(minikeeper):
     before = minikeeper.now().elapsed_ms
     try:
         minikeeper.advance(by_ms=60_000)
@@ -79,23 +79,23 @@ def test_advance_of_a_clock_that_runs_is_refused_or_done(minikeeper):
 
 
 @pytest.mark.needs("auto_advance", "freeze")
-def test_auto_advance_moves_time_when_nobody_asks(minikeeper, kazoo):
+def test_auto_advance_moves_the_clock_when_clients_are_idle(minikeeper, kazoo):
     kazoo.create("/mine", ephemeral=True)
     minikeeper.freeze()
     before = minikeeper.now().elapsed_ms
-    # One that is heard of lives on, however far time moves.
+    # A session that is not silenced would live on, however far the clock moves.
     minikeeper.silence(kazoo)
     minikeeper.auto_advance(idle_ms=100)
     minikeeper.until_children("/", 1)
     minikeeper.auto_advance(idle_ms=None)
-    # Its clock stood still: without being moved the session would be there for ever.
+    # On the frozen clock, the session would never have expired without auto_advance.
     assert minikeeper.now().elapsed_ms >= before + 9_000
 
 
 # Sessions.
 
 
-def test_sessions_are_told(minikeeper, kazoo):
+def test_sessions_are_listed(minikeeper, kazoo):
     kazoo.create("/mine", ephemeral=True)
     (session,) = minikeeper.sessions()
     assert session.id == kazoo.client_id[0]
@@ -117,7 +117,7 @@ def test_expire_takes_a_session_in_every_form(minikeeper, kazoo, form):
     assert minikeeper.expire(id, allow_none=True) == 0
 
 
-def test_expired_client_is_lost_and_comes_back_as_another(minikeeper, kazoo):
+def test_expired_client_is_lost_and_reconnects_with_a_new_session(minikeeper, kazoo):
     states, first = States(kazoo), kazoo.client_id[0]
     kazoo.create("/mine", ephemeral=True)
     assert minikeeper.expire(kazoo) == 1
@@ -127,7 +127,7 @@ def test_expired_client_is_lost_and_comes_back_as_another(minikeeper, kazoo):
 
 
 def by_name(minikeeper, verb, **who):
-    """Names other than a session's id came later than the verbs."""
+    """Calls a verb with a selector that an older program may lack; skips the test if it does."""
     try:
         return getattr(minikeeper, verb)(**who)
     except MinikeeperError as error:
@@ -136,7 +136,7 @@ def by_name(minikeeper, verb, **who):
         raise
 
 
-def test_verb_that_meets_nobody_is_an_error(minikeeper):
+def test_verb_without_a_match_is_an_error(minikeeper):
     fault = minikeeper.inject(action="cut", path="/never")
     missing = [
         *(lambda verb=verb, who=who: getattr(minikeeper, verb)(**who)
@@ -224,7 +224,7 @@ def test_disconnected_client_keeps_its_session(minikeeper, kazoo):
     assert kazoo.exists("/mine")
 
 
-def test_disconnect_all_cuts_everybody(minikeeper):
+def test_disconnect_all_disconnects_every_client(minikeeper):
     with connected(minikeeper) as one, connected(minikeeper) as two:
         states = [States(one), States(two)]
         minikeeper.disconnect_all()
@@ -236,14 +236,14 @@ def test_disconnect_all_cuts_everybody(minikeeper):
 def test_silenced_client_is_served_again(minikeeper, kazoo):
     assert minikeeper.silence(kazoo) == 1
     assert minikeeper.sessions()[0].is_silenced
-    # What was sent meanwhile would be lost, and kazoo give up its connection over it.
+    # Sends nothing while silenced: the server would drop it, and kazoo would close its connection.
     assert minikeeper.unsilence(kazoo) == 1
     assert not minikeeper.sessions()[0].is_silenced
     assert kazoo.exists("/")
 
 
 class BareSession:
-    """A session with an ephemeral, on a socket: a thousand clients would take two minutes to come and go."""
+    """A session with an ephemeral, on a plain socket: a thousand kazoo clients would take two minutes."""
 
     def __init__(self, universe, path):
         host, port = universe.address.split(":")
@@ -264,7 +264,7 @@ class BareSession:
         return self.read()
 
     def read(self):
-        # Unbuffered: what comes behind stays where select() sees it.
+        # Unbuffered, so that later data stays in the socket, where select() sees it.
         with self.socket.makefile("rb", buffering=0) as stream:
             length, frame = struct.unpack(">i", stream.read(4))[0], b""
             while len(frame) < length:
@@ -272,7 +272,7 @@ class BareSession:
             return frame
 
     def watch(self, path):
-        """Whether it is there; an exists with a watch."""
+        """Sends an exists with a watch. Returns whether the znode exists."""
         name = (self.chroot + path).encode()
         return self.exchange(struct.pack(">iii", 2, 3, len(name)) + name + b"\1")[12:16] == bytes(4)
 
@@ -298,14 +298,14 @@ def count_seen(minikeeper, rounds, seen_by):
 
 
 def test_watchers_have_seen_every_expiry_when_it_returns(minikeeper, record_property):
-    """The watcher is kazoo as it comes from its package; `seen_by` promises this."""
+    """With `seen_by`, an unmodified kazoo client has run its callbacks when `expire` returns."""
     seen = count_seen(minikeeper, COUNT, seen_by=True)
     record_property("detail", f"{seen} of {COUNT}")
     assert seen == COUNT
 
 
 def test_events_are_on_the_wire_when_an_expiry_returns(minikeeper, record_property):
-    """Without `seen_by`: the event has been sent; who reads it when is up to the client."""
+    """Without `seen_by`, the event has been sent; the client decides when to read it."""
     sent = 0
     with BareSession(minikeeper, "/watcher") as watcher:
         for number in range(COUNT):
@@ -320,7 +320,7 @@ def test_events_are_on_the_wire_when_an_expiry_returns(minikeeper, record_proper
 
 
 def test_watchers_see_every_expiry(minikeeper, record_property):
-    """Without `seen_by` too; but how often before it returns is up to the threads of this process."""
+    """Also without `seen_by`; how often before `expire` returns depends on the threads of this process."""
     rounds = min(COUNT, 200)
     seen = count_seen(minikeeper, rounds, seen_by=False)
     record_property("detail", f"{rounds} of {rounds}, {seen} of them before it returned")
@@ -386,7 +386,7 @@ def test_restore_goes_back_to_a_snapshot(minikeeper, kazoo):
 
 
 @pytest.mark.needs("fork")
-def test_fork_is_a_copy_that_goes_its_own_way(minikeeper, kazoo):
+def test_fork_is_an_independent_copy(minikeeper, kazoo):
     kazoo.create("/both")
     fork = minikeeper.fork("copy")
     with connected(fork) as client:
@@ -408,20 +408,20 @@ def test_exported_data_is_imported_again(minikeeper, kazoo, tmp_path):
 
 
 @pytest.mark.needs("inject", "remove_fault", "faults", "until_hit")
-def test_lost_reply_leaves_what_was_created(minikeeper, kazoo):
+def test_lost_reply_leaves_the_created_znode(minikeeper, kazoo):
     with minikeeper.inject(action="lose-reply", op="create", path="/naive/*", count=1) as fault:
         kazoo.create("/naive")
         with pytest.raises(ConnectionLoss):
             kazoo.create("/naive/n-", sequence=True)
         fault.until_hit()
         assert fault.hits() == 1
-        # The client knows nothing of this one.
+        # The client does not know of this znode.
         assert len(minikeeper.children("/naive")) == 1
     assert minikeeper.faults() == []
 
 
 @pytest.mark.needs("inject", "reset_faults")
-def test_reset_takes_all_faults_back(minikeeper, kazoo):
+def test_reset_removes_all_faults(minikeeper, kazoo):
     minikeeper.inject(action="error", error="NODEEXISTS", op="create")
     with pytest.raises(NodeExistsError):
         kazoo.create("/a")
@@ -450,14 +450,14 @@ def test_one_fault_of_two_is_removed(minikeeper, kazoo):
 
 @pytest.fixture
 def own():
-    """A server of one's own: what goes down takes every universe with it."""
+    """A separate server, because `go_down` affects every universe of a server."""
     with Server() as server:
         yield server
 
 
 @pytest.mark.needs("restart")
 @pytest.mark.parametrize("keep", ["everything", "data", "nothing"])
-def test_restart_keeps_what_it_is_told_to(own, keep):
+def test_restart_keeps_what_the_argument_says(own, keep):
     with connected(own) as kazoo:
         check_restart(own, kazoo, keep)
 
@@ -474,7 +474,7 @@ def check_restart(minikeeper, kazoo, keep):
 
 
 @pytest.mark.needs("go_down", "come_up")
-def test_server_that_is_down_serves_nobody(own):
+def test_server_that_is_down_serves_no_clients(own):
     with connected(own) as kazoo:
         states = States(kazoo)
         own.go_down()
@@ -487,7 +487,7 @@ def test_server_that_is_down_serves_nobody(own):
 
 
 @pytest.mark.needs("go_down", "come_up")
-def test_server_that_is_down_is_brought_up_by_somebody_else(own):
+def test_server_that_is_down_is_brought_up_by_another_caller(own):
     control = own.go_down()
     with pytest.raises(MinikeeperError, match="no answer from the control API"):
         Universe(own.address).now()
@@ -516,7 +516,7 @@ def test_universes_share_nothing(minikeeper_server):
 
 
 @pytest.mark.needs("until_watched", "until_children", "until_contenders", "until_idle")
-def test_waits_return_when_it_is_so(minikeeper, kazoo):
+def test_waits_return_when_their_condition_holds(minikeeper, kazoo):
     minikeeper.until_sessions(1)
     kazoo.get_children("/", watch=lambda event: None)
     minikeeper.until_watched("/")
@@ -528,6 +528,6 @@ def test_waits_return_when_it_is_so(minikeeper, kazoo):
 
 
 @pytest.mark.needs("until_children")
-def test_wait_that_runs_out_says_what_was_seen(minikeeper):
+def test_wait_that_times_out_says_what_was_seen(minikeeper):
     with pytest.raises(WaitTimedOut, match="/"):
         minikeeper.until_children("/", 100, within_ms=1)

@@ -1,6 +1,6 @@
-"""An in-memory ZooKeeper for tests, in which the test owns time, sessions, faults and state.
+"""An in-memory ZooKeeper for tests that control time, sessions, faults and state.
 
-`Server` starts one; the fixture `minikeeper` of the pytest plugin gives one to a test. Clients are the usual ones.
+`Server` starts one; the fixture `minikeeper` of the pytest plugin provides one to a test. Use any ZooKeeper client.
 """
 
 from ._errors import MinikeeperError, WaitTimedOut

@@ -10,24 +10,24 @@ from urllib.parse import quote, urlencode
 
 from ._errors import MinikeeperError, WaitTimedOut
 
-# Longer than any verb works; waits have this on top of their own bound.
+# Longer than any verb takes; waits add their own limit.
 PATIENCE_S = 30.0
 
 
 class Control:
-    """Asks one server; each question has a connection of its own, so that any thread may ask."""
+    """Calls the verbs of one server. Each call uses a new connection, so that any thread may call."""
 
     def __init__(self, host: str, port: int, token: Optional[str], universe: Optional[str]) -> None:
         self.host, self.port, self.token, self.universe = host, port, token, universe
-        # Where control is while the server is down, as it says when it goes there.
+        # The address of control while the server is down, which `go_down` returned.
         self._side: Optional[Tuple[str, int]] = None
 
     def read(self, verb: str, query: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
-        """Asks a verb that changes nothing."""
+        """Calls a verb that only reads."""
         return self._ask("GET", verb + ("?" + urlencode(query) if query else ""), None, 0)
 
     def do(self, verb: str, body: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
-        """Asks a verb that changes or waits."""
+        """Calls a verb that changes something or waits."""
         body = dict(body or {})
         return self._ask("POST", verb, body, body.get("within_ms") or 0)
 
@@ -49,12 +49,12 @@ class Control:
             response = connection.getresponse()
             status, text = response.status, response.read()
         except socket.timeout:
-            raise MinikeeperError(f"{what}: the server at {self.host}:{self.port} does not answer") from None
+            raise MinikeeperError(f"{what}: the server at {self.host}:{self.port} timed out") from None
         except (OSError, http.client.HTTPException) as error:
             reason = f"{type(error).__name__}: {error}"
             raise MinikeeperError(
                 f"{what}: no answer from the control API at {self.host}:{self.port} ({reason}); "
-                "is it running, and with --control?"
+                "is the server running with --control?"
             ) from error
         finally:
             if connection is not None:

@@ -1,4 +1,4 @@
-"""What goes wrong."""
+"""The errors of this package."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Optional
 
 
 class MinikeeperError(Exception):
-    """A verb that did not do what was asked, or a program that did not run. Its text is a sentence for people.
+    """A verb failed, or the program could not run. The text is an explanation for humans.
 
-    `status` is that of the HTTP answer: 400 for input that makes no sense, 401 and 403 for a caller without access,
-    404 for something that is not there, 409 for something that cannot be done now; None without an answer.
+    `status` is the HTTP status: 400 for invalid input, 401 and 403 for a caller without access, 404 for a missing
+    object, 409 if the server's state does not allow the call; None without an answer.
     """
 
     def __init__(self, text: str, status: Optional[int] = None) -> None:
@@ -18,4 +18,4 @@ class MinikeeperError(Exception):
 
 
 class WaitTimedOut(MinikeeperError, TimeoutError):
-    """An `until_...` whose time ran out. The text says what was seen instead."""
+    """An `until_...` timed out. The text says what was seen instead."""

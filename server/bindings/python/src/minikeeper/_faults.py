@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Fault:
-    """An injected fault. The end of a `with` removes it.
+    """An injected fault. The end of its `with` block removes it.
 
-    A fault that has never acted has tested nothing: its end raises MinikeeperError (409), unless it was injected with
-    `optional=True`, was removed before, or another exception is on its way.
+    A fault that has never acted has tested nothing: then the end raises MinikeeperError (409), unless the fault was
+    injected with `optional=True` or already removed, or the block raises another exception.
     """
 
     def __init__(self, universe: Verbs, id: int) -> None:
@@ -22,7 +22,7 @@ class Fault:
         self._hits: Optional[int] = None
 
     def hits(self) -> int:
-        """How often it has acted so far. Raises MinikeeperError (404) if another caller has removed it."""
+        """Returns how often it has acted so far. Raises MinikeeperError (404) if another caller has removed it."""
         if self._hits is not None:
             return self._hits
         for fault in self._universe.faults():
@@ -37,8 +37,8 @@ class Fault:
     def remove(self) -> int:
         """Removes it. Returns how often it has acted.
 
-        Raises MinikeeperError: 404 if it has been removed before, 409 if it has never acted and is not optional; then
-        too it is removed.
+        Raises MinikeeperError: 404 if it was already removed; 409 if it has never acted and is not optional, in which
+        case it is removed anyway.
         """
         try:
             self._hits = self._universe.remove_fault(self.id)
@@ -57,7 +57,7 @@ class Fault:
         try:
             self.remove()
         except MinikeeperError as error:
-            # An exception on its way tells more. A fault that is gone was removed on purpose.
+            # An exception from the block tells more. A missing fault was removed on purpose.
             if exception is None and error.status != 404:
                 raise
 
@@ -66,5 +66,5 @@ class Fault:
 
 
 def fault_id(fault: Union[Fault, int]) -> int:
-    """The number of a fault, given itself or its number."""
+    """Returns the number of a fault, which may already be a number."""
     return fault.id if isinstance(fault, Fault) else fault

@@ -1,4 +1,4 @@
-"""What is known of kazoo, without importing it."""
+"""Support for kazoo, without importing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SETTLE_S = 30.0
 
 
 class _Callback(NamedTuple):
-    """As kazoo's own: what its handlers take into their queue."""
+    """Like kazoo's own class, which its handlers accept in their queue."""
 
     type: str
     func: Callable[..., Any]
@@ -21,13 +21,13 @@ class _Callback(NamedTuple):
 def settle(*clients: Any) -> None:
     """Waits until kazoo's clients have run the callbacks of all events sent to them so far.
 
-    A round trip to the server comes behind every event sent before it, and a callback of ours behind theirs: kazoo
-    keeps both orders. Raises MinikeeperError if the callbacks take longer than 30 s, and what kazoo raises when it is
-    not connected.
+    A reply arrives after every event sent before it, and our callback runs after those of these events: kazoo keeps
+    both orders. Raises MinikeeperError if the callbacks take longer than 30 s, and kazoo's own error if a client is not
+    connected.
     """
     for client in clients:
         client.sync("/")
         done = threading.Event()
         client.handler.dispatch_callback(_Callback("watch", done.set, ()))
         if not done.wait(SETTLE_S):
-            raise MinikeeperError(f"callbacks of {client!r} still run after {SETTLE_S:.0f} s")
+            raise MinikeeperError(f"callbacks of {client!r} are still running after {SETTLE_S:.0f} s")

@@ -20,7 +20,7 @@ BUNDLED = pathlib.Path(__file__).with_name("bin") / "minikeeper"
 
 
 def find_program(named: Optional[str] = None) -> str:
-    """The program: what is named, else MINIKEEPER_BIN, else the one in this package, else what PATH has.
+    """Finds the program: `named`, else MINIKEEPER_BIN, else the one in this package, else the one in PATH.
 
     Raises MinikeeperError if there is none.
     """
@@ -33,15 +33,15 @@ def find_program(named: Optional[str] = None) -> str:
         return str(BUNDLED)
     found = shutil.which("minikeeper")
     if found is None:
-        raise MinikeeperError("no program minikeeper: install the wheel that has it, or set MINIKEEPER_BIN")
+        raise MinikeeperError("no program minikeeper: install the wheel that contains it, or set MINIKEEPER_BIN")
     return found
 
 
 class Program:
-    """One run of the program. It ends with this process, however this ends: its stdin is a pipe from here."""
+    """One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here."""
 
     def __init__(self, program: str, options: Sequence[str]) -> None:
-        # The output goes to a file: the program would stop at a full pipe.
+        # stderr goes to a file, because the program would block on a full pipe.
         self.stderr: IO[bytes] = tempfile.TemporaryFile()
         command: List[str] = [program, "serve", "--control", "--exit-on-stdin-eof", *options]
         try:
@@ -58,7 +58,7 @@ class Program:
             raise
 
     def _read_address(self) -> str:
-        """The first line is `minikeeper VERSION listening on ADDRESS`, printed once it listens."""
+        """Reads the first line, `minikeeper VERSION listening on ADDRESS`, which is printed once it listens."""
         stdout = self.child.stdout
         assert stdout is not None
         line, deadline = b"", time.monotonic() + START_S
@@ -66,17 +66,17 @@ class Program:
             selector.register(stdout, selectors.EVENT_READ)
             while b"\n" not in line:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise MinikeeperError(f"minikeeper did not say within {START_S:.0f} s that it listens")
+                    raise MinikeeperError(f"minikeeper did not listen within {START_S:.0f} s")
                 piece = stdout.read(4096)
                 if not piece:
                     code = self.child.wait()
-                    raise MinikeeperError(f"minikeeper ended with exit code {code} at its start: {self.said()}")
+                    raise MinikeeperError(f"minikeeper exited with code {code} at startup: {self.said()}")
                 line += piece
         return line.split(b"\n", 1)[0].rsplit(b" ", 1)[-1].decode()
 
     def said(self) -> str:
-        """What it wrote to stderr so far: its log, and why it ended."""
-        # Its file position is shared with the program, which must go on writing at the end.
+        """Returns what it has written to stderr so far: its log, and why it exited."""
+        # Does not seek: the program shares the file position and must continue to write at the end.
         size = os.fstat(self.stderr.fileno()).st_size
         return os.pread(self.stderr.fileno(), size, 0).decode(errors="replace").strip()
 
@@ -84,11 +84,11 @@ class Program:
         return self.child.poll() is None
 
     def stop(self) -> None:
-        """Asks it to stop and waits until it has. Raises MinikeeperError if it failed, with its reason."""
+        """Stops it and waits until it has exited. Raises MinikeeperError with the reason if it fails."""
         assert self.child.stdin is not None
         with contextlib.suppress(OSError):
             self.child.stdin.close()
-        # A forked process may hold the pipe too.
+        # A forked process may still hold the pipe open, so SIGTERM as well.
         with contextlib.suppress(OSError):
             self.child.terminate()
         try:
@@ -99,10 +99,10 @@ class Program:
         said = self.said()
         self._close()
         if code != 0:
-            raise MinikeeperError(f"minikeeper ended with exit code {code}: {said}")
+            raise MinikeeperError(f"minikeeper exited with code {code}: {said}")
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """Kills it, as in a crash."""
         self.child.kill()
         self.child.wait()
         self._close()

@@ -1,4 +1,4 @@
-"""Sessions: how verbs name them, and what the server says of them."""
+"""Sessions: how verbs select them, and how the server describes them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 SessionLike = Union[int, str, "Session", Any]
-"""A session's id, as a number or "0x...", a Session, or a client that has one, such as kazoo's."""
+"""A session's id as a number or "0x...", a Session, or a client with a `client_id`, such as kazoo's."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """What a session watches: `kind` as in the control API, for instance "data" or "child"."""
+    """A watch of a session. `kind` is as in the control API, for example "data" or "child"."""
 
     path: str
     kind: str
@@ -19,7 +19,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class LastOperation:
-    """What a session asked last: `name` as in the protocol ("getData"), and when the universe's clock showed what."""
+    """The last request of a session: its `name` in the protocol ("getData"), and its time by the universe's clock."""
 
     name: str
     at_ms: int
@@ -27,7 +27,7 @@ class LastOperation:
 
 @dataclass(frozen=True)
 class Session:
-    """A session as its server sees it. Times are in milliseconds of the universe's clock."""
+    """A session as the server sees it. Times are in milliseconds of the universe's clock."""
 
     id: int
     timeout_ms: int
@@ -46,24 +46,24 @@ class Session:
 
 
 def who(session: Any, address: Any, identity: Any, owner: Any) -> Dict[str, str]:
-    """The one name given for the sessions that are meant, as the control API takes it."""
+    """Returns the one argument given that selects sessions, as a field of the control API."""
     named = {"session": session, "address": address, "identity": identity, "owner": owner}
     given = {name: value for name, value in named.items() if value is not None}
     if len(given) != 1:
-        raise TypeError(f"name one of session, address, identity, owner; {len(given)} given")
+        raise TypeError(f"give exactly one of session, address, identity, owner; {len(given)} given")
     if session is not None:
         given["session"] = session_id(session)
     return given
 
 
 def session_id(session: SessionLike) -> str:
-    """A session's id as the control API takes it."""
+    """Returns a session's id as the control API accepts it."""
     if isinstance(session, Session):
         session = session.id
     elif hasattr(session, "client_id"):
         # kazoo: id and password, None before the first connection and after the session's end.
         if session.client_id is None:
-            raise ValueError("this client has no session now")
+            raise ValueError("this client has no session at the moment")
         session = session.client_id[0]
     if isinstance(session, int):
         return _hex(session)
@@ -83,7 +83,7 @@ def _last(last: Optional[Mapping[str, Any]]) -> Optional[LastOperation]:
 def session_of(one: Mapping[str, Any]) -> Session:
     id = int(one["id"], 0)
     return Session(
-        # Signed, as clients know it.
+        # Signed, as in clients.
         id=id - (1 << 64) if id >= 1 << 63 else id,
         timeout_ms=one["timeout_ms"],
         timeout_left_ms=one.get("timeout_left_ms"),

@@ -1,4 +1,4 @@
-"""Fixtures for pytest: a server for the whole run, a world of its own for each test."""
+"""Fixtures for pytest: one server for the whole run, and one universe for each test."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ def minikeeper_options() -> Dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def minikeeper_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
-    """A server for the whole run, shared by all tests of this process."""
+    """One server for the whole run, shared by all tests of this process."""
     with Server(**minikeeper_options) as server:
         yield server
 
 
 @pytest.fixture
 def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) -> Iterator[Universe]:
-    """A world of its own for one test: empty, without sessions and faults, with a clock that goes.
+    """A universe for one test: empty, without sessions and faults, with a running clock.
 
-    It is a universe on the server of the whole run, gone with the test. A fault that was left there and has never
-    acted is an error then, unless it is optional.
+    It is on the server of the whole run, and is dropped after the test. A remaining fault that has never acted is then
+    an error, unless it is optional.
     """
-    # Whatever the last test did to the server itself.
+    # The previous test may have left the server down.
     minikeeper_server.ensure_ready()
     try:
         universe = minikeeper_server.create_universe(f"pytest-{next(_numbers)}")
     except MinikeeperError as error:
         if error.status != 404:
             raise
-        # A program without universes: it starts within milliseconds.
+        # An old program without universes: starts a server for each test, which takes milliseconds.
         with Server(**minikeeper_options) as server:
             yield server
         return
     yield universe
-    # Or this one, while it is down.
+    # This test may have left it down, too.
     minikeeper_server.ensure_ready()
     try:
         never = [fault for fault in universe.faults() if not (fault["hits"] or fault.get("optional"))]
@@ -54,6 +54,6 @@ def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) ->
     except MinikeeperError as error:
         if error.status != 404:
             raise
-        # It has ended already.
+        # The test has dropped it.
         return
-    assert not never, f"faults that have never acted, and are not optional: {never}"
+    assert not never, f"faults that have never acted and are not optional: {never}"

@@ -1,4 +1,4 @@
-"""A server of one's own."""
+"""A server that a test starts."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .universe import Universe
 
 
 class Server(Universe):
-    """The program `minikeeper` as a child of this process, on a free loopback port, with every verb of a test.
+    """The program `minikeeper` as a child of this process, on a free loopback port, with every verb.
 
-    It is up after a few milliseconds, and ends with this process, also when that is killed.
+    It starts within a few milliseconds and exits with this process, even if that is killed.
 
     >>> with Server() as server:
     ...     server.seed({"/config": "on"})
     ...     server.get("/config").data
     b'on'
 
-    Arguments, all by name:
+    Keyword arguments:
 
     - `port`: the port to listen on; 0, the default, takes a free one.
-    - `data_dir`: a folder to keep everything in, from one run to the next; by default nothing is kept.
-    - `tick_time_ms`, `min_session_timeout_ms`, `max_session_timeout_ms`: milliseconds; by default 3,000, and 2 and 20
-      ticks. Clients get no shorter and no longer session than these two.
+    - `data_dir`: a folder that keeps the state between runs; by default nothing is kept.
+    - `tick_time_ms`: the unit of session timeouts, by default 3,000.
+    - `min_session_timeout_ms`, `max_session_timeout_ms`: the limits of session timeouts, by default 2 and 20 ticks.
     - `options`: more options of the program, as on its command line.
-    - `program`: the program; by default MINIKEEPER_BIN, else the one in this package, else what PATH has.
+    - `program`: the program; by default MINIKEEPER_BIN, else the one in this package, else the one in PATH.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Server(Universe):
         self._options += options
 
     def start(self) -> "Server":
-        """Starts it, unless it runs; after `stop` on the port it had. Returns itself.
+        """Starts it unless it is running; after `stop`, on the same port. Returns itself.
 
-        Raises MinikeeperError if there is no program, or it cannot run, with its reason.
+        Raises MinikeeperError with the reason if there is no program, or it cannot run.
         """
         if self._program is not None and self._program.is_running():
             return self
@@ -72,11 +72,11 @@ class Server(Universe):
         return self
 
     def ensure_ready(self) -> "Server":
-        """Undoes what a test may have left on the server itself, so that clients can connect. Returns itself.
+        """Undoes changes of a test to the whole server, so that clients can connect. Returns itself.
 
-        Starts the program if it does not run, or does not answer; brings the server up if it is down; takes back the
-        faults of its own universe, and lets its clock run. Znodes, sessions and universes stay. The fixture `minikeeper`
-        does so before each test.
+        Starts the program if it is not running or does not answer, brings the server up if it is down, removes the
+        faults of its own universe, and unfreezes its clock. Znodes, sessions and universes remain. The fixture
+        `minikeeper` calls this before each test.
         """
         self.start()
         try:
@@ -84,7 +84,7 @@ class Server(Universe):
         except MinikeeperError as error:
             if error.status is not None:
                 raise
-            # Another caller has taken it down, and knows the address at which to bring it up.
+            # Another caller has taken it down, and only that caller knows where to bring it up.
             self.kill()
             self.start()
         self.reset_faults()
@@ -93,16 +93,16 @@ class Server(Universe):
         return self
 
     def stop(self) -> None:
-        """Stops it, as SIGTERM does, and waits until it has stopped; it saves before if it has a `data_dir`.
+        """Stops it, like SIGTERM, and waits until it has exited. It saves first if it has a `data_dir`.
 
-        Nothing happens if it does not run. Raises MinikeeperError if it failed, with its reason.
+        Does nothing if it is not running. Raises MinikeeperError with the reason if it fails.
         """
         program, self._program = self._program, None
         if program is not None:
             program.stop()
 
     def kill(self) -> None:
-        """Ends it as a crash does: what it keeps is its last save."""
+        """Kills it, as in a crash: it keeps its last save."""
         program, self._program = self._program, None
         if program is not None:
             program.kill()
@@ -119,19 +119,19 @@ class Server(Universe):
 
     @property
     def log(self) -> str:
-        """What it has written to stderr: with `options=["--log", "debug"]` every request."""
+        """What it has written to stderr; with `options=["--log", "debug"]`, every request."""
         self._require_started()
         assert self._program is not None
         return self._program.said()
 
     def _require_started(self) -> None:
         if self._program is None:
-            raise MinikeeperError("the server does not run: call start()")
+            raise MinikeeperError("the server is not running: call start()")
 
     def __getattr__(self, name: str) -> Control:
-        # Only what is missing comes here: the control API, before the first start.
+        # Called for missing attributes only, such as the control API before the first start.
         if name == "_control":
-            raise MinikeeperError("the server does not run: call start()")
+            raise MinikeeperError("the server is not running: call start()")
         raise AttributeError(name)
 
     def __enter__(self) -> "Server":

@@ -1,4 +1,4 @@
-"""A universe: every verb of a test."""
+"""A universe, with every verb."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ._verbs import Verbs
 
 
 class Universe(Verbs):
-    """A tree with its own sessions, clock and faults, and every verb of a test.
+    """A tree with its own sessions, clock and faults, and every verb.
 
-    A `Server` is its own first one. `Universe("127.0.0.1:2181")` is that of a server that was started with `--control`;
-    `token` is that of its `--control-token`. Each verb raises MinikeeperError if the server refuses it, and each wait
-    raises WaitTimedOut, with what was seen instead, when its time runs out.
+    A `Server` is also its own first universe. `Universe("127.0.0.1:2181")` is that of a running server with
+    `--control`; `token` is its `--control-token`. Each verb raises MinikeeperError if the server refuses it, and each
+    wait raises WaitTimedOut, with what was seen instead, when it times out.
     """
 
     def __init__(self, connect_string: str, *, token: Optional[str] = None, name: Optional[str] = None) -> None:
         address = connect_string.partition("/")[0]
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
-            raise ValueError(f"no address {address!r}; write it as HOST:PORT")
+            raise ValueError(f"invalid address {address!r}; write HOST:PORT")
         self._connect_string = connect_string
         self._address = address
         self._token = token
@@ -32,12 +32,12 @@ class Universe(Verbs):
 
     @property
     def address(self) -> str:
-        """Where its server listens: HOST:PORT."""
+        """The address of its server: HOST:PORT."""
         return self._address
 
     @property
     def connect_string(self) -> str:
-        """What a ZooKeeper client connects to: HOST:PORT, and the chroot of a universe that has one."""
+        """The connect string for ZooKeeper clients: HOST:PORT, and the chroot of a created universe."""
         return self._connect_string
 
     def expire(
@@ -52,27 +52,27 @@ class Universe(Verbs):
     ) -> int:
         """Expire sessions; returns when their watchers have been notified. Returns how many.
 
-        Exactly one of the first four names says which: a session's id, a `Session` or a client of kazoo; the address
-        that clients connect from; an identity that they have proved to be; the path of an ephemeral that they own. No
-        matching session is an error (404) unless `allow_none` is set.
+        Give exactly one of the first four arguments to select sessions: a session's id, a `Session` or a kazoo client;
+        the address of clients; an identity of clients; the path of an ephemeral that they own. No matching session is
+        an error (404) unless `allow_none` is set.
 
-        Clients still have to read the events and hand them to callbacks, in threads of their own. For the clients of
-        kazoo in `seen_by` that has happened too when this returns (see `settle`).
+        Clients still have to read the events and run their callbacks, in their own threads. For the kazoo clients in
+        `seen_by`, that has happened too when this returns (see `settle`).
         """
         count = super().expire(session, address=address, identity=identity, owner=owner, allow_none=allow_none)
         settle(*seen_by)
         return count
 
     def remove_fault(self, fault: Union[Fault, int]) -> int:
-        """Remove a fault, given itself or its number: see `Fault.remove`."""
+        """Remove a fault, given as a `Fault` or its number: see `Fault.remove`."""
         return fault.remove() if isinstance(fault, Fault) else super().remove_fault(fault)
 
     def drop_universe(self, name: Optional[str] = None) -> None:
         """Drop the universe of this name, or this one: close its connections and delete its state."""
         name = self.name if name is None else name
         if name is None:
-            raise TypeError("a server's own universe ends with the server: give a name")
-        # The server drops it: a universe does not drop itself.
+            raise TypeError("the server's own universe cannot be dropped: give a name")
+        # Only the server has this verb, not a created universe.
         server = Universe(self.address, token=self._token)
         super(Universe, server).drop_universe(name)
 

@@ -13,14 +13,14 @@ import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.ZooKeeper;
 
-/** A Curator client whose changes of state can be waited for. */
+/** A Curator client that waits for its state changes. */
 final class Client implements AutoCloseable {
   static final Duration PATIENCE = Duration.ofSeconds(30);
 
   final CuratorFramework curator;
   private final BlockingQueue<ConnectionState> states = new LinkedBlockingQueue<>();
 
-  /** Of a session that outlives every restart of these tests. */
+  /** With a session timeout longer than every restart in these tests. */
   Client(String connectString) {
     this(connectString, 30_000);
   }
@@ -37,18 +37,18 @@ final class Client implements AutoCloseable {
     return this;
   }
 
-  /** Waits for a state and forgets those before it. */
+  /** Waits for a state, and discards those before it. */
   void await(ConnectionState wanted) throws InterruptedException {
     String seen = "";
     while (true) {
       ConnectionState state = states.poll(PATIENCE.getSeconds(), TimeUnit.SECONDS);
-      assertNotNull(state, "waited in vain for " + wanted + "; seen:" + seen);
+      assertNotNull(state, "timed out waiting for " + wanted + "; seen:" + seen);
       if (state == wanted) return;
       seen += " " + state;
     }
   }
 
-  /** Waits for exactly this state as the next one. */
+  /** Waits for the next state, which must be this one. */
   void awaitNext(ConnectionState wanted) throws InterruptedException {
     ConnectionState state = states.poll(PATIENCE.getSeconds(), TimeUnit.SECONDS);
     assertTrue(state == wanted, "wanted " + wanted + " next, got " + state);

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
-/** The extension, registered by hand. */
+/** The extension, registered as a field. */
 class ExtensionTest {
   private static final Set<String> SEEN = ConcurrentHashMap.newKeySet();
 
@@ -26,13 +26,13 @@ class ExtensionTest {
     before = universe;
   }
 
-  @RepeatedTest(value = 2, name = "each test has a world of its own, with the options given {currentRepetition}")
-  void worldOfItsOwn(Universe universe) throws Exception {
+  @RepeatedTest(value = 2, name = "each test has its own universe, with the options given {currentRepetition}")
+  void ownUniverse(Universe universe) throws Exception {
     assertSame(before, universe);
     assertSame(minikeeper.universe(), universe);
     assertTrue(SEEN.add(minikeeper.connectString()));
     try (Client client = new Client(minikeeper.connectString()).connected()) {
-      // Fails if a world is somebody else's too.
+      // Fails if another test shares the universe.
       client.curator.create().forPath("/left-behind");
       // 20 ticks at most.
       assertEquals(2_000, client.zooKeeper().getSessionTimeout());

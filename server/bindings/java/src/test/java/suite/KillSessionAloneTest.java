@@ -12,7 +12,7 @@ import org.apache.zookeeper.ZooKeeper;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Which of the servers of this process is asked: no other test's may run beside. */
+/** Which server of this process KillSession selects. Isolated, so that no other test runs a server meanwhile. */
 @Isolated
 class KillSessionAloneTest {
   @Test
@@ -37,7 +37,7 @@ class KillSessionAloneTest {
       server.stop();
       Exception error = assertThrows(IllegalStateException.class, () -> KillSession.kill(zooKeeper));
       String session = "no session 0x" + Long.toHexString(zooKeeper.getSessionId());
-      assertEquals(session + " on any of 0 running TestingServers; name the one it is on", error.getMessage());
+      assertEquals(session + " on any of 0 running TestingServers; pass its connect string", error.getMessage());
     }
   }
 }

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** What Curator's clients see of a session that ends on the server. */
+/** What Curator's clients see when a session ends on the server. */
 class KillSessionTest {
   private final Timing timing = new Timing();
   private TestingServer server;
@@ -44,7 +44,7 @@ class KillSessionTest {
   }
 
   @Test
-  void ephemeralIsGoneWhenKillReturns() throws Exception {
+  void ephemeralIsDeletedWhenKillReturns() throws Exception {
     victim.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/gone");
     KillSession.kill(victim.zooKeeper());
     assertFalse(witness.exists("/gone"));
@@ -80,12 +80,15 @@ class KillSessionTest {
   }
 
   @Test
-  void watcherIsTold() throws Exception {
+  void watcherIsNotified() throws Exception {
     victim.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/watched");
-    CountDownLatch told = new CountDownLatch(1);
-    witness.curator.getData().usingWatcher((org.apache.zookeeper.Watcher) event -> told.countDown()).forPath("/watched");
+    CountDownLatch notified = new CountDownLatch(1);
+    witness.curator
+        .getData()
+        .usingWatcher((org.apache.zookeeper.Watcher) event -> notified.countDown())
+        .forPath("/watched");
     KillSession.kill(victim.zooKeeper());
-    assertTrue(timing.awaitLatch(told));
+    assertTrue(timing.awaitLatch(notified));
   }
 
   @Test

@@ -17,12 +17,12 @@ import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.ZooKeeper;
 import org.junit.jupiter.api.Test;
 
-/** A create whose reply is lost: done on the server, unknown to the client. */
+/** A create whose reply is lost: the server has executed it, and the client does not know. */
 class LostReplyTest {
   private static final Map<String, Object> LOSE_ONE =
       Map.of("action", "lose-reply", "op", "create", "path", "/queue/*", "count", 1);
 
-  /** Curator finds the znode by the id in its name and takes it as its own. */
+  /** Curator finds the znode by the id in its name and uses it. */
   @Test
   void protectedCreateRecovers() throws Exception {
     try (TestingServer server = new TestingServer()) {
@@ -42,7 +42,7 @@ class LostReplyTest {
     }
   }
 
-  /** Curator without protection tries again: the first znode is an orphan. */
+  /** Without protection, Curator retries: the first znode is an orphan. */
   @Test
   void unprotectedCreateLeavesAnOrphan() throws Exception {
     try (TestingServer server = new TestingServer()) {
@@ -59,7 +59,7 @@ class LostReplyTest {
     }
   }
 
-  /** The bare client is told of a lost connection, and cannot know that there is a znode. */
+  /** ZooKeeper's own client reports a lost connection, and cannot know that the znode exists. */
   @Test
   void naiveClientLeavesAnOrphan() throws Exception {
     try (TestingServer server = new TestingServer()) {

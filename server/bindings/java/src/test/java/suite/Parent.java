@@ -2,13 +2,13 @@ package suite;
 
 import io.github.minikeeper.MinikeeperServer;
 
-/** Starts a server, says where, and waits to be killed. */
+/** Starts a server, prints its port, and waits to be killed. */
 public final class Parent {
   private Parent() {}
 
   public static void main(String[] args) throws Exception {
     System.out.println(MinikeeperServer.builder().start().port());
-    // Its standard input ends when whoever started it is gone.
+    // Standard input ends when the process that started this one exits.
     while (System.in.read() >= 0) {}
   }
 }

@@ -24,13 +24,13 @@ import org.apache.zookeeper.Watcher;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
-/** What a test does to a client, and what it waits for. */
+/** Verbs on sessions and faults, and waits. */
 @Minikeeper
 class SessionVerbsTest {
   private static final Map<String, Object> NODE_EXISTS =
       Map.of("action", "error", "error", "NODEEXISTS", "op", "create");
 
-  /** A client whose session is known to be this universe's: its first path says so. */
+  /** Returns a client whose session belongs to this universe, because it has sent a path. */
   private static Client inside(Universe universe) throws Exception {
     Client client = new Client(universe.connectString()).connected();
     client.exists("/");
@@ -54,7 +54,7 @@ class SessionVerbsTest {
       Who who = Who.session(client.session());
       assertEquals(1, universe.silence(who));
       assertTrue(universe.sessions().get(0).isSilenced());
-      // What was sent meanwhile would be lost, and the client wait for it.
+      // Sends nothing while silenced: the server would drop it, and the client would wait for the reply.
       assertEquals(1, universe.unsilence(who));
       assertFalse(universe.sessions().get(0).isSilenced());
       assertTrue(client.exists("/"));
@@ -62,23 +62,23 @@ class SessionVerbsTest {
   }
 
   @Test
-  void frozenTimeMovesByItselfWhenNobodyAsks(Universe universe) throws Exception {
+  void autoAdvanceMovesTheClockWhenClientsAreIdle(Universe universe) throws Exception {
     try (Client client = inside(universe)) {
       client.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/mine");
       universe.freeze();
       Duration before = universe.now().elapsed();
-      // One that is heard of lives on, however far time moves.
+      // A session that is not silenced would live on, however far the clock moves.
       universe.silence(Who.session(client.session()));
       universe.autoAdvance(Duration.ofMillis(100));
       universe.untilChildren("/", 1, Client.PATIENCE);
       universe.autoAdvance(null);
-      // The clock stood still: without being moved the session would be there for ever.
+      // On the frozen clock, the session would never have expired without autoAdvance.
       assertTrue(universe.now().elapsed().compareTo(before.plusSeconds(25)) > 0);
     }
   }
 
   @Test
-  void verbThatMeetsNobodyIsAnError(Universe universe) {
+  void verbWithoutAMatchIsAnError(Universe universe) {
     List<Who> nobody =
         List.of(Who.session(1), Who.address("127.0.0.1:1"), Who.identity("digest:x"), Who.owner("/x"));
     List<Function<Who, Long>> verbs =
@@ -107,7 +107,7 @@ class SessionVerbsTest {
     try (Fault fault = universe.inject(Map.of("action", "cut", "path", "/x", "optional", true))) {
       assertEquals(0, fault.hits());
     }
-    // Removed by hand: nothing is left to close.
+    // Closing a fault that was already removed does nothing.
     try (Fault fault = universe.inject(never)) {
       universe.resetFaults();
       assertThrows(MinikeeperException.class, fault::hits);
@@ -135,7 +135,7 @@ class SessionVerbsTest {
   }
 
   @Test
-  void sessionOfNoUniverseYetIsFound() throws Exception {
+  void sessionWithoutAUniverseYetIsFound() throws Exception {
     try (MinikeeperServer server = MinikeeperServer.builder().start()) {
       Universe mine = server.createUniverse("mine");
       try (Client client = new Client(mine.connectString()).connected()) {
@@ -149,7 +149,7 @@ class SessionVerbsTest {
   }
 
   @Test
-  void serverThatWasLeftDownIsMadeReady() throws Exception {
+  void ensureReadyBringsUpAServerThatWasLeftDown() throws Exception {
     try (MinikeeperServer server = MinikeeperServer.builder().start()) {
       server.goDown();
       server.ensureReady();
@@ -165,7 +165,7 @@ class SessionVerbsTest {
   }
 
   @Test
-  void faultsAreTakenBackOneByOneOrTogether(Universe universe) throws Exception {
+  void faultsAreRemovedOneByOneOrTogether(Universe universe) throws Exception {
     try (Client client = inside(universe)) {
       Fault fault = universe.inject(NODE_EXISTS);
       assertThrows(KeeperException.NodeExistsException.class, () -> client.curator.create().forPath("/a"));
@@ -182,7 +182,7 @@ class SessionVerbsTest {
   }
 
   @Test
-  void waitsReturnWhenItIsSo(Universe universe) throws Exception {
+  void waitsReturnWhenTheirConditionHolds(Universe universe) throws Exception {
     try (Client client = inside(universe)) {
       client.curator.getChildren().usingWatcher((Watcher) event -> {}).forPath("/");
       universe.untilWatched("/", Client.PATIENCE);

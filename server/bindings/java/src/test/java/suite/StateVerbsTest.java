@@ -17,11 +17,11 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** States that are kept, copied, moved and gone back to. */
+/** Snapshots, data directories, restarts and universes. */
 @Minikeeper
 class StateVerbsTest {
   @Test
-  void snapshotIsGoneBackToUntilItIsDropped(Universe universe) {
+  void snapshotIsRestoredUntilItIsDropped(Universe universe) {
     universe.seed(Map.of("/a", "1"));
     long mark = universe.snapshot();
     universe.seed(Map.of("/a", "2", "/b", ""));
@@ -45,7 +45,7 @@ class StateVerbsTest {
   }
 
   @Test
-  void savedStateOutlivesAKill(@TempDir Path dir) {
+  void savedStateSurvivesAKill(@TempDir Path dir) {
     try (MinikeeperServer server = MinikeeperServer.builder().dataDir(dir).start()) {
       server.seed(Map.of("/saved", ""));
       server.save();
@@ -57,7 +57,7 @@ class StateVerbsTest {
   }
 
   @Test
-  void restartKeepsWhatItIsToldTo() throws Exception {
+  void restartKeepsWhatTheArgumentSays() throws Exception {
     try (MinikeeperServer server = MinikeeperServer.builder().start()) {
       try (Client client = new Client(server.connectString()).connected()) {
         client.curator.create().forPath("/data");

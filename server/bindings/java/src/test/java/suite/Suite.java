@@ -11,7 +11,7 @@ import org.junit.platform.launcher.TestIdentifier;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
-/** Runs all tests and prints a line for each, as the other suites of the repository do. */
+/** Runs all tests and prints a line for each, like the other suites of the repository. */
 public final class Suite {
   private Suite() {}
 
@@ -48,10 +48,10 @@ public final class Suite {
             selectClass(KillSessionTest.class),
             selectClass(KillSessionAloneTest.class),
             selectClass(LostReplyTest.class),
-            // The examples of the READMEs, which tests/interop/bindings/run compiles beside this.
+            // The examples in the READMEs, which tests/interop/bindings/run compiles with this class.
             selectClass("LeaderTest"),
             selectClass("LatchTest"))
-        // Most of their time is a client's pause before it connects again.
+        // Most of the time, clients pause before they reconnect.
         .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
         .configurationParameter("junit.jupiter.execution.parallel.mode.default", "concurrent")
         .configurationParameter("junit.jupiter.execution.parallel.config.strategy", "fixed")
@@ -59,11 +59,11 @@ public final class Suite {
         .build();
     LauncherFactory.create().execute(request, listener);
     System.out.println("java: " + passed + " passed, " + failed + " failed");
-    // A failed test may leave a client that tries to connect for ever.
+    // Exits explicitly: a failed test may leave a client that tries to connect forever.
     System.exit(failed.get() == 0 ? 0 : 1);
   }
 
-  /** {@code restartKeepsData()} as words. */
+  /** Splits {@code restartKeepsData()} into words. */
   private static String words(String name) {
     return name.replaceAll("\\(.*\\)$", "").replaceAll("(?<=[a-zA-Z])(?=[A-Z])", " ").toLowerCase();
   }

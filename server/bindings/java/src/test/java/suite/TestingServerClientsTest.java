@@ -19,7 +19,7 @@ import org.apache.curator.test.Timing;
 import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
 
-/** What Curator's clients see of a server that stops, starts and restarts. */
+/** What Curator's clients see when a server stops, starts and restarts. */
 class TestingServerClientsTest {
   private static TestingServer withShortSessions() throws Exception {
     return new TestingServer(InstanceSpec.builder().withPort(0).withTickTime(200).build(), true);
@@ -74,7 +74,7 @@ class TestingServerClientsTest {
       server.restart();
       holder.await(ConnectionState.RECONNECTED);
       other.await(ConnectionState.RECONNECTED);
-      assertFalse(wanted.acquire(100, TimeUnit.MILLISECONDS), "the restart took the lock away");
+      assertFalse(wanted.acquire(100, TimeUnit.MILLISECONDS), "the lock was lost in the restart");
       held.release();
       assertTrue(wanted.acquire(timing.forWaiting().seconds(), TimeUnit.SECONDS));
     }
@@ -102,7 +102,7 @@ class TestingServerClientsTest {
   }
 
   @Test
-  void cutConnectionIsSuspendedAndKeepsItsSession() throws Exception {
+  void disconnectedClientIsSuspendedAndKeepsItsSession() throws Exception {
     try (TestingServer server = new TestingServer();
         Client client = new Client(server.getConnectString()).connected();
         Client other = new Client(server.getConnectString()).connected()) {
@@ -117,7 +117,7 @@ class TestingServerClientsTest {
   }
 
   @Test
-  void ownerOfAPathIsCutOff() throws Exception {
+  void ownerOfAPathIsDisconnected() throws Exception {
     try (TestingServer server = new TestingServer();
         Client client = new Client(server.getConnectString()).connected()) {
       client.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/mine");
@@ -132,7 +132,7 @@ class TestingServerClientsTest {
   }
 
   @Test
-  void serverWithoutItsDirectoryKnowsNoSession() throws Exception {
+  void newServerOnTheSamePortHasNoSessions() throws Exception {
     int port;
     try (Client client = new Client("127.0.0.1:" + (port = InstanceSpec.getRandomPort()))) {
       long session;

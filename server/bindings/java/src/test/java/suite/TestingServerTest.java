@@ -26,7 +26,7 @@ import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The drop-in class by itself: its life, its port, its directory. */
+/** The replacement of Curator's TestingServer: start and stop, port, directory. */
 class TestingServerTest {
   @TempDir
   File folder;
@@ -91,12 +91,12 @@ class TestingServerTest {
   }
 
   @Test
-  void deferredStartTellsItsAddressBefore() throws Exception {
+  void addressIsKnownBeforeADeferredStart() throws Exception {
     try (TestingServer server = new TestingServer(false)) {
       int port = server.getPort();
       assertFalse(listens(port));
       assertThrows(IllegalStateException.class, server::minikeeper);
-      // A client may be there first.
+      // A client may start before the server.
       try (Client client = new Client(server.getConnectString())) {
         server.start();
         client.connected();
@@ -124,7 +124,7 @@ class TestingServerTest {
     }
     try (TestingServer server = new TestingServer(port, true);
         Client client = new Client(server.getConnectString()).connected()) {
-      // Another server, with a directory of its own: nothing of the first.
+      // The second server has its own directory, so nothing of the first remains.
       assertEquals(Set.of("zookeeper"), Set.copyOf(client.curator.getChildren().forPath("/")));
     }
   }
@@ -153,7 +153,7 @@ class TestingServerTest {
   }
 
   @Test
-  void tempDirectoryIsMadeAndGoesWithTheServer() throws Exception {
+  void tempDirectoryIsCreatedAndDeletedWithTheServer() throws Exception {
     TestingServer server = new TestingServer();
     File made = server.getTempDirectory();
     assertTrue(made.isDirectory());
@@ -164,7 +164,7 @@ class TestingServerTest {
   }
 
   @Test
-  void givenTempDirectoryIsUsedAndGoesWithTheServer() throws Exception {
+  void givenTempDirectoryIsUsedAndDeletedWithTheServer() throws Exception {
     File given = new File(folder, "data");
     TestingServer server = new TestingServer(-1, given);
     assertEquals(given, server.getTempDirectory());
@@ -176,7 +176,7 @@ class TestingServerTest {
   }
 
   @Test
-  void directoryOfASpecMayOutliveTheServer() throws Exception {
+  void directoryOfASpecMaySurviveTheServer() throws Exception {
     File given = new File(folder, "kept");
     InstanceSpec spec = InstanceSpec.builder().withDataDirectory(given, false).withPort(0).build();
     try (TestingServer server = new TestingServer(spec, true)) {
@@ -188,7 +188,7 @@ class TestingServerTest {
   }
 
   @Test
-  void specSaysTickAndOtherSettings() throws Exception {
+  void specSetsTickAndOtherSettings() throws Exception {
     InstanceSpec spec = InstanceSpec.builder()
         .withPort(0)
         .withTickTime(100)
@@ -205,7 +205,7 @@ class TestingServerTest {
   }
 
   @Test
-  void closeTwiceIsFineAndRestartAfterwardsIsNot() throws Exception {
+  void closeMayBeRepeatedAndRestartAfterCloseFails() throws Exception {
     TestingServer server = new TestingServer();
     int port = server.getPort();
     server.close();
@@ -216,9 +216,9 @@ class TestingServerTest {
     assertFalse(listens(port), "a closed server does not start");
   }
 
-  /** Curator's own jar of this class, unchanged, beside ours. */
+  /** Compares our classes with those of Curator's unchanged jar. */
   @Test
-  void everyPublicMemberOfCuratorsClassesIsThere() throws Exception {
+  void everyPublicMemberOfCuratorsClassesExists() throws Exception {
     URL jar = new File(System.getProperty("curator.test.jar")).toURI().toURL();
     try (URLClassLoader theirs = new URLClassLoader(new URL[] {jar}, new WithoutOurs())) {
       for (String name : new String[] {"TestingServer", "InstanceSpec", "Timing", "KillSession", "DirectoryUtils"}) {
@@ -230,7 +230,7 @@ class TestingServerTest {
     }
   }
 
-  /** Has the client's classes, which Curator's mention, but not ours of the same name. */
+  /** Finds the client's classes, which Curator's refer to, but not ours of the same name. */
   private static final class WithoutOurs extends ClassLoader {
     WithoutOurs() {
       super(null);

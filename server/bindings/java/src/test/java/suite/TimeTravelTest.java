@@ -14,7 +14,7 @@ import org.apache.curator.retry.RetryOneTime;
 import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
 
-/** What hours do, in milliseconds. {@code docs/testing/time-travel.md} explains it. */
+/** Hours in milliseconds. {@code docs/testing/time-travel.md} explains it. */
 @Minikeeper
 class TimeTravelTest {
   private static final Duration HOUR = Duration.ofHours(1);
@@ -26,14 +26,14 @@ class TimeTravelTest {
 
     universe.advance(HOUR.minus(MINUTE));
     assertEquals(List.of("42"), universe.children("/results"));
-    universe.advance(MINUTE.multipliedBy(2)); // the server looks once a minute
+    universe.advance(MINUTE.multipliedBy(2)); // the server checks once a minute
 
     assertEquals(List.of(), universe.children("/results"));
   }
 
   @Test
   void connectedWorkerLivesOn(Universe universe) throws Exception {
-    universe.freeze(); // a debugger may stop here for as long as it likes
+    universe.freeze(); // no session expires while a debugger pauses the test
     try (CuratorFramework worker = worker(universe)) {
       long session = worker.getZookeeperClient().getZooKeeper().getSessionId();
 
@@ -45,10 +45,10 @@ class TimeTravelTest {
   }
 
   @Test
-  void workerThatHangsIsGone(Universe universe) throws Exception {
+  void hangingWorkerExpires(Universe universe) throws Exception {
     universe.freeze();
     try (CuratorFramework worker = worker(universe)) {
-      universe.silence(Who.owner("/workers/anna")); // its connection stands, and nothing is heard of it any more
+      universe.silence(Who.owner("/workers/anna")); // its connection stays open, but the server ignores what it sends
 
       universe.advance(HOUR);
 
@@ -56,7 +56,7 @@ class TimeTravelTest {
     }
   }
 
-  /** What is tested: it is there as long as it lives. */
+  /** The code under test: registers an ephemeral while it is alive. */
   private static CuratorFramework worker(Universe universe) throws Exception {
     CuratorFramework worker = CuratorFrameworkFactory.newClient(universe.connectString(), new RetryOneTime(100));
     worker.start();

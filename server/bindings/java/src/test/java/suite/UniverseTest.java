@@ -23,7 +23,7 @@ import java.util.Map;
 import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
 
-/** The verbs, without Curator's classes between. */
+/** The verbs, called directly. */
 @Minikeeper
 class UniverseTest {
   @Test
@@ -40,7 +40,7 @@ class UniverseTest {
   }
 
   @Test
-  void refusalHasTheSentenceOfTheServer(Universe universe) {
+  void refusalHasTheMessageOfTheServer(Universe universe) {
     MinikeeperException error = assertThrows(MinikeeperException.class, () -> universe.get("/none"));
     assertEquals(404, error.status());
     assertEquals("no znode \"/none\"", error.getMessage());
@@ -58,16 +58,16 @@ class UniverseTest {
       new Socket("127.0.0.1", server.port()).close();
       assertEquals("x", server.get("/a").text());
       assertThrows(MinikeeperException.class, () -> Universe.at(down, null).now());
-      // By somebody else.
+      // Another caller brings it up.
       Universe.at(server.goDown(), null).comeUp(Keep.NOTHING);
       assertEquals(List.of("zookeeper"), server.children("/"));
     }
   }
 
   @Test
-  void sessionsAreToldAndExpired(Universe universe) throws Exception {
+  void sessionsAreListedAndExpired(Universe universe) throws Exception {
     try (Client client = new Client(universe.connectString()).connected()) {
-      // The first path says which universe it is of.
+      // The first path binds the session to the universe.
       client.exists("/");
       List<Session> sessions = universe.sessions();
       assertEquals(1, sessions.size());
@@ -85,7 +85,7 @@ class UniverseTest {
   }
 
   @Test
-  void clockGoesOn(Universe universe) {
+  void clockRuns(Universe universe) {
     assertFalse(universe.now().isFrozen());
     Duration first = universe.now().elapsed();
     assertTrue(universe.now().elapsed().compareTo(first) >= 0);
@@ -102,7 +102,7 @@ class UniverseTest {
   }
 
   @Test
-  void connectedClientSurvivesAJumpUnlessItIsStrict(Universe universe) throws Exception {
+  void connectedClientSurvivesAnAdvanceUnlessItIsStrict(Universe universe) throws Exception {
     try (Client client = new Client(universe.connectString()).connected()) {
       client.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/mine");
       universe.freeze();
@@ -137,7 +137,7 @@ class UniverseTest {
   }
 
   @Test
-  void waitThatRunsOutIsATimeout(Universe universe) throws Exception {
+  void waitThatTimesOutIsATimeout(Universe universe) throws Exception {
     Verbs.need(universe.connectString(), "until_children");
     MinikeeperException error = assertThrows(
         MinikeeperException.class, () -> universe.untilChildren("/", 100, Duration.ofMillis(1)));
@@ -145,22 +145,22 @@ class UniverseTest {
   }
 
   @Test
-  void wrongOptionIsTold() {
+  void wrongOptionIsReported() {
     MinikeeperException error = assertThrows(
         MinikeeperException.class, () -> MinikeeperServer.builder().options("--bogus").start());
-    assertTrue(error.getMessage().contains("exit code 2 at its start: error: unexpected argument '--bogus'"),
+    assertTrue(error.getMessage().contains("exited with code 2 at startup: error: unexpected argument '--bogus'"),
         error.getMessage());
   }
 
   @Test
-  void nobodyThereSaysWhatToDo() {
+  void errorWithoutAServerSaysWhatToDo() {
     MinikeeperException error =
         assertThrows(MinikeeperException.class, () -> Universe.at("127.0.0.1:1", null).dump());
-    assertTrue(error.getMessage().endsWith("is it running, and with --control?"), error.getMessage());
+    assertTrue(error.getMessage().endsWith("is the server running with --control?"), error.getMessage());
   }
 
   @Test
-  void killedParentTakesItsServerAlong() throws Exception {
+  void serverExitsWhenItsParentIsKilled() throws Exception {
     Process parent = new ProcessBuilder(
             System.getProperty("java.home") + "/bin/java", "-cp", System.getProperty("java.class.path"), "suite.Parent")
         .start();

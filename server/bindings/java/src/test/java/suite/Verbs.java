@@ -7,13 +7,13 @@ import java.io.InputStream;
 import java.net.URL;
 import java.nio.charset.StandardCharsets;
 
-/** Which verbs the program under test has. */
+/** Skips tests of verbs that the program under test lacks. */
 final class Verbs {
   private static final boolean ALL = System.getenv("MINIKEEPER_ALL_VERBS") != null;
 
   private Verbs() {}
 
-  /** Skips a test if the program is older than one of its verbs; with MINIKEEPER_ALL_VERBS it may not be. */
+  /** Skips a test if the program lacks one of its verbs, unless MINIKEEPER_ALL_VERBS is set. */
   static void need(String connectString, String... verbs) throws Exception {
     String address = connectString.split("/")[0];
     String description;
@@ -25,7 +25,7 @@ final class Verbs {
     }
   }
 
-  /** Names other than a session's id came later than the verbs. */
+  /** Skips a test if an older program lacks the selector; otherwise throws. */
   static void skipIfNotYet(MinikeeperException error) {
     assumeTrue(ALL || error.status() != 409 || !error.getMessage().contains("yet"), error.getMessage());
     throw error;

@@ -11,18 +11,18 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * The control API of a server: JSON over HTTP, on the port of the clients. Each question has a connection of its own, so
- * that any thread may ask, and none is ever asked twice.
+ * The control API of a server: JSON over HTTP, on the port of the clients. Each call uses a new connection, so that any
+ * thread may call, and none is retried.
  */
 final class Control {
-  /** Longer than any verb works; waits have this on top of their own bound. */
+  /** Longer than any verb takes; waits add their own limit. */
   private static final int PATIENCE_MS = 30_000;
 
   final String host;
   final int port;
   final String token;
   private final String prefix;
-  /** Where control is while the server is down, as it says when it goes there; null while it is up. */
+  /** The address of control while the server is down, which go_down returned; null while it is up. */
   private volatile InetSocketAddress side;
 
   Control(String host, int port, String token, String universe) {
@@ -32,7 +32,7 @@ final class Control {
     this.prefix = universe == null ? "/v1/" : "/v1/universes/" + encode(universe).replace("+", "%20") + "/";
   }
 
-  /** Asks a verb that changes nothing. */
+  /** Calls a verb that only reads. */
   Map<String, Object> read(String verb, Map<String, ?> query) {
     StringBuilder path = new StringBuilder(verb);
     char separator = '?';
@@ -43,7 +43,7 @@ final class Control {
     return ask("GET", verb, path.toString(), null, 0);
   }
 
-  /** Asks a verb that changes or waits. */
+  /** Calls a verb that changes something or waits. */
   Map<String, Object> act(String verb, Map<String, ?> body) {
     Object within = body.get("within_ms");
     return ask("POST", verb, verb, Json.write(body), within instanceof Number ? ((Number) within).intValue() : 0);
@@ -71,7 +71,7 @@ final class Control {
       out.flush();
       answer = socket.getInputStream().readAllBytes();
     } catch (SocketTimeoutException error) {
-      throw new MinikeeperException(verb + ": the server at " + host + ":" + port + " does not answer", 0, error);
+      throw new MinikeeperException(verb + ": the server at " + host + ":" + port + " timed out", 0, error);
     } catch (IOException error) {
       throw noAnswer(verb, error.toString(), error);
     }
@@ -108,23 +108,23 @@ final class Control {
     }
   }
 
-  /** Of HOST:PORT. */
+  /** Parses HOST:PORT. */
   static InetSocketAddress address(String text) {
     int colon = text.lastIndexOf(':');
-    if (colon <= 0) throw new IllegalArgumentException("no address \"" + text + "\"; write it as HOST:PORT");
+    if (colon <= 0) throw new IllegalArgumentException("invalid address \"" + text + "\"; write HOST:PORT");
     return new InetSocketAddress(text.substring(0, colon), Integer.parseInt(text.substring(colon + 1)));
   }
 
   private MinikeeperException noAnswer(String verb, String reason, Throwable cause) {
     String text = verb + ": no answer from the control API at " + host + ":" + port + " (" + reason
-        + "); is it running, and with --control?";
+        + "); is the server running with --control?";
     return new MinikeeperException(text, 0, cause);
   }
 
   private Map<String, Object> judge(String verb, byte[] answer) {
     String all = new String(answer, StandardCharsets.UTF_8);
     int end = all.indexOf("\r\n\r\n");
-    if (end < 0 || !all.matches("(?s)HTTP/1\\.[01] \\d{3}.*")) throw noAnswer(verb, "it speaks something else", null);
+    if (end < 0 || !all.matches("(?s)HTTP/1\\.[01] \\d{3}.*")) throw noAnswer(verb, "not an HTTP response", null);
     int status = Integer.parseInt(all.substring(9, 12));
     String body = all.substring(end + 4);
     Object value;

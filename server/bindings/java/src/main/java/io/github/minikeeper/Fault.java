@@ -6,9 +6,9 @@ import java.util.Map;
 /**
  * An injected fault. Closing removes it.
  *
- * <p>A fault that has never acted has tested nothing: closing it throws {@link MinikeeperException} (409), unless it was injected
- * with {@code "optional", true} or was removed by hand before. In try-with-resources that does not hide an exception that is
- * on its way.
+ * <p>A fault that has never acted has tested nothing: then closing it throws {@link MinikeeperException} (409), unless
+ * it was injected with {@code "optional", true} or already removed. In try-with-resources this does not hide an
+ * exception of the block.
  */
 public final class Fault implements AutoCloseable {
   private final Universe universe;
@@ -29,14 +29,14 @@ public final class Fault implements AutoCloseable {
     throw new MinikeeperException(this + ": unknown, or removed by another caller", 404, null);
   }
 
-  /** Waits until it has acted so often, and returns how often it has; or throws {@link MinikeeperException} (408). */
+  /** Waits until it has acted this often, and returns how often it has; or throws {@link MinikeeperException} (408). */
   public long untilHit(long hits, Duration within) {
     return universe.untilHit(this, hits, within);
   }
 
   /**
-   * Removes it. Throws {@link MinikeeperException}: 404 if it has been removed before, 409 if it has never acted and is not
-   * optional; then too it is removed.
+   * Removes it. Throws {@link MinikeeperException}: 404 if it was already removed; 409 if it has never acted and is not
+   * optional, in which case it is removed anyway.
    *
    * @return how often it has acted
    */
@@ -50,14 +50,14 @@ public final class Fault implements AutoCloseable {
     return hits;
   }
 
-  /** Removes it, unless that has been done. Throws {@link MinikeeperException} (409) if it has never acted. */
+  /** Removes it unless it was already removed. Throws {@link MinikeeperException} (409) if it has never acted. */
   @Override
   public void close() {
     if (hits >= 0) return;
     try {
       remove();
     } catch (MinikeeperException error) {
-      // A fault that is gone was removed on purpose.
+      // A missing fault was removed on purpose.
       if (error.status() != 404) throw error;
     }
   }

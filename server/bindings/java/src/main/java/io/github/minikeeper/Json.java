@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** JSON, as far as the control API needs it: objects are maps, whole numbers are longs. */
+/** Reads and writes the JSON that the control API needs: objects are maps, whole numbers are longs. */
 final class Json {
   private static final int DEPTH_MAX = 200;
 
@@ -17,7 +17,7 @@ final class Json {
     this.text = text;
   }
 
-  /** Throws IllegalArgumentException if the text is no JSON. */
+  /** Throws IllegalArgumentException if the text is not JSON. */
   static Object parse(String text) {
     Json json = new Json(text);
     Object value = json.value();
@@ -212,6 +212,6 @@ final class Json {
   }
 
   private IllegalArgumentException wrong() {
-    return new IllegalArgumentException("no JSON at character " + at);
+    return new IllegalArgumentException("invalid JSON at character " + at);
   }
 }

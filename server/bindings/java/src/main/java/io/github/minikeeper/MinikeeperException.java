@@ -1,6 +1,6 @@
 package io.github.minikeeper;
 
-/** A verb that did not do what was asked, or a program that did not run. Its message is a sentence for people. */
+/** A verb failed, or the program could not run. The message is an explanation for humans. */
 public class MinikeeperException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
@@ -16,15 +16,14 @@ public class MinikeeperException extends RuntimeException {
   }
 
   /**
-   * The status of the HTTP answer: 400 for input that makes no sense, 401 and 403 for a caller without access, 404 for
-   * something that is not there, 408 for a wait whose time ran out, 409 for something that cannot be done now; 0 without
-   * an answer.
+   * The HTTP status: 400 for invalid input, 401 and 403 for a caller without access, 404 for a missing object, 408 if a
+   * wait timed out, 409 if the server's state does not allow the call; 0 without an answer.
    */
   public int status() {
     return status;
   }
 
-  /** Whether a wait ran out of time; the message says what was seen instead. */
+  /** Whether a wait timed out; the message says what was seen instead. */
   public boolean isTimeout() {
     return status == 408;
   }

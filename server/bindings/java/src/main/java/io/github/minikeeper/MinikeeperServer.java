@@ -7,8 +7,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * The program {@code minikeeper} as a child of this process, on a free loopback port, with every verb of a test. It is up
- * after a few milliseconds, and ends with this process, also when that is killed.
+ * The program {@code minikeeper} as a child of this process, on a free loopback port, with every verb. It starts within
+ * a few milliseconds and exits with this process, even if that is killed.
  *
  * <pre>{@code
  * try (MinikeeperServer server = MinikeeperServer.builder().start()) {
@@ -18,8 +18,8 @@ import java.util.List;
  * }
  * }</pre>
  *
- * <p>The program is the one named by the property {@code minikeeper.bin}, else by the environment's MINIKEEPER_BIN, else
- * the one in the jar.
+ * <p>The property {@code minikeeper.bin} names the program, else the environment variable MINIKEEPER_BIN; without
+ * either, it is the one in the jar.
  */
 public final class MinikeeperServer extends Universe implements AutoCloseable {
   private final List<String> options;
@@ -32,12 +32,12 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
     this.port = builder.port;
   }
 
-  /** What a server is to be like. */
+  /** Returns a builder for a server. */
   public static Builder builder() {
     return new Builder();
   }
 
-  /** Starts it, unless it runs; after {@link #stop} on the port it had. */
+  /** Starts it unless it is running; after {@link #stop}, on the same port. */
   public synchronized void start() {
     if (program != null && program.isRunning()) return;
     List<String> all = new ArrayList<>(List.of("--port", Integer.toString(port)));
@@ -48,8 +48,8 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
   }
 
   /**
-   * Stops it, as SIGTERM does, and waits until it has stopped; it saves before if it has a data directory. Nothing happens
-   * if it does not run.
+   * Stops it, like SIGTERM, and waits until it has exited. It saves first if it has a data directory. Does nothing if
+   * it is not running.
    */
   public synchronized void stop() {
     Program running = program;
@@ -58,9 +58,9 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
   }
 
   /**
-   * Undoes what a test may have left on the server itself, so that clients can connect: starts the program if it does not
-   * run or answer, brings the server up if it is down, takes back the faults of its own universe, and lets its clock run.
-   * Znodes, sessions and universes stay. The JUnit extension does so before each test.
+   * Undoes changes of a test to the whole server, so that clients can connect: starts the program if it is not running
+   * or does not answer, brings the server up if it is down, removes the faults of its own universe, and unfreezes its
+   * clock. Znodes, sessions and universes remain. The JUnit extension calls this before each test.
    */
   public synchronized void ensureReady() {
     start();
@@ -68,7 +68,7 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
       comeUp(Keep.EVERYTHING);
     } catch (MinikeeperException error) {
       if (error.status() != 0) throw error;
-      // Another caller has taken it down, and knows the address at which to bring it up.
+      // Another caller has taken it down, and only that caller knows where to bring it up.
       kill();
       start();
     }
@@ -77,19 +77,19 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
     unfreeze();
   }
 
-  /** Ends it as a crash does: what it keeps is its last save. */
+  /** Kills it, as in a crash: it keeps its last save. */
   public synchronized void kill() {
     Program running = program;
     program = null;
     if (running != null) running.kill();
   }
 
-  /** Whether it runs. */
+  /** Whether it is running. */
   public synchronized boolean isRunning() {
     return program != null && program.isRunning();
   }
 
-  /** The last lines it wrote: with the options {@code --log debug} every request. */
+  /** The last lines of its output; with the options {@code --log debug}, every request. */
   public synchronized String log() {
     return program == null ? "" : program.said();
   }
@@ -100,7 +100,7 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
     stop();
   }
 
-  /** What a server is to be like; by default a free port, nothing kept, ticks of 3 s. */
+  /** Builds a server; by default on a free port, without a data directory, with ticks of 3 s. */
   public static final class Builder {
     private final List<String> options = new ArrayList<>();
     private int port;
@@ -113,12 +113,12 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
       return this;
     }
 
-    /** A folder to keep everything in, from one run to the next. */
+    /** A folder that keeps the state between runs. */
     public Builder dataDir(Path dir) {
       return options("--data-dir", dir.toAbsolutePath().toString());
     }
 
-    /** Unit of session expiry. Sessions are of 2 to 20 ticks. */
+    /** The unit of session timeouts, which are limited to 2 to 20 ticks. */
     public Builder tickTime(Duration tick) {
       return options("--tick-time", Long.toString(tick.toMillis()));
     }
@@ -129,12 +129,12 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
       return this;
     }
 
-    /** A server that does not run yet. */
+    /** Creates a server without starting it. */
     public MinikeeperServer build() {
       return new MinikeeperServer(this);
     }
 
-    /** A server that runs. */
+    /** Creates and starts a server. */
     public MinikeeperServer start() {
       MinikeeperServer server = build();
       server.start();

@@ -20,7 +20,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** One run of the program. It ends with this process, however this ends: its stdin is a pipe from here. */
+/** One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here. */
 final class Program {
   private static final int START_S = 30;
   private static final int STOP_S = 10;
@@ -49,7 +49,7 @@ final class Program {
     address = awaitAddress();
   }
 
-  /** Reads all of the program's output: the program would stop at a full pipe. */
+  /** Reads all of the program's output, because the program would block on a full pipe. */
   private void read() {
     try (BufferedReader lines =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
@@ -62,7 +62,7 @@ final class Program {
         }
       }
     } catch (IOException error) {
-      // The pipe is gone, and the program with it.
+      // The program has exited.
     }
     firstAddress.complete(null);
   }
@@ -71,16 +71,16 @@ final class Program {
     try {
       String address = firstAddress.get(START_S, TimeUnit.SECONDS);
       if (address != null) return address;
-      throw new MinikeeperException("minikeeper ended with exit code " + process.waitFor() + " at its start: " + said());
+      throw new MinikeeperException("minikeeper exited with code " + process.waitFor() + " at startup: " + said());
     } catch (TimeoutException error) {
       process.destroyForcibly();
-      throw new MinikeeperException("minikeeper did not say within " + START_S + " s that it listens", 0, error);
+      throw new MinikeeperException("minikeeper did not listen within " + START_S + " s", 0, error);
     } catch (InterruptedException error) {
       process.destroyForcibly();
       Thread.currentThread().interrupt();
       throw new MinikeeperException("interrupted while minikeeper started", 0, error);
     } catch (ExecutionException error) {
-      throw new AssertionError("it is never completed so", error);
+      throw new AssertionError("the future never completes exceptionally", error);
     }
   }
 
@@ -88,16 +88,16 @@ final class Program {
     return process.isAlive();
   }
 
-  /** The last lines it wrote. */
+  /** The last lines of its output. */
   String said() {
     synchronized (said) {
       return String.join("\n", said);
     }
   }
 
-  /** Asks it to stop and waits until it has. */
+  /** Stops it and waits until it has exited. */
   void stop() {
-    // SIGTERM on every system that the program runs on.
+    // This is SIGTERM on every system that the program runs on.
     process.destroy();
     boolean isInterrupted = false;
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(STOP_S);
@@ -107,13 +107,13 @@ final class Program {
         process.destroyForcibly();
         throw new MinikeeperException("minikeeper did not stop within " + STOP_S + " s and was killed");
       } catch (InterruptedException error) {
-        // An interrupted caller wants this to end, which it does within its bound.
+        // Continues to wait, at most until the limit, and restores the interrupt below.
         isInterrupted = true;
       }
     }
     if (isInterrupted) Thread.currentThread().interrupt();
     int code = process.exitValue();
-    if (code != 0) throw new MinikeeperException("minikeeper ended with exit code " + code + ": " + said());
+    if (code != 0) throw new MinikeeperException("minikeeper exited with code " + code + ": " + said());
   }
 
   void kill() {
@@ -135,7 +135,7 @@ final class Program {
     return bundled().toString();
   }
 
-  /** The program in the jar, unpacked once in the life of this process. */
+  /** Unpacks the program in the jar, once per process. */
   private static synchronized Path bundled() {
     if (bundled != null && Files.isExecutable(bundled)) return bundled;
     try (InputStream in = Program.class.getResourceAsStream("program/" + platform() + "/minikeeper")) {
@@ -146,7 +146,7 @@ final class Program {
       Path file = Files.createTempFile("minikeeper", "");
       file.toFile().deleteOnExit();
       Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
-      if (!file.toFile().setExecutable(true)) throw new IOException("it cannot be made executable");
+      if (!file.toFile().setExecutable(true)) throw new IOException("cannot make it executable");
       bundled = file;
       return file;
     } catch (IOException error) {
@@ -154,7 +154,7 @@ final class Program {
     }
   }
 
-  /** As `uname -s` and `uname -m` say it. */
+  /** Returns the platform as `uname -s` and `uname -m` print it. */
   private static String platform() {
     String machine = System.getProperty("os.arch");
     if (machine.equals("amd64")) machine = "x86_64";

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** A session as its server sees it. */
+/** A session as the server sees it. */
 public final class Session {
   private final Map<String, Object> json;
 
@@ -13,40 +13,40 @@ public final class Session {
     this.json = json;
   }
 
-  /** Its id, as {@code zooKeeper.getSessionId()} tells it. */
+  /** Its id, as {@code zooKeeper.getSessionId()} returns it. */
   public long id() {
     return Long.parseUnsignedLong(json.get("id").toString().substring(2), 16);
   }
 
-  /** Its timeout as negotiated. */
+  /** Its negotiated timeout. */
   public Duration timeout() {
     return Duration.ofMillis(((Number) json.get("timeout_ms")).longValue());
   }
 
-  /** The address of its connection, or null. */
+  /** The address of its connection, or null without one. */
   public String address() {
     return (String) json.get("address");
   }
 
-  /** Whether it has a connection now. */
+  /** Whether it has a connection. */
   public boolean isConnected() {
     return Boolean.TRUE.equals(json.get("is_connected"));
   }
 
-  /** Whether it is not heard now. */
+  /** Whether it is silenced. */
   public boolean isSilenced() {
     return Boolean.TRUE.equals(json.get("is_silenced"));
   }
 
   /**
-   * Whether it belongs to no universe yet: its client has not sent a path so far, which says to which one. Until then the
-   * server's own universe lists it, and another one if there is no third.
+   * Whether its universe is unknown, because its client has not sent a request with a path yet. Until then the server's
+   * own universe lists it, and so does a created universe if it is the only one.
    */
   public boolean isUnbound() {
     return Boolean.TRUE.equals(json.get("is_unbound"));
   }
 
-  /** What it asked last, as the protocol calls it ({@code getData}), or null. */
+  /** The name of its last request in the protocol ({@code getData}), or null. */
   public String lastOperation() {
     Map<String, Object> last = Control.object(json.get("last_operation"));
     return last == null ? null : (String) last.get("name");
@@ -61,7 +61,7 @@ public final class Session {
     return paths;
   }
 
-  /** All that the server tells, by the names of the control API. */
+  /** Every field that the server returned, by the names of the control API. */
   public Map<String, Object> json() {
     return json;
   }

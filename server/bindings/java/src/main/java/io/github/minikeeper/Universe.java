@@ -5,11 +5,11 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * A tree with its own sessions, clock and faults, and every verb of a test. A {@link MinikeeperServer} is its own first
- * one.
+ * A tree with its own sessions, clock and faults, and every verb. A {@link MinikeeperServer} is also its own first
+ * universe.
  *
- * <p>Every verb throws {@link MinikeeperException} with the server's sentence if it cannot be done, and may be called from
- * any thread.
+ * <p>Every verb throws {@link MinikeeperException} with the server's message if it fails, and may be called from any
+ * thread.
  */
 public class Universe extends Verbs {
   private final String name;
@@ -21,7 +21,7 @@ public class Universe extends Verbs {
     if (connectString != null) connect(connectString, token);
   }
 
-  /** The universe of a server that was started with {@code --control}. The token may be null. */
+  /** Returns the universe of a running server with {@code --control}. The token may be null. */
   public static Universe at(String connectString, String token) {
     return new Universe(connectString, token, null);
   }
@@ -35,7 +35,7 @@ public class Universe extends Verbs {
 
   @Override
   final Control control() {
-    if (control == null) throw new MinikeeperException("the server does not run: call start()");
+    if (control == null) throw new MinikeeperException("the server is not running: call start()");
     return control;
   }
 
@@ -49,13 +49,13 @@ public class Universe extends Verbs {
     return new Fault(this, id);
   }
 
-  /** What a ZooKeeper client connects to: HOST:PORT, and the chroot of a universe that has one. */
+  /** The connect string for ZooKeeper clients: HOST:PORT, and the chroot of a created universe. */
   public String connectString() {
     control();
     return connectString;
   }
 
-  /** The port its server listens on. */
+  /** The port of its server. */
   public int port() {
     return control().port;
   }
@@ -75,13 +75,13 @@ public class Universe extends Verbs {
     return super.removeFault(fault);
   }
 
-  /** The tree, in the form {@link #seed(Map)} takes. */
+  /** Export the tree in the format of {@link #seed(Map)}. */
   @Override
   public Map<String, Object> exportTree() {
     return Control.object(exportTree(TreeFormat.JSON));
   }
 
-  /** The tree, in the form {@link #seed(String)} takes. */
+  /** Export the tree in the format of {@link #seed(String)}. */
   public String exportTreeAsYaml() {
     return (String) exportTree(TreeFormat.YAML);
   }
@@ -92,7 +92,7 @@ public class Universe extends Verbs {
     if (this.name == null) {
       super.dropUniverse(name);
     } else {
-      // The server drops it: a universe does not drop itself.
+      // Only the server has this verb, not a created universe.
       at(control().host + ":" + control().port, control().token).dropUniverse(name);
     }
   }

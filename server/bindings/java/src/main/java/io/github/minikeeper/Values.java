@@ -9,16 +9,16 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** Values as the control API has them in JSON. */
+/** Converts values from and to the JSON of the control API. */
 final class Values {
   private Values() {}
 
-  /** Fields from their names and values in turn. */
+  /** Returns fields from alternating names and values. */
   static Map<String, Object> fields(Object... namesAndValues) {
     return with(Map.of(), namesAndValues);
   }
 
-  /** The same, after other fields. */
+  /** Appends fields, from alternating names and values, to other fields. */
   static Map<String, Object> with(Map<String, ?> first, Object... namesAndValues) {
     Map<String, Object> fields = new LinkedHashMap<>(first);
     for (int at = 0; at < namesAndValues.length; at += 2) {
@@ -31,19 +31,19 @@ final class Values {
     if (value instanceof Duration) return ((Duration) value).toMillis();
     if (value instanceof Fault) return ((Fault) value).id;
     if (value instanceof Enum) return ((Enum<?>) value).name().toLowerCase(Locale.ROOT).replace('_', '-');
-    // The program may run in another folder.
+    // The program may run in a different working directory.
     if (value instanceof Path) return ((Path) value).toAbsolutePath().toString();
     return value;
   }
 
-  /** The field for a tree. */
+  /** Returns the field for a tree. */
   static Map<String, Object> tree(Map<String, ?> tree) {
     Map<String, Object> znodes = new LinkedHashMap<>();
     tree.forEach((path, znode) -> znodes.put(path, znodeJson(znode)));
     return Map.of("tree", znodes);
   }
 
-  /** A znode of a tree, with bytes as JSON has them. */
+  /** Converts a znode of a tree to JSON, with bytes in base64. */
   private static Object znodeJson(Object znode) {
     if (znode instanceof byte[]) return Map.of("data_base64", Base64.getEncoder().encodeToString((byte[]) znode));
     if (!(znode instanceof Map) || !(((Map<?, ?>) znode).get("data") instanceof byte[])) return znode;

@@ -3,7 +3,7 @@ package io.github.minikeeper;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Whose session is meant. */
+/** Selects sessions. */
 public final class Who {
   final Map<String, Object> json;
 
@@ -15,29 +15,29 @@ public final class Who {
     this(Map.of(name, value));
   }
 
-  /** A session, by its id: {@code zooKeeper.getSessionId()}. */
+  /** Selects a session by its id: {@code zooKeeper.getSessionId()}. */
   public static Who session(long id) {
     return new Who("session", "0x" + Long.toHexString(id));
   }
 
-  /** Sessions with a connection from this address: {@code "127.0.0.1:4711"}, or all from {@code "127.0.0.1"}. */
+  /** Selects sessions connected from an address: {@code "127.0.0.1:4711"}, or {@code "127.0.0.1"} for every port. */
   public static Who address(String address) {
     return new Who("address", address);
   }
 
-  /** Sessions with this identity: {@code "digest:alice"}. */
+  /** Selects sessions with an identity: {@code "digest:alice"}. */
   public static Who identity(String identity) {
     return new Who("identity", identity);
   }
 
-  /** The session that owns this ephemeral znode. */
+  /** Selects the session that owns this ephemeral. */
   public static Who owner(String path) {
     return new Who("owner", path);
   }
 
   /**
-   * The same, and it is fine that there is no such session: a verb then returns 0. Else it throws, as a test that meets
-   * nobody tests nothing.
+   * Returns a copy that accepts no match: a verb then returns 0. Otherwise it throws, because a test without a match
+   * tests nothing.
    */
   public Who allowNone() {
     Map<String, Object> more = new HashMap<>(json);

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Map;
 
-/** A znode, read without a client. */
+/** A znode, as the verb {@code get} returns it. */
 public final class Znode {
   private final Map<String, Object> json;
 

@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** What is written and read of JSON. */
+/** Reading and writing JSON. */
 public class JsonTest {
   @Test
-  void jsonIsReadBackAsItWasWritten() {
+  void writtenJsonIsReadBack() {
     List<Object> values = Arrays.asList(
         null, true, false, -5L, Long.MAX_VALUE, 1.5, "", "ä\"\\/\n\u0001\ud83d\ude00", List.of(), Map.of(),
         Map.of("a", List.of(Map.of("b", List.of(1L)))));
@@ -19,13 +19,13 @@ public class JsonTest {
   }
 
   @Test
-  void jsonOfOthersIsRead() {
+  void jsonWithSpacesAndEscapesIsRead() {
     assertEquals(Map.of("a", List.of(1L, 2.5e3), "b/", "\u00e4\t/"),
         Json.parse(" { \"a\" : [ 1 , 2.5e3 ] ,\r\n\"b\\/\":\"\\u00e4\\t\\/\" } "));
   }
 
   @Test
-  void whatIsNoJsonIsRefused() {
+  void invalidJsonIsRefused() {
     String[] texts = {
       "", "{", "[1", "[1,", "{\"a\"}", "{\"a\":}", "nul", "\"", "\"\\", "\"\\x\"", "\"\\u12", "\"\\u12g4\"", "1 2", "-", "<html>",
       "[".repeat(100_000)

@@ -8,8 +8,8 @@ import java.lang.annotation.Target;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Gives the tests of a class a minikeeper: each test that has a parameter of type {@link io.github.minikeeper.Universe}
- * gets a world of its own.
+ * Provides minikeeper to the tests of a class: each test with a parameter of type {@link io.github.minikeeper.Universe}
+ * gets its own universe.
  */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)

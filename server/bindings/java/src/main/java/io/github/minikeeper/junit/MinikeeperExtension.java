@@ -15,18 +15,18 @@ import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.platform.commons.support.AnnotationSupport;
 
 /**
- * A world of its own for each test: empty, without sessions and faults, with a clock that goes; gone with the test, and its
- * clients' connections with it. Tests may run in parallel.
+ * A universe for each test: empty, without sessions and faults, with a running clock. After the test it is dropped, and
+ * the connections of its clients close. Tests may run in parallel.
  *
- * <p>Either {@link Minikeeper} on the class and a parameter of type {@link Universe} on the test, or
+ * <p>Use either {@link Minikeeper} on the class and a parameter of type {@link Universe} on the test, or
  *
  * <pre>{@code
  * @RegisterExtension
  * final MinikeeperExtension minikeeper = new MinikeeperExtension("--tick-time", "200");
  * }</pre>
  *
- * and {@link #universe()} in the test. A call in {@code @BeforeAll} makes one for the whole class, which its tests
- * share.
+ * and {@link #universe()} in the test. A parameter of {@code @BeforeAll} creates one for the whole class, which its
+ * tests share.
  */
 public final class MinikeeperExtension implements ParameterResolver, BeforeEachCallback {
   private static final ExtensionContext.Namespace NAMESPACE =
@@ -36,7 +36,7 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
   private final List<String> options;
   private final ThreadLocal<Universe> current = new ThreadLocal<>();
 
-  /** For the annotation. */
+  /** Without options; also for the annotation. */
   public MinikeeperExtension() {
     this.options = List.of();
   }
@@ -46,14 +46,14 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
     this.options = List.of(options);
   }
 
-  /** The world of the test that runs on this thread. */
+  /** The universe of the test that runs on this thread. */
   public Universe universe() {
     Universe universe = current.get();
     if (universe == null) throw new IllegalStateException("no test runs on this thread");
     return universe;
   }
 
-  /** What its clients connect to. */
+  /** The connect string of that universe. */
   public String connectString() {
     return universe().connectString();
   }
@@ -87,7 +87,7 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
     ExtensionContext.Store root = context.getRoot().getStore(NAMESPACE);
     MinikeeperServer server =
         root.getOrComputeIfAbsent("server " + all, key -> new Shared(start(all)), Shared.class).server;
-    // Whatever another test did to the server itself.
+    // Another test may have left the server down.
     server.ensureReady();
     String name = "junit-" + WORLDS.incrementAndGet();
     try {
@@ -95,13 +95,13 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
       return new World(universe, () -> end(server, universe, name));
     } catch (MinikeeperException error) {
       if (error.status() != 404) throw error;
-      // A program without universes: it starts within milliseconds.
+      // An old program without universes: starts a server for each test, which takes milliseconds.
       MinikeeperServer own = start(all);
       return new World(own, own::close);
     }
   }
 
-  /** Ends a world; that a fault is left there which has never acted is an error, unless it is optional. */
+  /** Drops a universe. A remaining fault that has never acted is an error, unless it is optional. */
   private static void end(MinikeeperServer server, Universe universe, String name) {
     server.ensureReady();
     List<Object> never = new ArrayList<>();
@@ -113,17 +113,17 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
       server.dropUniverse(name);
     } catch (MinikeeperException error) {
       if (error.status() != 404) throw error;
-      // It has ended already.
+      // The test has dropped it.
       return;
     }
-    if (!never.isEmpty()) throw new AssertionError("faults that have never acted, and are not optional: " + never);
+    if (!never.isEmpty()) throw new AssertionError("faults that have never acted and are not optional: " + never);
   }
 
   private static MinikeeperServer start(List<String> options) {
     return MinikeeperServer.builder().options(options.toArray(new String[0])).start();
   }
 
-  /** Closed by JUnit with the context in which it was asked for. */
+  /** A universe that JUnit closes with the context that requested it. */
   private static final class World implements ExtensionContext.Store.CloseableResource {
     private final Universe universe;
     private final Runnable end;
@@ -139,7 +139,7 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
     }
   }
 
-  /** One server for all tests with the same options, until all are over. */
+  /** A server for all tests with the same options, which JUnit closes after the last test. */
   private static final class Shared implements ExtensionContext.Store.CloseableResource {
     private final MinikeeperServer server;
 

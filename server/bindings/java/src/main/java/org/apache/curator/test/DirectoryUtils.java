@@ -11,32 +11,32 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Stands in for Curator's class of the same name. */
+/** Replaces Curator's class of the same name. */
 public class DirectoryUtils {
-  /** A new, empty directory. */
+  /** Creates a new, empty directory. */
   public static File createTempDirectory() {
     try {
       return Files.createTempDirectory("minikeeper").toFile();
     } catch (IOException error) {
-      throw new UncheckedIOException("cannot make a temp directory", error);
+      throw new UncheckedIOException("cannot create a temp directory", error);
     }
   }
 
-  /** Deletes what is in a directory. */
+  /** Deletes the content of a directory. */
   public static void deleteDirectoryContents(File directory) throws IOException {
     File[] files = directory.listFiles();
     if (files == null) throw new IOException("cannot list " + directory);
     for (File file : files) deleteRecursively(file);
   }
 
-  /** Deletes a directory with all that is in it; links are not followed. */
+  /** Deletes a directory and its content. Does not follow links. */
   public static void deleteRecursively(File directory) throws IOException {
     try (Stream<Path> found = Files.walk(directory.toPath())) {
-      // What is inside comes before what it is in.
+      // The reverse order has the content before its directory.
       List<Path> paths = found.sorted(Comparator.reverseOrder()).collect(Collectors.toList());
       for (Path path : paths) Files.deleteIfExists(path);
     } catch (NoSuchFileException error) {
-      // Gone already.
+      // Already deleted.
     }
   }
 }

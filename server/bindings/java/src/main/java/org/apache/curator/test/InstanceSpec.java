@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Stands in for Curator's class of the same name: what a {@link TestingServer} is to be like. Ports and ids of an ensemble
- * are kept and told, and mean nothing to a single server.
+ * Replaces Curator's class of the same name: the specification of a {@link TestingServer}. It stores the ports and ids
+ * of an ensemble, but a single server ignores them.
  */
 public class InstanceSpec {
   private static final AtomicInteger NEXT_SERVER_ID = new AtomicInteger(1);
@@ -28,7 +28,7 @@ public class InstanceSpec {
   private final Map<String, Object> customProperties;
   private final String hostname;
 
-  /** As the one with all parameters, with the defaults of the rest. */
+  /** Like the constructor with all parameters, with defaults for the missing ones. */
   public InstanceSpec(
       File dataDirectory,
       int port,
@@ -39,7 +39,7 @@ public class InstanceSpec {
     this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, -1, -1);
   }
 
-  /** As the one with all parameters, with the defaults of the rest. */
+  /** Like the constructor with all parameters, with defaults for the missing ones. */
   public InstanceSpec(
       File dataDirectory,
       int port,
@@ -53,7 +53,7 @@ public class InstanceSpec {
         maxClientCnxns, null);
   }
 
-  /** As the one with all parameters, with the defaults of the rest. */
+  /** Like the constructor with all parameters, with defaults for the missing ones. */
   public InstanceSpec(
       File dataDirectory,
       int port,
@@ -69,17 +69,17 @@ public class InstanceSpec {
   }
 
   /**
-   * What a server is to be like.
+   * Specifies a server.
    *
-   * @param dataDirectory where its data is; null makes a directory
-   * @param port the port; 0 takes a free one when it starts, -1 one that is free now
-   * @param electionPort of no meaning here; -1 for a free one
-   * @param quorumPort of no meaning here; -1 for a free one
-   * @param deleteDataDirectoryOnClose whether the directory goes with the server
-   * @param serverId of no meaning here; -1 for the next
-   * @param tickTime unit of session expiry in milliseconds; -1 for 3,000
-   * @param maxClientCnxns most connections from one address; 0 and -1 for no limit
-   * @param customProperties lines of a zoo.cfg, all of them text; may be null
+   * @param dataDirectory the directory of its data; null creates one
+   * @param port the port; 0 takes a free one when the server starts, -1 one that is free now
+   * @param electionPort has no effect; -1 for a free one
+   * @param quorumPort has no effect; -1 for a free one
+   * @param deleteDataDirectoryOnClose whether closing the server deletes the directory
+   * @param serverId has no effect; -1 for the next id
+   * @param tickTime the unit of session timeouts in milliseconds; -1 for 3,000
+   * @param maxClientCnxns the limit of connections from one address; 0 and -1 for no limit
+   * @param customProperties lines of a zoo.cfg, all of them strings; may be null
    * @param hostname the address to listen on; null for 127.0.0.1
    */
   public InstanceSpec(
@@ -109,28 +109,28 @@ public class InstanceSpec {
     if (properties == null) return Collections.emptyMap();
     properties.forEach((name, value) -> {
       if (!(value instanceof String)) {
-        throw new IllegalArgumentException("property " + name + " is no text: " + value);
+        throw new IllegalArgumentException("property " + name + " is not a string: " + value);
       }
     });
     return Collections.unmodifiableMap(new LinkedHashMap<>(properties));
   }
 
-  /** Begins the ids of servers anew. */
+  /** Restarts the ids of servers at 1. */
   public static void reset() {
     NEXT_SERVER_ID.set(1);
   }
 
-  /** Says one by one what differs from the defaults. */
+  /** Returns a builder with the defaults. */
   public static InstanceSpecBuilder builder() {
     return new InstanceSpecBuilder();
   }
 
-  /** All defaults, with a port that is free now. */
+  /** Returns a spec with the defaults, and a port that is free now. */
   public static InstanceSpec newInstanceSpec() {
     return new InstanceSpec(null, -1, -1, -1, true, -1);
   }
 
-  /** A port that is free now. Another process may take it before you do. */
+  /** Returns a port that is free now. Another process may take it before you do. */
   public static int getRandomPort() {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
       return socket.getLocalPort();
@@ -139,12 +139,12 @@ public class InstanceSpec {
     }
   }
 
-  /** The id in an ensemble. */
+  /** The id in an ensemble, which has no effect. */
   public int getServerId() {
     return serverId;
   }
 
-  /** Where the data is. */
+  /** The directory of the data. */
   public File getDataDirectory() {
     return dataDirectory;
   }
@@ -154,32 +154,32 @@ public class InstanceSpec {
     return port;
   }
 
-  /** Of no meaning here. */
+  /** Has no effect. */
   public int getElectionPort() {
     return electionPort;
   }
 
-  /** Of no meaning here. */
+  /** Has no effect. */
   public int getQuorumPort() {
     return quorumPort;
   }
 
-  /** HOST:PORT; that of the server is right with port 0 too. */
+  /** HOST:PORT. With port 0, use the connect string of the server instead. */
   public String getConnectString() {
     return hostname + ":" + port;
   }
 
-  /** Unit of session expiry in milliseconds, or -1. */
+  /** The unit of session timeouts in milliseconds, or -1. */
   public int getTickTime() {
     return tickTime;
   }
 
-  /** Most connections from one address, or -1. */
+  /** The limit of connections from one address, or -1. */
   public int getMaxClientCnxns() {
     return maxClientCnxns;
   }
 
-  /** Whether the directory goes with the server. */
+  /** Whether closing the server deletes the directory. */
   public boolean deleteDataDirectoryOnClose() {
     return deleteDataDirectoryOnClose;
   }

@@ -4,7 +4,7 @@ import java.io.File;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Stands in for Curator's class of the same name, which its newer versions have. */
+/** Replaces Curator's class of the same name, which only newer versions have. */
 public class InstanceSpecBuilder {
   private File dataDirectory;
   private boolean deleteDataDirectoryOnClose = true;
@@ -17,49 +17,49 @@ public class InstanceSpecBuilder {
   private Map<String, Object> customProperties;
   private String hostname;
 
-  /** Where its data is; null makes a directory. */
+  /** The directory of its data; null creates one. */
   public InstanceSpecBuilder withDataDirectory(File dataDirectory) {
     this.dataDirectory = dataDirectory;
     return this;
   }
 
-  /** The same, and whether the directory goes with the server; by default it does. */
+  /** The directory of its data, and whether closing the server deletes it, which is the default. */
   public InstanceSpecBuilder withDataDirectory(File dataDirectory, boolean deleteDataDirectoryOnClose) {
     this.deleteDataDirectoryOnClose = deleteDataDirectoryOnClose;
     return withDataDirectory(dataDirectory);
   }
 
-  /** The port; 0 takes a free one when it starts. */
+  /** The port; 0 takes a free one when the server starts. */
   public InstanceSpecBuilder withPort(int port) {
     this.port = port;
     return this;
   }
 
-  /** Of no meaning here. */
+  /** Has no effect. */
   public InstanceSpecBuilder withElectionPort(int electionPort) {
     this.electionPort = electionPort;
     return this;
   }
 
-  /** Of no meaning here. */
+  /** Has no effect. */
   public InstanceSpecBuilder withQuorumPort(int quorumPort) {
     this.quorumPort = quorumPort;
     return this;
   }
 
-  /** Of no meaning here. */
+  /** Has no effect. */
   public InstanceSpecBuilder withServerId(int serverId) {
     this.serverId = serverId;
     return this;
   }
 
-  /** Unit of session expiry in milliseconds. */
+  /** The unit of session timeouts in milliseconds. */
   public InstanceSpecBuilder withTickTime(int tickTime) {
     this.tickTime = tickTime;
     return this;
   }
 
-  /** Most connections from one address; 0 for no limit. */
+  /** The limit of connections from one address; 0 for no limit. */
   public InstanceSpecBuilder withMaxClientCnxns(int maxClientCnxns) {
     this.maxClientCnxns = maxClientCnxns;
     return this;
@@ -77,7 +77,7 @@ public class InstanceSpecBuilder {
     return this;
   }
 
-  /** What it is to be like. */
+  /** Returns the spec. */
   public InstanceSpec build() {
     return new InstanceSpec(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId,
         tickTime, maxClientCnxns, customProperties, hostname);

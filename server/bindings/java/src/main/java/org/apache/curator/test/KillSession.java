@@ -8,16 +8,16 @@ import java.util.List;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Stands in for Curator's class of the same name. That one tells the client that its session is over, which it is not;
- * here the server ends it: when this returns, its ephemerals are gone and watchers have been told. The client learns it as
- * soon as it has connected again.
+ * Replaces Curator's class of the same name. Curator's only tells the client that its session has expired, while the
+ * server keeps it. Here the server ends the session: when this returns, its ephemerals are deleted and watchers
+ * notified. The client learns it when it has reconnected.
  */
 public class KillSession {
   /**
-   * Ends the session of a client, on the {@link TestingServer} of this process that it is connected to; while it is not
-   * connected, on the only one that runs.
+   * Ends the session of a client on the {@link TestingServer} of this process that it is connected to; if it is not
+   * connected, on the only running one.
    *
-   * @throws IllegalStateException if there is no such server, or it does not have the session
+   * @throws IllegalStateException if there is no such server, or the server does not have the session
    */
   public static void kill(ZooKeeper client) {
     String text = client.toString();
@@ -30,13 +30,13 @@ public class KillSession {
     }
     String session = "session 0x" + Long.toHexString(client.getSessionId());
     throw new IllegalStateException(
-        "no " + session + " on any of " + running.size() + " running TestingServers; name the one it is on");
+        "no " + session + " on any of " + running.size() + " running TestingServers; pass its connect string");
   }
 
   /**
-   * Ends the session of a client on the server it names.
+   * Ends the session of a client on the server with this connect string.
    *
-   * @throws MinikeeperException if there is no control API
+   * @throws MinikeeperException if the server has no control API
    * @throws IllegalStateException if the server does not have the session
    */
   public static void kill(ZooKeeper client, String connectString) throws Exception {
@@ -46,7 +46,7 @@ public class KillSession {
     }
   }
 
-  /** The same; it never takes long. */
+  /** Like {@link #kill(ZooKeeper, String)}; ignores the time limit. */
   public static void kill(ZooKeeper client, String connectString, int maxMs) throws Exception {
     kill(client, connectString);
   }

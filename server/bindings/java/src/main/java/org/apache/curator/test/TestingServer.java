@@ -16,14 +16,14 @@ import java.util.Set;
 import java.util.concurrent.CopyOnWriteArraySet;
 
 /**
- * Stands in for Curator's class of the same name: the same constructors and methods, with minikeeper behind them.
+ * Replaces Curator's class of the same name: the same constructors and methods, with minikeeper as the server.
  *
- * <p>Data and sessions are kept in the temp directory, so that a server that is stopped and started again goes on where it
- * was, on the same port. {@link #minikeeper()} has the verbs that Curator's class does not have.
+ * <p>The temp directory keeps data and sessions, so that a stopped server continues from there when it is started
+ * again, on the same port. {@link #minikeeper()} has the verbs that Curator's class lacks.
  *
- * <p>Differences: {@link #start()} starts after a {@link #stop()} too, where Curator's does nothing; {@link #close()}
- * deletes the directory of a server that was never started too; a port is chosen when the server starts, or when a
- * caller asks for it before.
+ * <p>Differences: {@link #start()} also starts after {@link #stop()}, where Curator's does nothing; {@link #close()}
+ * also deletes the directory of a server that was never started; the port is chosen when the server starts, or earlier
+ * if a caller asks for it.
  */
 public class TestingServer implements Closeable {
   private static final Set<TestingServer> OPEN = new CopyOnWriteArraySet<>();
@@ -33,55 +33,58 @@ public class TestingServer implements Closeable {
   private MinikeeperServer server;
   private boolean isClosed;
 
-  /** A running server on a free port. */
+  /** Starts a server on a free port. */
   public TestingServer() throws Exception {
     this(-1, null, true);
   }
 
-  /** A server on a free port. */
+  /** Creates a server on a free port, and starts it if requested. */
   public TestingServer(boolean start) throws Exception {
     this(-1, null, start);
   }
 
-  /** A running server on this port; -1 and 0 take a free one. */
+  /** Starts a server on this port; -1 and 0 take a free one. */
   public TestingServer(int port) throws Exception {
     this(port, null, true);
   }
 
-  /** A server on this port. */
+  /** Creates a server on this port, and starts it if requested. */
   public TestingServer(int port, boolean start) throws Exception {
     this(port, null, start);
   }
 
-  /** A running server on this port, with its data in this directory; null makes one. */
+  /** Starts a server on this port, with its data in this directory; null creates one. */
   public TestingServer(int port, File tempDirectory) throws Exception {
     this(port, tempDirectory, true);
   }
 
-  /** A server on this port, with its data in this directory. */
+  /** Creates a server on this port, with its data in this directory, and starts it if requested. */
   public TestingServer(int port, File tempDirectory, boolean start) throws Exception {
     this(InstanceSpec.builder().withPort(Math.max(0, port)).withDataDirectory(tempDirectory).build(), start);
   }
 
-  /** A server as the spec says: directory, port, host name, tick, connections per client, lines of a zoo.cfg. */
+  /**
+   * Creates a server from a spec, and starts it if requested. Uses directory, port, host name, tick time, connections
+   * per client, and lines of a zoo.cfg.
+   */
   public TestingServer(InstanceSpec spec, boolean start) throws Exception {
     this.spec = spec;
     this.port = spec.getPort();
     if (start) start();
   }
 
-  /** The port it listens on, or will. */
+  /** The port that it listens on, or will listen on. */
   public synchronized int getPort() {
     if (port <= 0) port = InstanceSpec.getRandomPort();
     return port;
   }
 
-  /** Where its data is. */
+  /** The directory of its data. */
   public File getTempDirectory() {
     return spec.getDataDirectory();
   }
 
-  /** Starts it, unless it runs or is closed. */
+  /** Starts it unless it is running or closed. */
   public synchronized void start() throws Exception {
     if (isClosed || server != null) return;
     Files.createDirectories(spec.getDataDirectory().toPath());
@@ -98,7 +101,7 @@ public class TestingServer implements Closeable {
     OPEN.add(this);
   }
 
-  /** The program follows what means something to it, and names the rest on stderr. */
+  /** Writes a zoo.cfg. The program applies the keys it knows, and lists the others on stderr. */
   private Path writeConfig() throws IOException {
     Properties properties = new Properties();
     for (Map.Entry<String, Object> entry : spec.getCustomProperties().entrySet()) {
@@ -111,7 +114,7 @@ public class TestingServer implements Closeable {
     return file;
   }
 
-  /** Stops it; its data and sessions stay where they are. */
+  /** Stops it, and keeps its data and sessions. */
   public synchronized void stop() throws IOException {
     MinikeeperServer running = server;
     server = null;
@@ -123,14 +126,14 @@ public class TestingServer implements Closeable {
     }
   }
 
-  /** Stops it if it runs, and starts it. Throws IllegalStateException if it is closed. */
+  /** Stops it if it is running, and starts it. Throws IllegalStateException if it is closed. */
   public synchronized void restart() throws Exception {
     if (isClosed) throw new IllegalStateException("a closed server cannot be started again");
     stop();
     start();
   }
 
-  /** Stops it and deletes its directory, unless the spec says that it is to stay. Once closed, nothing happens. */
+  /** Stops it and deletes its directory, unless the spec keeps it. Does nothing if it is already closed. */
   @Override
   public synchronized void close() throws IOException {
     if (isClosed) return;
@@ -139,22 +142,22 @@ public class TestingServer implements Closeable {
     if (spec.deleteDataDirectoryOnClose()) DirectoryUtils.deleteRecursively(spec.getDataDirectory());
   }
 
-  /** What clients connect to: HOST:PORT. */
+  /** The connect string for clients: HOST:PORT. */
   public String getConnectString() {
     return spec.getHostname() + ":" + getPort();
   }
 
   /**
-   * The server behind this one, with every verb of a test. Not a method of Curator's class.
+   * The minikeeper server, with every verb. Not a method of Curator's class.
    *
-   * @throws IllegalStateException if it does not run
+   * @throws IllegalStateException if it is not running
    */
   public synchronized MinikeeperServer minikeeper() {
-    if (server == null) throw new IllegalStateException("the server does not run: call start()");
+    if (server == null) throw new IllegalStateException("the server is not running: call start()");
     return server;
   }
 
-  /** Those of this process that run. */
+  /** The running servers of this process. */
   static Set<TestingServer> open() {
     return OPEN;
   }

@@ -5,8 +5,8 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Stands in for Curator's class of the same name: how long a test waits, and how long its sessions last. The properties
- * {@code timing-multiple} and {@code timing-waiting-multiple} stretch it, as there.
+ * Replaces Curator's class of the same name: how long a test waits, and how long its sessions last. As in Curator, the
+ * properties {@code timing-multiple} and {@code timing-waiting-multiple} multiply these times.
  */
 public class Timing {
   private static final int BASE_S = 10;
@@ -17,27 +17,27 @@ public class Timing {
   private final TimeUnit unit;
   private final int waitingMultiple;
 
-  /** 10 s. */
+  /** A base time of 10 s. */
   public Timing() {
     this(Integer.getInteger("timing-multiple", 1), waitingMultiple());
   }
 
-  /** {@code multiple} times 10 s. */
+  /** A base time of {@code multiple} times 10 s. */
   public Timing(double multiple) {
     this(multiple, waitingMultiple());
   }
 
-  /** {@code multiple} times 10 s; waiting takes {@code waitingMultiple} times that. */
+  /** A base time of {@code multiple} times 10 s; waits take {@code waitingMultiple} times that. */
   public Timing(double multiple, int waitingMultiple) {
     this((long) (BASE_S * multiple), TimeUnit.SECONDS, waitingMultiple);
   }
 
-  /** This time. */
+  /** This base time. */
   public Timing(long value, TimeUnit unit) {
     this(value, unit, waitingMultiple());
   }
 
-  /** This time; waiting takes {@code waitingMultiple} times that. */
+  /** This base time; waits take {@code waitingMultiple} times that. */
   public Timing(long value, TimeUnit unit, int waitingMultiple) {
     this.value = value;
     this.unit = unit;
@@ -53,12 +53,12 @@ public class Timing {
     return (int) unit.toMillis(value);
   }
 
-  /** The base time, in its unit: seconds, unless another was given. */
+  /** The base time in the unit of the constructor, by default seconds. */
   public int seconds() {
     return (int) value;
   }
 
-  /** Waits for a latch; false if the time ran out or the thread was interrupted. */
+  /** Waits for a latch. Returns false if the wait timed out or the thread was interrupted. */
   public boolean awaitLatch(CountDownLatch latch) {
     Timing waiting = forWaiting();
     try {
@@ -69,12 +69,12 @@ public class Timing {
     }
   }
 
-  /** Waits for a permit; false if the time ran out or the thread was interrupted. */
+  /** Waits for a permit. Returns false if the wait timed out or the thread was interrupted. */
   public boolean acquireSemaphore(Semaphore semaphore) {
     return acquireSemaphore(semaphore, 1);
   }
 
-  /** Waits for permits; false if the time ran out or the thread was interrupted. */
+  /** Waits for permits. Returns false if the wait timed out or the thread was interrupted. */
   public boolean acquireSemaphore(Semaphore semaphore, int permits) {
     Timing waiting = forWaiting();
     try {
@@ -85,12 +85,12 @@ public class Timing {
     }
   }
 
-  /** So many times as long. */
+  /** Returns {@code n} times this time. */
   public Timing multiple(double n) {
     return new Timing((int) (value * n), unit);
   }
 
-  /** As long as one waits. */
+  /** Returns the time for waits. */
   public Timing forWaiting() {
     return multiple(waitingMultiple);
   }
@@ -100,12 +100,12 @@ public class Timing {
     unit.sleep(value / 4);
   }
 
-  /** How long a session lasts, in milliseconds. */
+  /** The session timeout in milliseconds. */
   public int session() {
     return multiple(SESSION_MULTIPLE).milliseconds();
   }
 
-  /** How long a client tries to connect, in milliseconds. */
+  /** The connection timeout in milliseconds. */
   public int connection() {
     return milliseconds();
   }
