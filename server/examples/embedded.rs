@@ -1,4 +1,4 @@
-//! A server inside the process, a client, and a look at the whole state.
+//! Embeds a server, connects a client, and prints the whole state.
 //!
 //! ```text
 //! cargo run -p minikeeper --example embedded
@@ -26,14 +26,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let workers = client.child_names("/app").await?;
     println!("workers: {}", workers.iter().collect::<Vec<_>>().join(", "));
 
-    // Everything there is, as text that is the same in every run: made for snapshot tests.
+    // The whole state as text that is the same in every run, for snapshot tests.
     println!("\n{}", server.dump());
 
-    // An hour passes at once. The client is connected, so its session lives on.
+    // Advances the clock by an hour. The client is connected, so its session lives on.
     server.advance(Duration::from_secs(3600));
     assert_eq!(client.child_names("/app").await?.len(), 2);
 
-    // Its ephemerals go with its session.
+    // Its ephemerals are deleted with its session.
     client.close().await;
     assert_tree!(server, { "/app" => "config" });
     server.shutdown().await?;

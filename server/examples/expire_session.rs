@@ -1,7 +1,7 @@
-//! Expires a session: its ephemeral goes, and another client's watch fires.
+//! Expires a session: its ephemeral is deleted, and another client's watch fires.
 //!
-//! This is how a test shows what an application does when a peer is lost, without waiting for a
-//! timeout and without killing anything.
+//! A test shows in this way what an application does when it loses a peer, without waiting for a
+//! timeout or killing a process.
 //!
 //! ```text
 //! cargo run -p minikeeper --example expire_session
@@ -23,8 +23,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     let (_, gone) = standby.exists_and_watch("/leader").await?;
 
-    // Selected by what it owns. `server.advance(..)` would do the same to every session that keeps
-    // silent for so long.
+    // Selects the session by the ephemeral it owns. `server.advance(..)` would instead expire every
+    // session that stays silent for that long.
     server.expire("/leader")?;
 
     let fired = gone.await;
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(fired.is_deleted());
     assert_eq!(server.get("/leader"), None);
 
-    // The client that has lost its session learns so when it comes back.
+    // The client learns that it has lost its session when it reconnects.
     loop {
         match states.next().await {
             Some(ConnectionState::Lost { reason, .. }) => {

@@ -27,7 +27,7 @@ export interface Now {
 /**
  * The result of `get`.
  *
- * An error (404) if there is no such znode.
+ * Fails (404) if there is no such znode.
  */
 export interface Znode {
   /** Its data, null if it has none */
@@ -91,17 +91,17 @@ export interface Verbs {
   /**
    * List every session, connected or not.
    *
-   * The first request with a path tells which universe a session belongs to. Until then the session is unbound:
-   * every universe of the server finds it by its id, or by its address with the port. The server's own universe
-   * lists it, and so does another universe if it is the only one.
+   * The first request with a path binds a session to a universe. Until then the session is unbound: every universe
+   * of the server finds it by its id, or by its address with the port. The server's own universe lists it, and so
+   * does a created universe if it is the only one.
    */
   sessions(): Promise<Session[]>;
 
   /**
    * Expire sessions; returns when their watchers have been notified.
    *
-   * Returns how many. Their ephemerals are deleted and the events are in the sockets of the watchers. No matching
-   * session is an error (404) unless `allowNone` is set.
+   * Returns how many sessions matched. Their ephemerals are deleted and the events are in the sockets of the
+   * watchers. No matching session is an error (404) unless `allowNone` is set.
    */
   expire(who: Who, options?: {
     /** Whether to succeed even if no session matches */
@@ -121,8 +121,8 @@ export interface Verbs {
   /**
    * Ignore everything that sessions send, pings too, as in a long pause of their clients.
    *
-   * Returns how many. A silenced session expires unless `unsilence` comes first. No matching session is an error
-   * (404) unless `allowNone` is set.
+   * Returns how many sessions matched. A silenced session expires unless `unsilence` comes first. No matching
+   * session is an error (404) unless `allowNone` is set.
    */
   silence(who: Who, options?: {
     /** Whether to succeed even if no session matches */
@@ -132,7 +132,7 @@ export interface Verbs {
   /**
    * Listen to silenced sessions again.
    *
-   * Returns how many. No matching session is an error (404) unless `allowNone` is set.
+   * Returns how many sessions matched. No matching session is an error (404) unless `allowNone` is set.
    */
   unsilence(who: Who, options?: {
     /** Whether to succeed even if no session matches */
@@ -174,11 +174,11 @@ export interface Verbs {
   faults(): Promise<Record<string, unknown>[]>;
 
   /**
-   * Remove a fault and release what it holds back; an error if it never acted, unless it is optional.
+   * Remove a fault and release what it holds back; fails if it never acted, unless it is optional.
    *
-   * Returns how often it has acted. A fault that never acted has tested nothing: the fault is removed, and the
-   * answer is an error (409). An unknown fault is an error (404).
-   * @param fault What inject returned
+   * Returns how often it has acted. A fault that never acted has tested nothing: it is removed, and the verb fails
+   * (409). An unknown fault is an error (404).
+   * @param fault The fault that inject returned
    */
   removeFault(fault: Fault | number): Promise<number>;
 
@@ -188,8 +188,8 @@ export interface Verbs {
   /**
    * Wait until a fault has acted N times.
    *
-   * Returns how often it has acted. An error (408) if the time runs out.
-   * @param fault What inject returned
+   * Returns how often it has acted. Fails (408) if it times out.
+   * @param fault The fault that inject returned
    * @param hits How many times; by default 1
    */
   untilHit(fault: Fault | number, hits?: number, options?: {
@@ -200,7 +200,7 @@ export interface Verbs {
   /**
    * Read the data and stat of a znode.
    *
-   * An error (404) if there is no such znode.
+   * Fails (404) if there is no such znode.
    * @param path The znode's path
    */
   get(path: string): Promise<Znode>;
@@ -208,7 +208,7 @@ export interface Verbs {
   /**
    * List the names of a znode's children, oldest first.
    *
-   * An error (404) if there is no such znode.
+   * Fails (404) if there is no such znode.
    * @param path The znode's path
    */
   children(path: string): Promise<string[]>;

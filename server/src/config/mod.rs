@@ -95,7 +95,7 @@ pub struct ControlConfig {
     /// A separate address that answers only HTTP, even while the server is
     /// [down](crate::Universe::go_down). The clients' port may answer HTTP too. Port 0 takes a free
     /// port. Default: none. If a request then takes the server down, the server listens on a temporary
-    /// port at the address of that request until it comes up.
+    /// port, at the address that the request came to, until it comes up.
     pub listen: Option<SocketAddr>,
     /// The token that requests must send as `Authorization: Bearer TOKEN`: one or more characters of
     /// printable ASCII without blanks. There is no other minimum, because a second allows at most

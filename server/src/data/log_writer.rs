@@ -143,7 +143,7 @@ impl LogWriter {
     }
 
     fn write_from(&mut self, first: Zxid) -> Result<(), SaveError> {
-        self.look_after_place()?;
+        self.check_place()?;
         let (file, path) = match &mut self.file {
             Some(open) => open,
             file => {
@@ -172,7 +172,7 @@ impl LogWriter {
     }
 
     /// Checks now and then that the log was not deleted: writes to a deleted file succeed.
-    fn look_after_place(&mut self) -> Result<(), SaveError> {
+    fn check_place(&mut self) -> Result<(), SaveError> {
         self.written += 1;
         let is_due = self.wall_ms.abs_diff(self.looked_ms) >= LOOK_INTERVAL_MS;
         if !is_due && self.written < LOOK_WRITES {

@@ -155,8 +155,8 @@ fn error_about_a_secret_does_not_show_it() {
         fs::write(file, &text_of_file).unwrap();
         let output = run(&[&["--port", "0", "--log", "trace"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?} {text_of_file}");
-        let told = text(&output.stderr) + &text(&output.stdout);
-        assert!(!told.contains("planted"), "{told}");
+        let printed = text(&output.stderr) + &text(&output.stdout);
+        assert!(!printed.contains("planted"), "{printed}");
     }
 }
 

@@ -21,7 +21,11 @@ use crate::{
 };
 use minikeeper_protocol::ErrorCode;
 
-const FAULT: Parameter = Parameter::required("fault", ParameterKind::Fault, "What inject returned");
+const FAULT: Parameter = Parameter::required(
+    "fault",
+    ParameterKind::Fault,
+    "The fault that inject returned",
+);
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
@@ -114,10 +118,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "remove_fault",
         method: Method::Post,
-        docs: "Remove a fault and release what it holds back; an error if it never acted, unless it is optional\n\n\
-               Returns how often it has acted. A fault that never acted has tested nothing: the \
-               fault is removed, and the answer is an error (409). An unknown fault is an error \
-               (404).",
+        docs: "Remove a fault and release what it holds back; fails if it never acted, unless it is optional\n\n\
+               Returns how often it has acted. A fault that never acted has tested nothing: it is \
+               removed, and the verb fails (409). An unknown fault is an error (404).",
         parameters: &[FAULT],
         plain: None,
         answer: &[Field::new("hits", FieldKind::Count)],
@@ -146,7 +149,7 @@ pub(super) const VERBS: &[Verb] = &[
         name: "until_hit",
         method: Method::Post,
         docs: "Wait until a fault has acted N times\n\n\
-               Returns how often it has acted. An error (408) if the time runs out.",
+               Returns how often it has acted. Fails (408) if it times out.",
         parameters: &[
             FAULT,
             Parameter::required("hits", ParameterKind::Count(u64::MAX), "How many times")

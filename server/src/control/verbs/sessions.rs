@@ -23,10 +23,10 @@ pub(super) const VERBS: &[Verb] = &[
         name: "sessions",
         method: Method::Get,
         docs: "List every session, connected or not\n\n\
-               The first request with a path tells which universe a session belongs to. Until \
-               then the session is unbound: every universe of the server finds it by its id, or \
-               by its address with the port. The server's own universe lists it, and so does \
-               another universe if it is the only one.",
+               The first request with a path binds a session to a universe. Until then the \
+               session is unbound: every universe of the server finds it by its id, or by its \
+               address with the port. The server's own universe lists it, and so does a created \
+               universe if it is the only one.",
         parameters: &[],
         plain: None,
         answer: &[Field::new("sessions", FieldKind::Sessions)],
@@ -39,9 +39,9 @@ pub(super) const VERBS: &[Verb] = &[
         name: "expire",
         method: Method::Post,
         docs: "Expire sessions; returns when their watchers have been notified\n\n\
-               Returns how many. Their ephemerals are deleted and the events are in the sockets \
-               of the watchers. No matching session is an error (404) unless `allow_none` is \
-               set.",
+               Returns how many sessions matched. Their ephemerals are deleted and the events are \
+               in the sockets of the watchers. No matching session is an error (404) unless \
+               `allow_none` is set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -70,8 +70,8 @@ pub(super) const VERBS: &[Verb] = &[
         name: "silence",
         method: Method::Post,
         docs: "Ignore everything that sessions send, pings too, as in a long pause of their clients\n\n\
-               Returns how many. A silenced session expires unless `unsilence` comes first. No \
-               matching session is an error (404) unless `allow_none` is set.",
+               Returns how many sessions matched. A silenced session expires unless `unsilence` \
+               comes first. No matching session is an error (404) unless `allow_none` is set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -85,8 +85,8 @@ pub(super) const VERBS: &[Verb] = &[
         name: "unsilence",
         method: Method::Post,
         docs: "Listen to silenced sessions again\n\n\
-               Returns how many. No matching session is an error (404) unless `allow_none` is \
-               set.",
+               Returns how many sessions matched. No matching session is an error (404) unless \
+               `allow_none` is set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],

@@ -20,7 +20,7 @@ pub(super) const VERBS: &[Verb] = &[
         name: "get",
         method: Method::Get,
         docs: "Read the data and stat of a znode\n\n\
-               An error (404) if there is no such znode.",
+               Fails (404) if there is no such znode.",
         parameters: &[PATH],
         plain: None,
         answer: &[
@@ -40,7 +40,7 @@ pub(super) const VERBS: &[Verb] = &[
         name: "children",
         method: Method::Get,
         docs: "List the names of a znode's children, oldest first\n\n\
-               An error (404) if there is no such znode.",
+               Fails (404) if there is no such znode.",
         parameters: &[PATH],
         plain: None,
         answer: &[Field::new("children", FieldKind::Texts)],

@@ -35,7 +35,7 @@ class Now:
 class Znode:
     """The result of `get`.
 
-    An error (404) if there is no such znode.
+    Fails (404) if there is no such znode.
     """
 
     data: Optional[bytes]
@@ -107,9 +107,9 @@ class Verbs:
     def sessions(self) -> List[Session]:
         """List every session, connected or not.
 
-        The first request with a path tells which universe a session belongs to. Until then the session is unbound:
-        every universe of the server finds it by its id, or by its address with the port. The server's own universe
-        lists it, and so does another universe if it is the only one.
+        The first request with a path binds a session to a universe. Until then the session is unbound: every
+        universe of the server finds it by its id, or by its address with the port. The server's own universe lists
+        it, and so does a created universe if it is the only one.
         """
         return [session_of(one) for one in self._control.read("sessions")["sessions"]]
 
@@ -124,8 +124,8 @@ class Verbs:
     ) -> int:
         """Expire sessions; returns when their watchers have been notified.
 
-        Returns how many. Their ephemerals are deleted and the events are in the sockets of the watchers. No
-        matching session is an error (404) unless `allow_none` is set.
+        Returns how many sessions matched. Their ephemerals are deleted and the events are in the sockets of the
+        watchers. No matching session is an error (404) unless `allow_none` is set.
 
         - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
         - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
@@ -183,8 +183,8 @@ class Verbs:
     ) -> int:
         """Ignore everything that sessions send, pings too, as in a long pause of their clients.
 
-        Returns how many. A silenced session expires unless `unsilence` comes first. No matching session is an
-        error (404) unless `allow_none` is set.
+        Returns how many sessions matched. A silenced session expires unless `unsilence` comes first. No matching
+        session is an error (404) unless `allow_none` is set.
 
         - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
         - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
@@ -213,7 +213,7 @@ class Verbs:
     ) -> int:
         """Listen to silenced sessions again.
 
-        Returns how many. No matching session is an error (404) unless `allow_none` is set.
+        Returns how many sessions matched. No matching session is an error (404) unless `allow_none` is set.
 
         - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
         - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
@@ -291,12 +291,12 @@ class Verbs:
         return self._control.read("faults")["faults"]
 
     def remove_fault(self, fault: Union[Fault, int]) -> int:
-        """Remove a fault and release what it holds back; an error if it never acted, unless it is optional.
+        """Remove a fault and release what it holds back; fails if it never acted, unless it is optional.
 
-        Returns how often it has acted. A fault that never acted has tested nothing: the fault is removed, and the
-        answer is an error (409). An unknown fault is an error (404).
+        Returns how often it has acted. A fault that never acted has tested nothing: it is removed, and the verb
+        fails (409). An unknown fault is an error (404).
 
-        - `fault`: What inject returned
+        - `fault`: The fault that inject returned
         """
         return self._control.do("remove_fault", {"fault": fault_id(fault)})["hits"]
 
@@ -307,9 +307,9 @@ class Verbs:
     def until_hit(self, fault: Union[Fault, int], hits: int = 1, *, within_ms: int = 10000) -> int:
         """Wait until a fault has acted N times.
 
-        Returns how often it has acted. An error (408) if the time runs out.
+        Returns how often it has acted. Fails (408) if it times out.
 
-        - `fault`: What inject returned
+        - `fault`: The fault that inject returned
         - `hits`: How many times; by default 1
         - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
@@ -318,7 +318,7 @@ class Verbs:
     def get(self, path: str) -> Znode:
         """Read the data and stat of a znode.
 
-        An error (404) if there is no such znode.
+        Fails (404) if there is no such znode.
 
         - `path`: The znode's path
         """
@@ -328,7 +328,7 @@ class Verbs:
     def children(self, path: str) -> List[str]:
         """List the names of a znode's children, oldest first.
 
-        An error (404) if there is no such znode.
+        Fails (404) if there is no such znode.
 
         - `path`: The znode's path
         """

@@ -50,7 +50,7 @@ class Universe(Verbs):
         allow_none: bool = False,
         seen_by: Iterable[Any] = (),
     ) -> int:
-        """Expire sessions; returns when their watchers have been notified. Returns how many.
+        """Expire sessions; returns when their watchers have been notified. Returns how many sessions matched.
 
         Give exactly one of the first four arguments to select sessions: a session's id, a `Session` or a kazoo client;
         the address of clients; an identity of clients; the path of an ephemeral that they own. No matching session is

@@ -72,9 +72,9 @@ abstract class Verbs {
   /**
    * List every session, connected or not.
    *
-   * <p>The first request with a path tells which universe a session belongs to. Until then the session is unbound:
-   * every universe of the server finds it by its id, or by its address with the port. The server's own universe lists
-   * it, and so does another universe if it is the only one.
+   * <p>The first request with a path binds a session to a universe. Until then the session is unbound: every universe
+   * of the server finds it by its id, or by its address with the port. The server's own universe lists it, and so
+   * does a created universe if it is the only one.
    */
   public List<Session> sessions() {
     return Values.sessions(control().read("sessions", Map.of()).get("sessions"));
@@ -83,8 +83,8 @@ abstract class Verbs {
   /**
    * Expire sessions; returns when their watchers have been notified.
    *
-   * <p>Returns how many. Their ephemerals are deleted and the events are in the sockets of the watchers. No matching
-   * session is an error (404) unless {@code allowNone} is set.
+   * <p>Returns how many sessions matched. Their ephemerals are deleted and the events are in the sockets of the
+   * watchers. No matching session is an error (404) unless {@code allowNone} is set.
    *
    * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
    * a path that it owns (/locks/x)
@@ -119,8 +119,8 @@ abstract class Verbs {
   /**
    * Ignore everything that sessions send, pings too, as in a long pause of their clients.
    *
-   * <p>Returns how many. A silenced session expires unless {@code unsilence} comes first. No matching session is an
-   * error (404) unless {@code allowNone} is set.
+   * <p>Returns how many sessions matched. A silenced session expires unless {@code unsilence} comes first. No
+   * matching session is an error (404) unless {@code allowNone} is set.
    *
    * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
    * a path that it owns (/locks/x)
@@ -137,7 +137,7 @@ abstract class Verbs {
   /**
    * Listen to silenced sessions again.
    *
-   * <p>Returns how many. No matching session is an error (404) unless {@code allowNone} is set.
+   * <p>Returns how many sessions matched. No matching session is an error (404) unless {@code allowNone} is set.
    *
    * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
    * a path that it owns (/locks/x)
@@ -185,12 +185,12 @@ abstract class Verbs {
   }
 
   /**
-   * Remove a fault and release what it holds back; an error if it never acted, unless it is optional.
+   * Remove a fault and release what it holds back; fails if it never acted, unless it is optional.
    *
-   * <p>Returns how often it has acted. A fault that never acted has tested nothing: the fault is removed, and the
-   * answer is an error (409). An unknown fault is an error (404).
+   * <p>Returns how often it has acted. A fault that never acted has tested nothing: it is removed, and the verb fails
+   * (409). An unknown fault is an error (404).
    *
-   * @param fault What inject returned
+   * @param fault The fault that inject returned
    */
   public long removeFault(Fault fault) {
     return Values.number(control().act("remove_fault", fields("fault", fault)).get("hits"));
@@ -204,9 +204,9 @@ abstract class Verbs {
   /**
    * Wait until a fault has acted N times.
    *
-   * <p>Returns how often it has acted. An error (408) if the time runs out.
+   * <p>Returns how often it has acted. Fails (408) if it times out.
    *
-   * @param fault What inject returned
+   * @param fault The fault that inject returned
    * @param hits How many times; by default 1
    * @param within The limit of the wait, in real time; by default 10000 ms
    */
@@ -223,7 +223,7 @@ abstract class Verbs {
   /**
    * Read the data and stat of a znode.
    *
-   * <p>An error (404) if there is no such znode.
+   * <p>Fails (404) if there is no such znode.
    *
    * @param path The znode's path
    */
@@ -234,7 +234,7 @@ abstract class Verbs {
   /**
    * List the names of a znode's children, oldest first.
    *
-   * <p>An error (404) if there is no such znode.
+   * <p>Fails (404) if there is no such znode.
    *
    * @param path The znode's path
    */
