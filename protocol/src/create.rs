@@ -62,7 +62,7 @@ impl CreateMode {
         })
     }
 
-    /// Whether the server appends a number to the name.
+    /// Returns whether the server appends a number to the name.
     #[must_use]
     pub const fn is_sequential(self) -> bool {
         matches!(
@@ -73,13 +73,13 @@ impl CreateMode {
         )
     }
 
-    /// Whether the znode is deleted when its session ends.
+    /// Returns whether the znode is deleted when its session ends.
     #[must_use]
     pub const fn is_ephemeral(self) -> bool {
         matches!(self, Self::Ephemeral | Self::EphemeralSequential)
     }
 
-    /// Whether the znode has a time to live.
+    /// Returns whether the znode has a time to live.
     #[must_use]
     pub const fn has_ttl(self) -> bool {
         matches!(

@@ -216,8 +216,8 @@ pub fn name_of(path: &[u8]) -> &[u8] {
     &path[start..]
 }
 
-/// Whether a path is printable ASCII and meets every rule. Most paths do, and this checks them in one
-/// pass without a branch per byte. Leaves names with a leading dot to [`find_fault`].
+/// Returns whether a path is printable ASCII and meets every rule. Most paths do, and this checks
+/// them in one pass without a branch per byte. Leaves names with a leading dot to [`find_fault`].
 fn is_plain(path: &[u8]) -> bool {
     let [b'/', rest @ ..] = path else {
         return false;

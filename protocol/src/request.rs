@@ -144,7 +144,7 @@ pub enum WatcherType {
 }
 
 impl WatcherType {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {
@@ -181,7 +181,7 @@ pub enum AddWatchMode {
 }
 
 impl AddWatchMode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {

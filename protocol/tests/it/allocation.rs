@@ -280,7 +280,7 @@ const MULTI_CREATE: [u8; 17] = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 /// The results of a multiRead up to the names of its one getChildren.
 const MULTI_NAMES: [u8; 9] = [0, 0, 0, 8, 0, 0, 0, 0, 0];
 
-/// Random changes to a message: the kind of change, its position, and a number.
+/// Yields changes to a message: the kind of change, its position, and a number.
 fn changes() -> impl Strategy<Value = Vec<(u8, Index, i32)>> {
     let int = prop_oneof![Just(i32::MAX), Just(i32::MIN), -3..70_i32, any::<i32>()];
     vec((0..4_u8, any::<Index>(), int), 1..5)

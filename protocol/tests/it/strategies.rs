@@ -11,7 +11,7 @@ use minikeeper_protocol::{
 };
 use proptest::{collection::vec, option, prelude::*};
 
-/// Text, odd bytes and empty strings.
+/// Yields text, odd bytes and empty strings.
 pub(crate) fn ustring() -> impl Strategy<Value = Ustring> {
     prop_oneof![
         Just("/".into()),
@@ -26,7 +26,7 @@ pub(crate) fn bytes() -> impl Strategy<Value = Bytes> {
     vec(any::<u8>(), 0..24).prop_map(Bytes::from)
 }
 
-/// Paths, null one time in ten.
+/// Yields paths, null one time in ten.
 fn path() -> impl Strategy<Value = Option<Ustring>> {
     option::weighted(0.9, ustring())
 }
@@ -39,7 +39,7 @@ fn ustrings() -> impl Strategy<Value = Vec<Ustring>> {
     vec(ustring(), 0..5)
 }
 
-/// Small numbers, the ends of the range, and any others.
+/// Yields small numbers, the ends of the range, and any others.
 fn int() -> impl Strategy<Value = i32> {
     prop_oneof![-2..8_i32, Just(i32::MIN), Just(i32::MAX), any::<i32>()]
 }
@@ -56,7 +56,7 @@ pub(crate) fn xid() -> impl Strategy<Value = Xid> {
     int().prop_map(Xid)
 }
 
-/// Codes with and without a name; never zero, which means success.
+/// Yields codes with and without a name; never zero, which means success.
 pub(crate) fn error() -> impl Strategy<Value = Option<ErrorCode>> {
     option::of(prop_oneof![
         proptest::sample::select(ErrorCode::ALL),
@@ -113,7 +113,7 @@ fn create(op: CreateOp) -> impl Strategy<Value = Create> {
     })
 }
 
-/// The operation of a multi with this code; `None` if a multi cannot contain it.
+/// Yields operations of a multi with this code. Returns `None` if a multi cannot contain it.
 pub(crate) fn multi_op(op: OpCode) -> Option<BoxedStrategy<MultiOp>> {
     Some(match op {
         OpCode::Create => create(CreateOp::Create).prop_map(MultiOp::Create).boxed(),
@@ -169,7 +169,7 @@ pub(crate) fn multi_results() -> impl Strategy<Value = Vec<MultiResult>> {
     vec(result, 0..6)
 }
 
-/// A request with this code.
+/// Yields requests with this code.
 pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
     match op {
         OpCode::Create => create(CreateOp::Create).prop_map(Request::Create).boxed(),
@@ -279,7 +279,7 @@ pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
     }
 }
 
-/// A successful reply to this code; `None` for what is never answered with success.
+/// Yields successful replies to this operation. Returns `None` if it has none.
 pub(crate) fn reply(op: OpCode) -> Option<BoxedStrategy<Reply>> {
     Some(match op {
         OpCode::Create | OpCode::Sync => path().prop_map(Reply::Path).boxed(),
@@ -344,7 +344,7 @@ pub(crate) fn connect_response() -> impl Strategy<Value = ConnectResponse> {
     )
 }
 
-/// An event and the zxid in its header.
+/// Yields events with the zxid in their header.
 pub(crate) fn event() -> impl Strategy<Value = (WatcherEvent, Zxid)> {
     let kinds = [
         EventKind::Created,

@@ -238,8 +238,8 @@ impl Engine {
         expiry.into_iter().chain(self.state.cleanup_ms).min()
     }
 
-    /// Whether [`Engine::next_tick_ms`] has become earlier since the last call, for a reason other
-    /// than a handshake.
+    /// Returns whether [`Engine::next_tick_ms`] has become earlier since the last call, for a
+    /// reason other than a handshake.
     pub const fn deadline_moved(&mut self) -> bool {
         std::mem::replace(&mut self.state.deadline_moved, false)
     }

@@ -28,7 +28,7 @@ pub(crate) enum ReplyFate {
 }
 
 impl Aftermath {
-    /// Whether it belongs to another connection, one that has closed since.
+    /// Returns whether it belongs to another connection, one that has closed since.
     pub(crate) fn is_of_another(&self, outbox: Option<&Arc<Outbox>>) -> bool {
         self.late
             .as_ref()

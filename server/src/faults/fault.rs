@@ -245,7 +245,7 @@ impl Fault {
         fault
     }
 
-    /// Whether this equals [`Fault::silence`] for this session, optional or not.
+    /// Returns whether this equals [`Fault::silence`] for this session, optional or not.
     pub(crate) fn silences(&self, session: SessionId) -> bool {
         let silence = Self::silence(session);
         *self == silence || !self.is_optional && self.clone().optional() == silence

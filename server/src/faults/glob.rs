@@ -45,7 +45,7 @@ impl Glob {
         Ok(Self { tokens })
     }
 
-    /// Whether the pattern matches the whole path.
+    /// Returns whether the pattern matches the whole path.
     ///
     /// Tracks all positions in the pattern that the path so far can reach, so that the time is at
     /// most proportional to the product of both lengths. Backtracking would be exponential.
@@ -101,8 +101,8 @@ fn check_names(pattern: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a pattern matches only paths that end with a slash. Only sequential creates have such
-/// paths; their znode's name is just the number.
+/// Returns whether a pattern matches only paths that end with a slash. Only sequential creates have
+/// such paths; their znode's name is just the number.
 pub(crate) fn ends_with_slash(pattern: &str) -> bool {
     pattern.len() > 1 && pattern.ends_with('/')
 }

@@ -134,7 +134,7 @@ struct Table {
 }
 
 impl Faults {
-    /// Whether there is any fault.
+    /// Returns whether there is any fault.
     ///
     /// Relaxed is enough: a caller that injects a fault and then sends a request has held the
     /// table's lock, and its request comes through a socket or on the same thread.
@@ -142,7 +142,7 @@ impl Faults {
         self.is_set.load(Ordering::Relaxed)
     }
 
-    /// Whether a fault holds events.
+    /// Returns whether a fault holds events.
     pub(crate) fn hold_events(&self) -> bool {
         self.holds_events.load(Ordering::Relaxed)
     }
@@ -193,7 +193,7 @@ impl Faults {
         Some(Arc::clone(&rule.hits))
     }
 
-    /// Whether a fault refuses a connection from this address.
+    /// Returns whether a fault refuses a connection from this address.
     pub(crate) fn refuse(&self, peer: &Peer) -> bool {
         let mut table = self.table.lock();
         let refusing = table.rules.iter_mut().find_map(|rule| {
@@ -207,8 +207,8 @@ impl Faults {
         refusing.is_some()
     }
 
-    /// Whether a fault keeps pings from renewing a session: it loses them all, or delays each for at
-    /// least the session's timeout.
+    /// Returns whether a fault keeps pings from renewing a session: it loses them all, or delays
+    /// each for at least the session's timeout.
     pub(crate) fn silence(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
         let table = self.table.lock();
         let mut rules = table.rules.iter();

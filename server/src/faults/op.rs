@@ -52,7 +52,7 @@ impl FaultOp {
         }
     }
 
-    /// Whether a client's message is of this kind.
+    /// Returns whether a client's message is of this kind.
     pub(crate) const fn is_of(self, input: &Input) -> bool {
         match self {
             Self::Any => true,
@@ -65,7 +65,7 @@ impl FaultOp {
     }
 }
 
-/// Whether an operation is `wanted`, or a later form of it.
+/// Returns whether an operation is `wanted`, or a later form of it.
 const fn is_form_of(op: OpCode, wanted: OpCode) -> bool {
     if op.code() == wanted.code() {
         return true;

@@ -80,7 +80,7 @@ impl Rule {
         })
     }
 
-    /// Whether it acts on a client's message.
+    /// Returns whether it acts on a client's message.
     pub(crate) fn acts_on(&mut self, subject: &Subject<'_>) -> bool {
         let is_met = match self.fault.action {
             FaultAction::Refuse | FaultAction::HoldEvents => false,
@@ -95,8 +95,8 @@ impl Rule {
             && self.decide()
     }
 
-    /// Whether it stops every ping of this session. A fault that acts a limited number of times, or
-    /// by chance, lets one through sooner or later.
+    /// Returns whether it stops every ping of this session. A fault that acts a limited number of
+    /// times, or by chance, lets one through sooner or later.
     pub(crate) fn silences(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
         let Fault {
             action,
@@ -123,14 +123,14 @@ impl Rule {
             && who.is(session, peer)
     }
 
-    /// Whether it refuses a connection from this address.
+    /// Returns whether it refuses a connection from this address.
     pub(crate) fn refuses(&mut self, peer: &Peer) -> bool {
         self.fault.action == FaultAction::Refuse
             && self.fault.who.is(SessionId::NONE, peer)
             && self.decide()
     }
 
-    /// Whether it holds back an event for this connection.
+    /// Returns whether it holds back an event for this connection.
     pub(crate) fn holds(&mut self, session: SessionId, peer: &Peer, path: &[u8]) -> bool {
         self.fault.action == FaultAction::HoldEvents
             && self.fault.who.is(session, peer)
@@ -155,7 +155,7 @@ impl Rule {
         acts
     }
 
-    /// Whether a message has a path that matches.
+    /// Returns whether a message has a path that matches.
     fn is_about(&self, input: &Input) -> bool {
         let Some(glob) = &self.glob else {
             return true;

@@ -38,7 +38,7 @@ pub enum FaultFor {
 }
 
 impl FaultFor {
-    /// Whether it selects a connection of this session from this address.
+    /// Returns whether it selects a connection of this session from this address.
     pub(crate) fn is(self, session: SessionId, peer: &Peer) -> bool {
         match self {
             Self::Anyone => true,

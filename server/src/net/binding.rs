@@ -16,7 +16,7 @@ fn is_for_config(request: &Request) -> bool {
 }
 
 impl Connection {
-    /// Whether the connection may still move to another universe.
+    /// Returns whether the connection may still move to another universe.
     #[inline]
     pub(crate) fn is_unbound(&self) -> bool {
         !self.is_bound && self.shared.server.universes.is_used()

@@ -252,7 +252,7 @@ impl Connection {
         is_asked.then(|| turns.clock().elapsed_ms())
     }
 
-    /// Whether requests that were read at this time have waited too long.
+    /// Returns whether requests that were read at this time have waited too long.
     fn is_too_late(&self, read_ms: Option<u64>) -> bool {
         let (Some(read_ms), Some(now_ms)) = (read_ms, self.read_ms()) else {
             return false;
@@ -261,7 +261,7 @@ impl Connection {
         u128::from(now_ms.saturating_sub(read_ms)) > wait_max
     }
 
-    /// Whether input is left over: frames for [`Connection::serve_rest`], or part of one.
+    /// Returns whether input is left over: frames for [`Connection::serve_rest`], or part of one.
     pub(crate) const fn has_rest(&self) -> bool {
         self.rest.is_some()
     }
@@ -574,18 +574,19 @@ impl Connection {
         })
     }
 
-    /// Whether a delayed request keeps everything after it from being read and served.
+    /// Returns whether a delayed request keeps everything after it from being read and served.
     pub(crate) fn is_delayed(&self) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.is_delayed) && self.outbox.is_delayed()
     }
 
-    /// Whether the delayed request has been served, so that the connection can continue.
+    /// Returns whether the delayed request has been served, so that the connection can continue.
     pub(crate) fn is_delay_over(&self) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.is_delayed) && !self.outbox.is_delayed()
     }
 
-    /// Whether an in-process client must wait before it writes more: as much input as one read takes
-    /// already waits for a delayed request. The client is woken when that request is served.
+    /// Returns whether an in-process client must wait before it writes more: as much input as one
+    /// read takes already waits for a delayed request. The client is woken when that request is
+    /// served.
     #[cold]
     pub(crate) fn is_write_delayed(&self, waker: &Waker) -> bool {
         let waiting = self.rest.as_ref().map_or(0, |rest| rest.bytes.len());

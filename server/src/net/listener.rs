@@ -140,7 +140,7 @@ pub(crate) fn enter(shared: &UniverseState, stream: &TcpStream, address: IpAddr)
     }
 }
 
-/// Whether the failure concerns only the connection that was about to be accepted.
+/// Returns whether the failure concerns only the connection that was about to be accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

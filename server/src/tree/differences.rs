@@ -64,7 +64,7 @@ impl TreeDiff {
     }
 }
 
-/// Whether a znode has all the properties that the expected one specifies.
+/// Returns whether a znode has all the properties that the expected one specifies.
 fn fits(wanted: &Znode, there: &Znode) -> bool {
     wanted.data().is_none_or(|data| there.data() == Some(data))
         && wanted

@@ -77,7 +77,7 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
         .expect("writing to a string cannot fail");
 }
 
-/// Whether a znode belongs to the server and is no quota.
+/// Returns whether a znode belongs to the server and is no quota.
 fn is_system(path: &[u8]) -> bool {
     path == b"/zookeeper" || path.starts_with(b"/zookeeper/") && !path.starts_with(QUOTAS)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Whether a connection in the server's own universe may still move to another one.
+    /// Returns whether a connection in the server's own universe may still move to another one.
     pub(crate) fn is_unbound(&self, conn: ConnId) -> bool {
         // A broken server forgets connections that its engine still knows.
         let member = self.members.get(conn.0 as usize);

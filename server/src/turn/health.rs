@@ -77,7 +77,7 @@ impl Health {
         self.failure.get().cloned().unwrap_or(Failure::Bug)
     }
 
-    /// Whether the server is down, for now or for ever.
+    /// Returns whether the server is down, for now or for ever.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }

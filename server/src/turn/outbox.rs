@@ -33,7 +33,7 @@ pub(crate) enum Close {
     Injected,
     /// The server stops.
     Shutdown,
-    /// The engine panicked; nothing is served any more.
+    /// The server has failed and serves no more requests.
     Broken,
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Display for Close {
             Self::Asked => f.write_str("disconnected on request"),
             Self::Injected => f.write_str("cut by an injected fault"),
             Self::Shutdown => f.write_str("server stops"),
-            Self::Broken => f.write_str("server is broken by an internal error"),
+            Self::Broken => f.write_str("server has failed"),
         }
     }
 }
@@ -503,7 +503,7 @@ mod tests {
         assert!(pushed.is_ok_and(|pushed| pushed.waker.is_none()));
         assert!(outbox.close(Close::Asked).is_some());
         assert_eq!(outbox.register_close(Waker::noop()), Some(Close::Asked));
-        // The same when the frames become too many.
+        // Too many frames wake it too, to close.
         let outbox = Outbox::default();
         assert_eq!(outbox.register_close(Waker::noop()), None);
         let pushed = outbox.push(3, |out| out.extend_from_slice(b"four"));

@@ -11,7 +11,7 @@ pub(crate) fn path(prefix: &str, path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether a reply contains paths, which [`encode`] must change.
+/// Returns whether a reply contains paths, which [`encode`] must change.
 #[inline]
 pub(crate) const fn has_paths(body: &ReplyRef<'_>) -> bool {
     matches!(

@@ -119,7 +119,7 @@ fn chosen_xid(input: &Input) -> Option<Xid> {
     (xid.0 >= 0).then_some(xid)
 }
 
-/// Whether ZooKeeper no longer knows the operation once it has failed.
+/// Returns whether ZooKeeper no longer knows the operation once it has failed.
 const fn is_plain_write(op: OpCode) -> bool {
     matches!(
         op,

@@ -87,7 +87,7 @@ impl Turns {
         self
     }
 
-    /// The prefix of the paths that clients use.
+    /// Returns the prefix of the paths that clients use; empty for the server's own universe.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -499,7 +499,7 @@ impl Turns {
         });
     }
 
-    /// Whether the server is down, for now or for ever.
+    /// Returns whether the server is down, for now or for ever.
     pub(crate) fn is_stopped(&self) -> bool {
         self.health.is_stopped()
     }
@@ -549,7 +549,8 @@ impl Turns {
         wakes.into_iter().for_each(Waker::wake);
     }
 
-    /// See [`outbox::free_held`]. Returns how many bytes were freed, and of how many connections.
+    /// Closes connections as [`outbox::free_held`] does. Returns how many bytes this freed, and of how
+    /// many connections.
     pub(crate) fn free_held(&self, since: u64, bytes: usize) -> (usize, u64) {
         let core = self.core.lock();
         let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);

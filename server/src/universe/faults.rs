@@ -94,7 +94,7 @@ impl Universe {
     /// let id = server.inject(Fault::refuse())?.keep();
     /// drop(server.local());
     /// assert_eq!(server.remove_fault(id), Ok(1));
-    /// assert!(server.remove_fault(id).is_err()); // it is gone
+    /// assert!(server.remove_fault(id).is_err()); // already removed
     /// let id = server.inject(Fault::cut().at("/x"))?.keep();
     /// assert_eq!(
     ///     server.remove_fault(id).unwrap_err().to_string(),
@@ -363,7 +363,7 @@ impl Drop for FaultGuard {
         if self.is_kept || self.hits.seen().is_removed {
             return;
         }
-        // If it was removed already, the remover has read its hits, or chose not to.
+        // If it was already removed, that caller has read its hits, or chose not to.
         if let Err(never @ NotHit::Never { .. }) = self.universe.remove_fault(self.id)
             && !std::thread::panicking()
         {

@@ -325,7 +325,7 @@ impl Registry {
         entries.map(|entry| Arc::clone(&entry.shared)).collect()
     }
 
-    /// Whether there is exactly one.
+    /// Returns whether there is exactly one.
     pub(crate) fn is_one(&self) -> bool {
         self.inner.lock().by_name.len() == 1
     }

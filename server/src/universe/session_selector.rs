@@ -176,7 +176,7 @@ impl From<SocketAddr> for SessionSelector {
 }
 
 impl SessionSelector {
-    /// Those sessions, each with its connection if it has one.
+    /// Finds the matching sessions, each with its connection if it has one.
     pub(crate) fn find(&self, look: &Look<'_>) -> Vec<(SessionId, Option<ConnId>)> {
         let owner = self.owner(look.engine);
         let is_meant = |id: SessionId, conn: Option<ConnId>| match self {

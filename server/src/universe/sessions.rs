@@ -151,7 +151,7 @@ impl Universe {
         (!Arc::ptr_eq(&self.shared, &self.root)).then_some(&*self.root)
     }
 
-    /// Whether this is the only universe beside the server's own.
+    /// Returns whether this is the only universe beside the server's own.
     fn is_only(&self) -> bool {
         self.elsewhere().is_some() && self.root.server.universes.is_one()
     }

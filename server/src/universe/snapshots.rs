@@ -37,7 +37,7 @@ impl Error for RestoreError {}
 
 #[cfg(feature = "control")]
 impl Snapshot {
-    /// Whether it belongs to this universe.
+    /// Returns whether it belongs to this universe.
     pub(crate) fn is_of(&self, universe: &Universe) -> bool {
         Arc::ptr_eq(&self.shared, &universe.shared)
     }

@@ -18,7 +18,8 @@ pub(crate) fn ip_identity(address: IpAddr) -> String {
     }
 }
 
-/// Whether this is a valid id of an `ip` entry: an address, and optionally the length of a prefix.
+/// Returns whether this is a valid id of an `ip` entry: an address, and optionally the length of a
+/// prefix.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 9.6, ZooKeeper's
 /// `IPAuthenticationProvider.isValid`; every case of the tests was compared with a live server.
@@ -26,7 +27,7 @@ pub(crate) fn is_ip_id(id: &str) -> bool {
     parse_ip_id(id).is_some()
 }
 
-/// Whether an `ip` entry with this id matches a connection from this address.
+/// Returns whether an `ip` entry with this id matches a connection from this address.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 9.6, ZooKeeper's
 /// `IPAuthenticationProvider.matches`.

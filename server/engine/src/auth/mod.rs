@@ -27,15 +27,15 @@ pub(crate) mod x509;
 
 use crate::auth::java_text::{decode_utf8, parse_int};
 
-/// Whether data for the `ensemble` scheme names one of these ensembles. Empty data is accepted, and so
-/// is any data if no ensembles are configured.
+/// Returns whether data for the `ensemble` scheme names one of these ensembles. Empty data is
+/// accepted, and so is any data if no ensembles are configured.
 ///
 /// Source: ZooKeeper's `EnsembleAuthenticationProvider`.
 pub(crate) fn is_of_ensemble(names: &[String], data: &[u8]) -> bool {
     data.is_empty() || names.is_empty() || names.iter().any(|name| *name == decode_utf8(data))
 }
 
-/// Whether data for the `key` scheme is a multiple of the key; both are numbers as text.
+/// Returns whether data for the `key` scheme is a multiple of the key; both are numbers as text.
 ///
 /// Source: ZooKeeper's sample `KeyAuthenticationProvider`.
 pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
@@ -46,7 +46,8 @@ pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
     key == 0 || data.wrapping_rem(key) == 0
 }
 
-/// Whether a name with an `@` does not have the form `service/host@realm`, where the host is optional.
+/// Returns whether a name with an `@` does not have the form `service/host@realm`, where the host
+/// is optional.
 ///
 /// ZooKeeper parses every user's name as a Kerberos name, and also the ids of `sasl` entries in access
 /// lists. Names without an `@` are always valid.

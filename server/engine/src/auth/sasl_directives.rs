@@ -149,7 +149,7 @@ fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
     Err("a quoted value without its closing quote")
 }
 
-/// Whether a byte is linear white space.
+/// Returns whether a byte is linear white space.
 const fn is_lws(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n' | b' ' | b'\t')
 }

@@ -27,8 +27,8 @@ const KEYWORDS: [&str; 21] = [
     "uid",
 ];
 
-/// Whether Java parses it as a name: pairs of a type and a value, separated by `,`, `;` or `+`. The
-/// empty text is a name too.
+/// Returns whether Java parses it as a name: pairs of a type and a value, separated by `,`, `;` or
+/// `+`. The empty text is a name too.
 pub(crate) fn is_name(text: &str) -> bool {
     text.is_empty() || pairs(text).into_iter().all(is_pair)
 }
@@ -90,8 +90,8 @@ fn is_value(value: &str) -> bool {
     }
 }
 
-/// Whether a value has no unescaped special character and no invalid escape; if quoted, also whether
-/// only blanks follow the closing quote.
+/// Returns whether a value has no unescaped special character and no invalid escape; if quoted,
+/// also whether only blanks follow the closing quote.
 fn is_text(text: &str, is_quoted: bool) -> bool {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -117,7 +117,7 @@ fn is_text(text: &str, is_quoted: bool) -> bool {
     !is_quoted
 }
 
-/// Whether these are the hexadecimal digits of a tag, a length, and that many bytes.
+/// Returns whether these are the hexadecimal digits of a tag, a length, and that many bytes.
 fn is_encoding(digits: &str) -> bool {
     let byte = |pair: &[u8]| {
         let text = core::str::from_utf8(pair)

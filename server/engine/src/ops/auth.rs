@@ -82,15 +82,15 @@ fn auth(
     }
 }
 
-/// Whether the scheme `ensemble` exists and the client names one of the server's ensembles.
+/// Returns whether the scheme `ensemble` exists and the client names one of the server's ensembles.
 fn is_of_our_ensemble(state: &State, data: Option<&Bytes>) -> bool {
     let names = state.settings.ensemble_names.as_ref();
     let data = data.map(|data| &**data).unwrap_or_default();
     names.is_some_and(|names| auth::is_of_ensemble(names, data))
 }
 
-/// Whether the client's data is a multiple of the number in `/key`. Any data will do while there is no
-/// number, so that a client can write it.
+/// Returns whether the client's data is a multiple of the number in `/key`. Any data will do while
+/// there is no number, so that a client can write it.
 fn meets_key(state: &State, data: &[u8]) -> bool {
     let key = state.tree.find(b"/key").map(|id| &state.tree[id]);
     key.and_then(|znode| znode.data())

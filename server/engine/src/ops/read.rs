@@ -70,7 +70,7 @@ pub(crate) fn get_data(
     }
 }
 
-/// getChildren, and getChildren2 if the stat is requested.
+/// Serves getChildren, and getChildren2 if the stat is requested.
 pub(crate) fn get_children(
     state: &mut State,
     caller: Caller,

@@ -79,7 +79,7 @@ fn negotiate(state: &State, wish_ms: i32) -> u32 {
     )
 }
 
-/// closeSession: deletes the ephemerals, replies, and closes the connection.
+/// Serves closeSession: deletes the ephemerals, replies, and closes the connection.
 pub(crate) fn close_session(
     state: &mut State,
     caller: Caller,

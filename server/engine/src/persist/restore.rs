@@ -333,7 +333,7 @@ impl Restoration {
     }
 }
 
-/// Whether an entry lacks its scheme or id.
+/// Returns whether an entry lacks its scheme or id.
 pub(crate) fn has_nulls(list: &AclList) -> bool {
     list.entries()
         .any(|entry| entry.scheme.is_none() || entry.id.is_none())

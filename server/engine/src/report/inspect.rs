@@ -408,8 +408,8 @@ impl Engine {
         list
     }
 
-    /// Whether a change at this path would fire a watch: one on it, or a recursive
-    /// one on an ancestor.
+    /// Returns whether a change at this path would fire a watch: one on it, or a recursive one on
+    /// an ancestor.
     #[must_use]
     pub fn is_watched(&self, path: &str) -> bool {
         let (watches, tree) = (&self.state.watches, &self.state.tree);

@@ -346,12 +346,13 @@ fn is_valid(scheme: &[u8], id: Option<&[u8]>, schemes: Schemes) -> Result<bool, 
     })
 }
 
-/// Whether exactly two parts are left after splitting at colons and dropping trailing empty parts.
+/// Returns whether exactly two parts are left after splitting at colons and dropping trailing empty
+/// parts.
 fn is_digest_id(id: &str) -> bool {
     id.trim_end_matches(':').split(':').count() == 2
 }
 
-/// Whether the list grants one of the wanted permissions to one of the identities.
+/// Returns whether the list grants one of the wanted permissions to one of the identities.
 #[inline]
 pub(crate) fn allows(
     acls: &AclTable,
@@ -375,7 +376,7 @@ fn looked_up(acls: &AclTable, who: &Identities, acl: AclId, wanted: Perms) -> bo
         || list.is_empty()
 }
 
-/// Whether an entry matches one of the identities.
+/// Returns whether an entry matches one of the identities.
 ///
 /// The number of steps is logarithmic in the number of identities.
 fn is_meant(entry: &AclRef<'_>, who: &Identities) -> bool {

@@ -107,7 +107,7 @@ impl Identities {
         }
     }
 
-    /// Whether this identity is included.
+    /// Returns whether this identity is included.
     pub(crate) fn has(&self, scheme: Scheme, id: &[u8]) -> bool {
         self.search(key(scheme, id)).is_ok()
     }

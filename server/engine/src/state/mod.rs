@@ -244,7 +244,7 @@ impl State {
         );
     }
 
-    /// Whether the caller has one of the given permissions on a znode.
+    /// Returns whether the caller has one of the given permissions on a znode.
     ///
     /// # Errors
     /// NOAUTH if not.
@@ -414,7 +414,7 @@ impl State {
 
     // Changes.
 
-    /// Whether the tree may grow by this many bytes; if not, records the limit.
+    /// Returns whether the tree may grow by this many bytes; if not, records the limit.
     pub(crate) const fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.fits(bytes);
         if !has_room {
@@ -423,7 +423,7 @@ impl State {
         has_room
     }
 
-    /// Whether an access list is already stored, or there is room for it.
+    /// Returns whether an access list is already stored, or there is room for it.
     pub(crate) fn has_room_for_list(&mut self, list: &AclList) -> bool {
         let bytes = self.acls.cost(list);
         bytes == 0 || self.has_room(bytes)

@@ -96,7 +96,7 @@ impl<'a> Role<'a> {
 }
 
 impl Quotas {
-    /// Whether there is nothing to count and nothing to check.
+    /// Returns whether there is nothing to count and nothing to check.
     pub(crate) fn is_empty(&self) -> bool {
         self.limited.is_empty()
     }
@@ -165,7 +165,7 @@ impl Quotas {
         self.before = None;
     }
 
-    /// Whether a multi runs, so that [`Quotas::keep`] must be called before changes.
+    /// Returns whether a multi runs, so that [`Quotas::keep`] must be called before changes.
     pub(crate) const fn are_kept(&self) -> bool {
         self.before.is_some()
     }

@@ -136,7 +136,7 @@ impl UndoList {
         self.multi_from.is_some()
     }
 
-    /// Whether there are no marks, and nothing is left of former ones.
+    /// Returns whether there are no marks, and nothing is left of former ones.
     pub(crate) fn is_clear(&self) -> bool {
         self.marks.is_empty() && self.entries.is_empty() && self.bytes == 0 && !self.is_on
     }
@@ -300,7 +300,7 @@ impl State {
         for conn in self.take_back(length, now) {
             effects.close(conn, CloseReason::Rewound);
         }
-        // The state differs from the one with the last zxid, and is saved under a name of its own.
+        // The state differs from the one with the last zxid, so its snapshot needs another name.
         self.next_zxid();
         self.schedule_cleanup(now);
         self.deadline_moved = true;

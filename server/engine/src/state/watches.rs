@@ -101,7 +101,7 @@ impl Watches {
         }
     }
 
-    /// The number of (connection, path) pairs.
+    /// Returns the number of pairs of connection and path.
     pub(crate) fn len(&self) -> usize {
         self.arena.len()
     }
@@ -337,7 +337,7 @@ impl Watches {
         self.in_both -= usize::from(was_in_both && !is_in_both);
     }
 
-    /// Whether the connection has a watch of this kind on exactly this path.
+    /// Returns whether the connection has a watch of this kind on exactly this path.
     pub(crate) fn has(&self, tree: &Tree, conn: ConnId, path: &[u8], kind: WatcherType) -> bool {
         let Some(id) = self
             .place(tree, path)
@@ -429,7 +429,7 @@ impl Watches {
         self.firing += 1;
     }
 
-    /// Whether this firing reaches the connection for the first time.
+    /// Returns whether this firing reaches the connection for the first time.
     pub(crate) fn reach(&mut self, conn: ConnId) -> bool {
         let firing = self.firing;
         std::mem::replace(&mut self.watcher_mut(conn).reached, firing) != firing
@@ -597,7 +597,7 @@ impl Registration {
         child: Modes::NONE,
     };
 
-    /// The modes that removeWatches removes. Source: `docs/zookeeper-protocol.md` section 12.7.
+    /// Returns the modes that removeWatches removes. Source: `docs/zookeeper-protocol.md` section 12.7.
     pub(crate) const fn of_type(kind: WatcherType) -> Self {
         match kind {
             WatcherType::Children => Self::CHILD,

@@ -53,7 +53,8 @@ impl Owner {
         }
     }
 
-    /// Whether the server itself may delete the znode: a container, or one with a time to live.
+    /// Returns whether the server itself may delete the znode: a container, or one with a time to
+    /// live.
     pub(crate) const fn is_collectable(self) -> bool {
         self.0 == Self::CONTAINER.0 || self.ttl_ms().is_some()
     }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::{Group, Room, WatchSummary};
 
-/// Three connections; two ephemerals; watches in both tables, in one of them, and recursive.
+/// Creates an engine with three connections, two ephemerals, and watches in one table, in both, and
+/// recursive.
 fn watched() -> Engine {
     let mut engine = engine(3, Settings::default());
     for (conn, asked) in [
