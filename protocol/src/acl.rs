@@ -101,8 +101,8 @@ fn take_string<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
 
 /// An access list in its wire form: validated when decoded, parsed when needed.
 ///
-/// Nearly every create has all permissions for `world:anyone`. Comparing and storing the wire form saves
-/// a vector and two strings for each of them.
+/// Nearly every create has all permissions for `world:anyone`. Comparing and storing the wire form
+/// saves a vector and two strings for each of them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct AclList {
     /// The vector as on the wire, with its count; `None` is the null vector.

@@ -26,7 +26,8 @@ pub enum CreateMode {
     EphemeralSequential,
     /// A container: the server deletes it some time after its last child is deleted.
     Container,
-    /// The server deletes it once it has no children and nothing has changed it for its time to live.
+    /// The server deletes it once it has no children and nothing has changed it for its time to
+    /// live.
     PersistentWithTtl,
     /// As [`CreateMode::PersistentWithTtl`]; the server appends a number to the name.
     PersistentSequentialWithTtl,

@@ -46,8 +46,8 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// Finds the message at the start of `buffer`. Returns its range without the prefix, or `None` while
-/// it is incomplete.
+/// Finds the message at the start of `buffer`. Returns its range without the prefix, or `None`
+/// while it is incomplete.
 ///
 /// # Errors
 /// When the length is negative or above `bytes_max`, as soon as the prefix has arrived.

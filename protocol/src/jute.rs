@@ -11,8 +11,8 @@ use crate::error::DecodeError;
 /// A jute string: the received bytes, which should be UTF-8.
 ///
 /// Decoding does not check them. A malformed string can be looked up (no znode has that name) but
-/// never stored, because [`crate::path::validate`] refuses it, so the check would only repeat work on
-/// every read.
+/// never stored, because [`crate::path::validate`] refuses it, so the check would only repeat work
+/// on every read.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Ustring(Bytes);
 
@@ -48,8 +48,9 @@ impl Ustring {
         }
     }
 
-    /// Returns the bytes that ZooKeeper sends back for it, after decoding and encoding it: malformed
-    /// sequences are replaced, and characters above U+FFFF become two sequences of three bytes.
+    /// Returns the bytes that ZooKeeper sends back for it, after decoding and encoding it:
+    /// malformed sequences are replaced, and characters above U+FFFF become two sequences of three
+    /// bytes.
     ///
     /// Source: `docs/zookeeper-protocol.md` section 2.2; observed on a live server.
     #[must_use]

@@ -1,12 +1,12 @@
 //! The ZooKeeper 3.9 client protocol: frames, records and error codes, in both directions.
 //!
-//! The crate only converts between bytes and values: it has no sockets, no async and no semantics of
-//! requests. The same records serve the server (decode a [`Request`], encode a [`ReplyRef`]) and a
-//! client (encode a [`Request`], decode a [`Reply`]).
+//! The crate only converts between bytes and values: it has no sockets, no async and no semantics
+//! of requests. The same records serve the server (decode a [`Request`], encode a [`ReplyRef`]) and
+//! a client (encode a [`Request`], decode a [`Reply`]).
 //!
-//! Strings and data are reference-counted slices ([`bytes::Bytes`]) of the buffer they were read from,
-//! so decoding copies nothing, and no count in the input makes the decoder allocate ahead of the
-//! bytes actually received.
+//! Strings and data are reference-counted slices ([`bytes::Bytes`]) of the buffer they were read
+//! from, so decoding copies nothing, and no count in the input makes the decoder allocate ahead of
+//! the bytes actually received.
 //!
 //! ```
 //! use minikeeper_protocol::{Reader, Request, RequestHeader, Xid, frame};

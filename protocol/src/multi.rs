@@ -79,8 +79,8 @@ pub enum MultiResult {
     GetData { data: Option<Bytes>, stat: Stat },
     /// getChildren in a multiRead.
     GetChildren { names: Vec<Ustring> },
-    /// The operation or its multi has failed. `None` (zero on the wire) before the failed operation,
-    /// then its error, and [`ErrorCode::RuntimeInconsistency`] after it.
+    /// The operation or its multi has failed. `None` (zero on the wire) before the failed
+    /// operation, then its error, and [`ErrorCode::RuntimeInconsistency`] after it.
     Error(Option<ErrorCode>),
 }
 
@@ -321,8 +321,8 @@ fn put_error(out: &mut Within<'_>, error: Option<ErrorCode>) -> Option<()> {
     out.put_int(code)
 }
 
-/// Writes the results of a multiRead straight into the reply, one by one. Once one does not fit, the
-/// reply is abandoned and the remaining results cost nothing.
+/// Writes the results of a multiRead straight into the reply, one by one. Once one does not fit,
+/// the reply is abandoned and the remaining results cost nothing.
 pub struct MultiReadResults<'a, 'b> {
     /// `None` once a result did not fit.
     out: Option<&'a mut Within<'b>>,
@@ -347,7 +347,8 @@ impl<'a, 'b> MultiReadResults<'a, 'b> {
         (HEADER_BYTES + 4 + Stat::BYTES).saturating_add(data_bytes)
     }
 
-    /// Returns the size of a listing of `names` names with `names_bytes` bytes in total. Unit: bytes.
+    /// Returns the size of a listing of `names` names with `names_bytes` bytes in total. Unit:
+    /// bytes.
     #[must_use]
     pub const fn children_bytes(names: usize, names_bytes: usize) -> usize {
         names
@@ -377,7 +378,8 @@ impl<'a, 'b> MultiReadResults<'a, 'b> {
         }
     }
 
-    /// Appends the results that `results` writes, and the end marker. Returns `None` if they do not fit.
+    /// Appends the results that `results` writes, and the end marker. Returns `None` if they do not
+    /// fit.
     pub(crate) fn encode(
         results: &dyn Fn(&mut MultiReadResults<'_, '_>),
         out: &'a mut Within<'b>,

@@ -31,8 +31,8 @@ impl Request {
 
     /// Strips a prefix, such as `/tests/a`, from every path of the request.
     ///
-    /// Returns false if a path is neither the prefix nor below it. Then the request must not be used:
-    /// some of its paths may be changed.
+    /// Returns false if a path is neither the prefix nor below it. Then the request must not be
+    /// used: some of its paths may be changed.
     ///
     /// # Examples
     /// ```

@@ -1,8 +1,8 @@
 //! Replies of servers.
 //!
-//! There are two forms of the same records. [`ReplyRef`] borrows from the server's state and is only
-//! encoded: a listing of ten thousand names goes from the tree to the output without a vector in
-//! between. [`Reply`] owns its parts; clients decode it.
+//! There are two forms of the same records. [`ReplyRef`] borrows from the server's state and is
+//! only encoded: a listing of ten thousand names goes from the tree to the output without a vector
+//! in between. [`Reply`] owns its parts; clients decode it.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 4 and 7.2.
 
@@ -152,8 +152,8 @@ impl ReplyRef<'_> {
 
     /// Appends the reply as a frame, header included.
     ///
-    /// Measures each part before copying it, so a reply that is too long takes no more memory than one
-    /// of `bytes_max`.
+    /// Measures each part before copying it, so a reply that is too long takes no more memory than
+    /// one of `bytes_max`.
     ///
     /// # Errors
     /// When the message would be longer than `bytes_max`, or than [`Self::BYTES_MAX`].

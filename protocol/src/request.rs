@@ -4,8 +4,8 @@
 //! statistics, the record of the reply (see `ReplyKind`) and the fields of the request. [`OpCode`],
 //! [`Request`] and their encodings are generated from it.
 //!
-//! Values are kept as received (paths may be null or malformed, flags unknown). The server checks them,
-//! because clients can observe the order in which it finds faults.
+//! Values are kept as received (paths may be null or malformed, flags unknown). The server checks
+//! them, because clients can observe the order in which it finds faults.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 4.
 
@@ -66,14 +66,15 @@ requests! {
         DeleteContainer = 20, "deleteContainer", "DELE" => Empty { path: path };
         /// auth: adds an identity to the connection. Servers ignore the kind.
         Auth = 100, "auth", "NA" => Empty { kind: int, scheme: ustring, data: buffer };
-        /// setWatches: registers watches again after a reconnect. A null vector counts as a malformed
-        /// message, because servers send the same reply to both.
+        /// setWatches: registers watches again after a reconnect. A null vector counts as a
+        /// malformed message, because servers send the same reply to both.
         SetWatches = 101, "setWatches", "SETW" => Empty {
             relative_zxid: zxid, data: paths, exist: paths, child: paths
         };
         /// sasl: one step of an exchange.
         Sasl = 102, "sasl", "NA" => Token { token: buffer };
-        /// getEphemerals: lists those of the requesting session whose path has this prefix, as text.
+        /// getEphemerals: lists those of the requesting session whose path has this prefix, as
+        /// text.
         GetEphemerals = 103, "getEphemerals", "GETE" => Ephemerals { prefix: path };
         /// getAllChildrenNumber: counts descendants.
         GetAllChildrenNumber = 104, "getAllChildrenNumber", "GETACN" => Count { path: path };

@@ -21,7 +21,8 @@ pub struct Stat {
     pub mtime_ms: i64,
     /// The number of times its data was set.
     pub version: i32,
-    /// The number of times a child was created or deleted (`docs/zookeeper-protocol.md` section 5.3).
+    /// The number of times a child was created or deleted (`docs/zookeeper-protocol.md` section
+    /// 5.3).
     pub cversion: i32,
     /// The number of times its access list was set.
     pub aversion: i32,

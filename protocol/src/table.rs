@@ -1,8 +1,8 @@
 //! The macro behind the table of operations in `request.rs`.
 //!
-//! `requests` generates [`OpCode`](crate::OpCode), [`Request`](crate::Request), their encodings and the
-//! visitors over paths from one row per operation. `field` defines each kind of field: its type in
-//! Rust, its encoding, and whether it contains paths.
+//! `requests` generates [`OpCode`](crate::OpCode), [`Request`](crate::Request), their encodings and
+//! the visitors over paths from one row per operation. `field` defines each kind of field: its type
+//! in Rust, its encoding, and whether it contains paths.
 
 /// One kind of field: its type, its decoding and encoding, and the paths in it.
 macro_rules! field {
@@ -47,8 +47,8 @@ macro_rules! field {
     (all $kind:ident $value:ident $change:ident) => {{ let _ = $value; true }};
 }
 
-/// Declares the operations. `families` are those whose requests have their own modules (`create.rs`,
-/// `multi.rs`) and are handled below by hand; `records` are all others.
+/// Declares the operations. `families` are those whose requests have their own modules
+/// (`create.rs`, `multi.rs`) and are handled below by hand; `records` are all others.
 macro_rules! requests {
     (
         families {
@@ -129,8 +129,8 @@ macro_rules! requests {
 
         /// A client's request; one variant per operation, or per family with one body.
         ///
-        /// Paths are optional because strings on the wire may be null, and each operation replies to
-        /// null in its own way (`docs/zookeeper-protocol.md` section 7.5).
+        /// Paths are optional because strings on the wire may be null, and each operation replies
+        /// to null in its own way (`docs/zookeeper-protocol.md` section 7.5).
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[expect(
             missing_docs,
@@ -148,7 +148,8 @@ macro_rules! requests {
             Multi(Vec<MultiOp>),
             /// multiRead: several reads, each with its own outcome.
             MultiRead(Vec<MultiReadOp>),
-            /// multiRead with operations that change something: ZooKeeper decodes it, but refuses it.
+            /// multiRead with operations that change something: ZooKeeper decodes it, but refuses
+            /// it.
             MultiReadOfChanges(Vec<MultiOp>),
         }
 
@@ -197,8 +198,8 @@ macro_rules! requests {
                 }
             }
 
-            /// Returns whether any path of the request matches. Visits the paths in the order of the
-            /// fields, up to the first match.
+            /// Returns whether any path of the request matches. Visits the paths in the order of
+            /// the fields, up to the first match.
             pub fn any_path<'a>(
                 &'a self,
                 mut is_match: impl FnMut(&'a Ustring) -> bool,
@@ -215,8 +216,8 @@ macro_rules! requests {
                 }
             }
 
-            /// Changes the paths of the request, in the order of the fields, up to the first for which
-            /// `change` returns false. Returns true if there is no such path.
+            /// Changes the paths of the request, in the order of the fields, up to the first for
+            /// which `change` returns false. Returns true if there is no such path.
             pub(crate) fn change_paths(
                 &mut self,
                 mut change: impl FnMut(&mut Ustring) -> bool,

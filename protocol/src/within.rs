@@ -2,8 +2,8 @@
 
 use crate::{acl::AclList, jute, stat::Stat};
 
-/// Appends to `out` up to the length `end`. Every method returns `None` if its value does not fit; the
-/// caller must then abandon the message.
+/// Appends to `out` up to the length `end`. Every method returns `None` if its value does not fit;
+/// the caller must then abandon the message.
 ///
 /// The message is at most [`crate::ReplyRef::BYTES_MAX`] long, so each length in it has 31 bits:
 /// no length measured here makes [`jute::put_length`] panic.

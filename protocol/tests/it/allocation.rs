@@ -1,7 +1,7 @@
 //! No bytes make a decoder panic, or allocate more than in proportion to the received bytes.
 //!
-//! The tests count all memory allocated while decoding, even if it is freed again, so that they notice
-//! a vector allocated by a claimed length even if the decoder fails afterwards.
+//! The tests count all memory allocated while decoding, even if it is freed again, so that they
+//! notice a vector allocated by a claimed length even if the decoder fails afterwards.
 
 use allocation_counter::measure;
 use bytes::Bytes;
@@ -221,8 +221,8 @@ fn longest_messages_of_smallest_elements_decode_within_bounds() {
     }
 }
 
-/// A reply with the same megabyte 2,200 times was built whole before its length turned out not to fit
-/// into the frame.
+/// A reply with the same megabyte 2,200 times was built whole before its length turned out not to
+/// fit into the frame.
 #[test]
 fn reply_beyond_its_limit_is_not_copied() {
     const BYTES_MAX: usize = 1 << 20;

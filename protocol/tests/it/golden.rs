@@ -1,6 +1,6 @@
 //! Pairs of bytes and values, checked in both directions: here the exchanges of
-//! `docs/zookeeper-protocol.md` section 27, in `layout` the other records, in `encoding` odd encodings
-//! and refusals, in `numbers` numbers and texts.
+//! `docs/zookeeper-protocol.md` section 27, in `layout` the other records, in `encoding` odd
+//! encodings and refusals, in `numbers` numbers and texts.
 
 mod encoding;
 mod layout;

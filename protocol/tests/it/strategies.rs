@@ -1,7 +1,7 @@
 //! Arbitrary records, valid or odd, but always in the form that decoding returns.
 //!
-//! The match over [`OpCode`] in [`request`] has no wildcard: a new operation does not compile until its
-//! record is added here.
+//! The match over [`OpCode`] in [`request`] has no wildcard: a new operation does not compile until
+//! its record is added here.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -213,7 +213,8 @@ pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
             .prop_map(|(path, version)| Request::Check { path, version })
             .boxed(),
         OpCode::Multi => multi_ops().prop_map(Request::Multi).boxed(),
-        // Operations that change something decode too; without any operations it is a plain multiRead.
+        // Operations that change something decode too; without any operations it is a plain
+        // multiRead.
         OpCode::MultiRead => prop_oneof![
             multi_read_ops().prop_map(Request::MultiRead),
             multi_ops().prop_map(|ops| match ops.as_slice() {

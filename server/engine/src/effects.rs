@@ -109,8 +109,8 @@ pub trait Effects {
     fn connected(&mut self, to: ConnId, response: &ConnectResponse);
     /// Replies to a request. The body is [`ReplyRef::Empty`] for most errors in the header.
     ///
-    /// A successful reply may be longer than [`reply_bytes_max`](crate::Settings::reply_bytes_max): the
-    /// shell measures it by encoding it, and replies with MARSHALLINGERROR if it is too long.
+    /// A successful reply may be longer than [`reply_bytes_max`](crate::Settings::reply_bytes_max):
+    /// the shell measures it by encoding it, and replies with MARSHALLINGERROR if it is too long.
     fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>);
     /// Sends an event, because a watch has fired.
     fn event(&mut self, to: ConnId, event: &Event<'_>);

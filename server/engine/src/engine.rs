@@ -175,9 +175,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// Returns the next time at which something happens without a request, in milliseconds since the
-    /// start: a session expires, or a container or a znode with a TTL is deleted. Callers that advance
-    /// the clock need not stop before.
+    /// Returns the next time at which something happens without a request, in milliseconds since
+    /// the start: a session expires, or a container or a znode with a TTL is deleted. Callers that
+    /// advance the clock need not stop before.
     #[must_use]
     pub fn next_deadline_ms(&mut self, now: Now) -> Option<u64> {
         let expiry = self.state.sessions.next_deadline_ms();
@@ -191,9 +191,9 @@ impl Engine {
         cleanup::skip_idle(&mut self.state, now, until_ms);
     }
 
-    /// Does the same as [`Engine::next_deadline_ms`], without the sessions whose clients send pings.
-    /// `answers` says whether a session's client does, given the session, its timeout in milliseconds
-    /// and its connection.
+    /// Does the same as [`Engine::next_deadline_ms`], without the sessions whose clients send
+    /// pings. `answers` says whether a session's client does, given the session, its timeout in
+    /// milliseconds and its connection.
     #[must_use]
     pub fn next_deadline_of_silent_ms(
         &self,
@@ -229,9 +229,9 @@ impl Engine {
     }
 
     /// Returns when to apply the next [`Input::Tick`]: never later than
-    /// [`Engine::next_deadline_ms`], and found without a search. It is earlier if a session was renewed
-    /// since, unless deadlines are rounded; and while there are containers or znodes with a time to
-    /// live, because the time of day may change.
+    /// [`Engine::next_deadline_ms`], and found without a search. It is earlier if a session was
+    /// renewed since, unless deadlines are rounded; and while there are containers or znodes with a
+    /// time to live, because the time of day may change.
     #[must_use]
     pub fn next_tick_ms(&self) -> Option<u64> {
         let expiry = self.state.sessions.look_ms();
@@ -253,8 +253,8 @@ impl Engine {
         self.state.zxid = self.state.zxid.max(zxid);
     }
 
-    /// Sets a mark to [`rewind`](Engine::rewind) to. This costs nothing, but from here on every change
-    /// is recorded.
+    /// Sets a mark to [`rewind`](Engine::rewind) to. This costs nothing, but from here on every
+    /// change is recorded.
     pub fn mark(&mut self) -> Mark {
         self.state.mark()
     }
@@ -265,11 +265,11 @@ impl Engine {
     /// Restores znodes with their stats, and the watches of connected sessions. Sessions that have
     /// ended since exist again, each with its full timeout to be resumed. Sessions opened since are
     /// removed, and their connections close. The zxid does not go back, because clients that have
-    /// seen it would be refused: rewinding takes a new one. Time does not go back either. No event is
-    /// sent.
+    /// seen it would be refused: rewinding takes a new one. Time does not go back either. No event
+    /// is sent.
     ///
-    /// Returns false and changes nothing if the mark does not exist: it was removed, or dropped when
-    /// more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
+    /// Returns false and changes nothing if the mark does not exist: it was removed, or dropped
+    /// when more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
     pub fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         self.state.rewind(mark, now, effects)
@@ -298,8 +298,8 @@ impl Engine {
 pub enum Keep {
     /// Znodes and sessions. Each session has its full timeout to be resumed.
     Everything,
-    /// Znodes, but no sessions and so no ephemerals: the state of a ZooKeeper server after it was down
-    /// longer than its sessions' timeouts.
+    /// Znodes, but no sessions and so no ephemerals: the state of a ZooKeeper server after it was
+    /// down longer than its sessions' timeouts.
     Data,
     /// Only the built-in znodes: the state of a ZooKeeper server after its disk was erased.
     Nothing,
@@ -312,11 +312,11 @@ impl Engine {
         self.state.sessions.next_id
     }
 
-    /// Changes the state to that of a server that was stopped and started again. Sends no events; the
-    /// caller closes the connections.
+    /// Changes the state to that of a server that was stopped and started again. Sends no events;
+    /// the caller closes the connections.
     ///
-    /// The zxid never goes back, because clients that have seen it would be refused; it grows by one
-    /// if something is not kept. Session ids are not reused. All marks are removed.
+    /// The zxid never goes back, because clients that have seen it would be refused; it grows by
+    /// one if something is not kept. Session ids are not reused. All marks are removed.
     pub fn restart(&mut self, keep: Keep, now: Now) {
         match keep {
             Keep::Everything => {}
@@ -333,8 +333,8 @@ impl Engine {
 
     /// Replaces the state by another one, as if the server had been restarted with that.
     ///
-    /// As with [`restart`](Engine::restart), the zxid and session ids continue from both states, and
-    /// all marks are removed.
+    /// As with [`restart`](Engine::restart), the zxid and session ids continue from both states,
+    /// and all marks are removed.
     pub fn replace(&mut self, other: Self, now: Now) {
         let before = std::mem::replace(self, other);
         let State {
@@ -374,8 +374,8 @@ impl Engine {
         self.state.sessions.find(id).is_some()
     }
 
-    /// Removes a connection with its session. Returns `None` and changes nothing if the connection has
-    /// no session, or one with ephemerals or watches here.
+    /// Removes a connection with its session. Returns `None` and changes nothing if the connection
+    /// has no session, or one with ephemerals or watches here.
     pub fn hand_over(&mut self, conn: ConnId) -> Option<Handover> {
         let state = &mut self.state;
         let entry = state.conns.get(conn)?;
@@ -398,8 +398,8 @@ impl Engine {
     /// [`Input::Open`].
     ///
     /// Takes a zxid, as opening a session does. `seen` is the highest zxid that the client can have
-    /// seen; it raises the engine's zxid if that is lower. Returns false if the session exists and is
-    /// connected.
+    /// seen; it raises the engine's zxid if that is lower. Returns false if the session exists and
+    /// is connected.
     pub fn take_over(&mut self, conn: ConnId, handover: Handover, seen: Zxid, now: Now) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         let state = &mut self.state;

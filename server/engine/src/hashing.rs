@@ -1,16 +1,17 @@
 //! Hashes the keys of the engine's tables.
 //!
 //! Clients choose paths, access lists and identities. If they could compute the hashes, they could
-//! send keys that all have the same hash, and every lookup would compare with each of them. So every
-//! hash depends on the secrets in [`Settings::hash_seed`](crate::Settings::hash_seed), which the
-//! server chooses at random when it starts. The order of a table is never visible, so outputs do not
-//! depend on them.
+//! send keys that all have the same hash, and every lookup would compare with each of them. So
+//! every hash depends on the secrets in [`Settings::hash_seed`](crate::Settings::hash_seed), which
+//! the server chooses at random when it starts. The order of a table is never visible, so outputs
+//! do not depend on them.
 //!
-//! Foldhash mixes its input with secret numbers: some for all tables, one for each table. Both kinds
-//! are computed from the seed. Its `FixedState` takes only the second kind; then there are keys that
-//! collide whatever that number is. With a secret seed, two keys of a client's choice collide with a
-//! probability below 2^-26. In theory, a client that measures the time of many lookups can learn a
-//! seed. SipHash would prevent that, but takes several times as long for a path, on every request.
+//! Foldhash mixes its input with secret numbers: some for all tables, one for each table. Both
+//! kinds are computed from the seed. Its `FixedState` takes only the second kind; then there are
+//! keys that collide whatever that number is. With a secret seed, two keys of a client's choice
+//! collide with a probability below 2^-26. In theory, a client that measures the time of many
+//! lookups can learn a seed. SipHash would prevent that, but takes several times as long for a
+//! path, on every request.
 
 use std::hash::{Hash, Hasher};
 
@@ -65,8 +66,8 @@ mod tests {
     /// The number of colliding keys.
     const COLLIDING: usize = 24;
 
-    /// Returns paths whose hashes are equal in the bits that a table of this size uses: the lowest ten
-    /// select the slot, the topmost seven are compared before the key.
+    /// Returns paths whose hashes are equal in the bits that a table of this size uses: the lowest
+    /// ten select the slot, the topmost seven are compared before the key.
     fn colliding(hasher: &TableHasher) -> Vec<String> {
         const LOOKED_AT: u64 = (0x7f << 57) | 0x3ff;
         let wanted = hasher.hash_bytes(b"/wanted") & LOOKED_AT;

@@ -82,8 +82,8 @@ pub enum Input {
         /// The client's number for the request.
         xid: Xid,
     },
-    /// A request that the shell refuses, because it waited too long or an injected fault says so: the
-    /// reply is this error, and nothing changes.
+    /// A request that the shell refuses, because it waited too long or an injected fault says so:
+    /// the reply is this error, and nothing changes.
     Refused {
         /// The connection.
         conn: ConnId,
@@ -113,8 +113,8 @@ pub struct Settings {
     ///
     /// Unit: milliseconds. Default: 3,000. Source: `tickTime` of ZooKeeper.
     pub tick_ms: u32,
-    /// Whether a silent session expires at the next tick after its timeout, as in ZooKeeper, and not
-    /// after exactly its timeout.
+    /// Whether a silent session expires at the next tick after its timeout, as in ZooKeeper, and
+    /// not after exactly its timeout.
     ///
     /// Default: true. Source: `docs/zookeeper-protocol.md` section 14.1.
     pub rounds_expiry: bool,
@@ -122,8 +122,8 @@ pub struct Settings {
     pub session_timeout_min_ms: u32,
     /// The longest session timeout granted. Default: 20 ticks.
     pub session_timeout_max_ms: u32,
-    /// The zxid before the first change. A server without the state of earlier runs must start above
-    /// their zxids: otherwise clients that have seen a newer one get no reply
+    /// The zxid before the first change. A server without the state of earlier runs must start
+    /// above their zxids: otherwise clients that have seen a newer one get no reply
     /// (`docs/zookeeper-protocol.md` section 14.7).
     pub zxid: Zxid,
     /// The id of the first session. Unique over restarts if taken from the wall clock.
@@ -131,28 +131,29 @@ pub struct Settings {
     /// The maximum number of sessions at a time. Default: 1,000,000. Beyond it a handshake gets no
     /// reply.
     pub sessions_max: usize,
-    /// The maximum number of watches at a time. Default: 20,000,000. Beyond it the reply to a request
-    /// that would set one is QUOTAEXCEEDED.
+    /// The maximum number of watches at a time. Default: 20,000,000. Beyond it the reply to a
+    /// request that would set one is QUOTAEXCEEDED.
     pub watches_max: usize,
-    /// The maximum memory of the tree: paths, data, access lists (each different one once) and a fixed
-    /// part for each of them. Watched paths without a znode and the identities of connections count
-    /// too. Unit: bytes. Default: 8 GiB. Beyond it the reply to writes is QUOTAEXCEEDED.
+    /// The maximum memory of the tree: paths, data, access lists (each different one once) and a
+    /// fixed part for each of them. Watched paths without a znode and the identities of connections
+    /// count too. Unit: bytes. Default: 8 GiB. Beyond it the reply to writes is QUOTAEXCEEDED.
     pub tree_bytes_max: usize,
-    /// The maximum length of a reply to a read; instead of a longer one, the reply is MARSHALLINGERROR.
-    /// Replies to changes are as long as their requests. Unit: bytes. Default: 64 MiB.
+    /// The maximum length of a reply to a read; instead of a longer one, the reply is
+    /// MARSHALLINGERROR. Replies to changes are as long as their requests. Unit: bytes. Default: 64
+    /// MiB.
     pub reply_bytes_max: usize,
     /// The maximum number of operations in one multi or multiRead; the reply to one with more is
     /// MARSHALLINGERROR. Default: 100,000.
     pub multi_operations_max: usize,
-    /// The maximum number of entries in an access list, after its `auth` entries are replaced by the
-    /// client's identities. Every operation on a znode reads its list. Default: 256. Beyond it, and
-    /// beyond 1 MiB, the reply is INVALIDACL.
+    /// The maximum number of entries in an access list, after its `auth` entries are replaced by
+    /// the client's identities. Every operation on a znode reads its list. Default: 256. Beyond it,
+    /// and beyond 1 MiB, the reply is INVALIDACL.
     pub acl_entries_max: usize,
     /// The maximum number of identities of one connection, without its address. Default: 64. Beyond
     /// it, and beyond 64 KiB of ids, the reply to auth is AUTHFAILED and the connection closes.
     pub identities_max: usize,
-    /// The maximum memory of the changes recorded since a mark; beyond it every mark is removed. Unit:
-    /// bytes. Default: 256 MiB.
+    /// The maximum memory of the changes recorded since a mark; beyond it every mark is removed.
+    /// Unit: bytes. Default: 256 MiB.
     pub undo_bytes_max: usize,
     /// Whether znodes may have a time to live; otherwise the reply to createTTL is UNIMPLEMENTED.
     ///
@@ -195,9 +196,9 @@ pub struct Settings {
     ///
     /// Default: SHA-1. Source: `DigestAuthenticationProvider.digestAlg`.
     pub digest_algorithm: DigestAlgorithm,
-    /// The ensembles to which this server belongs: a client that names another one in an auth packet of
-    /// the scheme `ensemble` loses its connection. If empty, every name is accepted. If `None`, the
-    /// scheme does not exist.
+    /// The ensembles to which this server belongs: a client that names another one in an auth
+    /// packet of the scheme `ensemble` loses its connection. If empty, every name is accepted. If
+    /// `None`, the scheme does not exist.
     ///
     /// Default: none. Source: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
     pub ensemble_names: Option<Vec<String>>,
@@ -229,14 +230,14 @@ pub struct Settings {
     /// Default: empty. Source: `enforce.auth.enabled` and `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is the same as just `sasl`.
     pub enforce_auth_schemes: Vec<String>,
-    /// Whether children are listed in ZooKeeper's order, which is that of a Java hash set, instead of
-    /// the order of creation. Makes every listing slower.
+    /// Whether children are listed in ZooKeeper's order, which is that of a Java hash set, instead
+    /// of the order of creation. Makes every listing slower.
     ///
     /// Default: false.
     pub java_listing_order: bool,
-    /// The seed of the hashes in the engine's tables. Outputs do not depend on it. The time of lookups
-    /// does, if a client knows it and sends keys that collide: choose it at random unless clients are
-    /// trusted.
+    /// The seed of the hashes in the engine's tables. Outputs do not depend on it. The time of
+    /// lookups does, if a client knows it and sends keys that collide: choose it at random unless
+    /// clients are trusted.
     ///
     /// Default: 0, 0.
     pub hash_seed: [u64; 2],
@@ -302,8 +303,8 @@ impl Default for Settings {
     }
 }
 
-/// A password, a token or the hash of one. `Debug` does not show it, so that settings can be logged.
-/// There is no `Display`; dereference it to use the text.
+/// A password, a token or the hash of one. `Debug` does not show it, so that settings can be
+/// logged. There is no `Display`; dereference it to use the text.
 ///
 /// ```
 /// use minikeeper_engine::Secret;

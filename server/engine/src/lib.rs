@@ -5,8 +5,8 @@
 //!
 //! [`Engine::apply`] takes the time and one [`Input`], and calls [`Effects`] for everything that
 //! results: replies, watch events, connections to close. The engine has no socket, clock, thread or
-//! randomness, so a run is a list of `(Now, Input)`: it can be recorded, repeated and shrunk, and the
-//! same list gives the same effects and the same [`Engine::dump`].
+//! randomness, so a run is a list of `(Now, Input)`: it can be recorded, repeated and shrunk, and
+//! the same list gives the same effects and the same [`Engine::dump`].
 //!
 //! ```
 //! use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};

@@ -1,5 +1,5 @@
-//! Counts the entries that a request visits, to test that no request holds the lock for more work than
-//! its bound. Only in tests; in other builds this costs nothing.
+//! Counts the entries that a request visits, to test that no request holds the lock for more work
+//! than its bound. Only in tests; in other builds this costs nothing.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -9,8 +9,8 @@ thread_local! {
     static VISITS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts a visit to an entry: a child, a watch, an ephemeral, a path in a list, an entry of an access
-/// list, an identity.
+/// Counts a visit to an entry: a child, a watch, an ephemeral, a path in a list, an entry of an
+/// access list, an identity.
 #[inline]
 pub(crate) fn visit() {
     #[cfg(test)]

@@ -24,29 +24,29 @@ use crate::faults::error::FaultError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FaultAction {
-    /// `refuse`: resets the connection as soon as it is accepted, before a byte is read. Such a fault
-    /// matches connections, not requests.
+    /// `refuse`: resets the connection as soon as it is accepted, before a byte is read. Such a
+    /// fault matches connections, not requests.
     Refuse,
     /// `delay`: serves the request later, by this time of the server's clock; with a manual clock,
-    /// once it is advanced that far. Until then the server neither reads nor serves anything more on
-    /// this connection, and the session counts as silent; events are still sent. Unit: whole
+    /// once it is advanced that far. Until then the server neither reads nor serves anything more
+    /// on this connection, and the session counts as silent; events are still sent. Unit: whole
     /// milliseconds.
     ///
     /// The request is served even if its client has disconnected, like any request in flight, but
     /// not if the server has closed the connection, for example because the session expired.
     Delay(Duration),
-    /// `drop-request`: loses the request on its way to the server. Nothing changes, no reply is sent,
-    /// and the session is not renewed. The connection stays open.
+    /// `drop-request`: loses the request on its way to the server. Nothing changes, no reply is
+    /// sent, and the session is not renewed. The connection stays open.
     DropRequest,
     /// `lose-reply`: carries the request out, and closes the connection without a reply. The client
     /// cannot know whether the request was carried out.
     LoseReply,
-    /// `never-answer`: carries the request out, and never replies. The connection stays open. Events
-    /// and later replies are sent; clients that rely on the order of replies may then consider the
-    /// connection broken.
+    /// `never-answer`: carries the request out, and never replies. The connection stays open.
+    /// Events and later replies are sent; clients that rely on the order of replies may then
+    /// consider the connection broken.
     NeverAnswer,
-    /// `error`: replies with this error instead of carrying the request out. The session is renewed.
-    /// Does not apply to handshakes, whose reply has no field for an error.
+    /// `error`: replies with this error instead of carrying the request out. The session is
+    /// renewed. Does not apply to handshakes, whose reply has no field for an error.
     Error(ErrorCode),
     /// `cut`: closes the connection instead of serving the request.
     Cut,

@@ -6,15 +6,15 @@ use minikeeper_protocol::{Xid, frame};
 
 use crate::turn::outbox::{Close, Outbox};
 
-/// The fate of a turn's output, decided before the turn and carried out at its end, under the engine
-/// lock. Such a turn serves one request.
+/// The fate of a turn's output, decided before the turn and carried out at its end, under the
+/// engine lock. Such a turn serves one request.
 #[derive(Debug)]
 pub(crate) struct Aftermath {
     pub(crate) reply: ReplyFate,
     /// Whether the connection closes once everything is sent.
     pub(crate) cuts: bool,
-    /// The outbox for the output of a delayed request, because its connection's task takes no part in
-    /// the turn.
+    /// The outbox for the output of a delayed request, because its connection's task takes no part
+    /// in the turn.
     pub(crate) late: Option<Arc<Outbox>>,
 }
 

@@ -8,12 +8,12 @@ use crate::faults::{action::FaultAction, op::FaultOp, who::FaultFor};
 
 /// A fault to inject: what it matches, and what it does.
 ///
-/// By default it matches every request of every client, any number of times. If several faults match
-/// a request, the one injected first acts, and the others do not count the request. A delay is the
-/// exception: when it is over, the faults injected after it are checked too.
+/// By default it matches every request of every client, any number of times. If several faults
+/// match a request, the one injected first acts, and the others do not count the request. A delay
+/// is the exception: when it is over, the faults injected after it are checked too.
 ///
-/// Plain data: the methods only fill the fields. [`inject`](crate::Universe::inject) refuses a fault
-/// that makes no sense.
+/// Plain data: the methods only fill the fields. [`inject`](crate::Universe::inject) refuses a
+/// fault that makes no sense.
 ///
 /// # Examples
 /// The reply to one particular create is lost, and nothing else:
@@ -44,15 +44,15 @@ pub struct Fault {
     pub who: FaultFor,
     /// The number of matches skipped first.
     pub skip: u64,
-    /// The maximum number of times it acts; `None` for no limit. After that the fault stays until it
-    /// is removed, and keeps holding what it holds.
+    /// The maximum number of times it acts; `None` for no limit. After that the fault stays until
+    /// it is removed, and keeps holding what it holds.
     pub count: Option<u64>,
     /// The probability that it acts on a match after the skipped ones. Range: 0 to 1.
     pub probability: f64,
     /// The seed of its random choices: the same seed gives the same choices for the same matches.
     pub seed: u64,
-    /// Whether it may end without having acted: see [`Fault::optional`]. Default: `false`, except for
-    /// [`Fault::silence`].
+    /// Whether it may end without having acted: see [`Fault::optional`]. Default: `false`, except
+    /// for [`Fault::silence`].
     pub is_optional: bool,
 }
 
@@ -220,10 +220,10 @@ impl Fault {
         Self::new(FaultAction::HoldEvents)
     }
 
-    /// Ignores a session: nothing that it sends is answered or keeps it alive, not even an attempt to
-    /// reconnect. To the server this looks like a long pause of the client: unless it ends in time,
-    /// the session expires. The fault is [optional](Fault::optional), because a session may expire
-    /// without sending anything more.
+    /// Ignores a session: nothing that it sends is answered or keeps it alive, not even an attempt
+    /// to reconnect. To the server this looks like a long pause of the client: unless it ends in
+    /// time, the session expires. The fault is [optional](Fault::optional), because a session may
+    /// expire without sending anything more.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,5 @@
-//! Fault injection: the faults in force, the requests that each applies to, and what they hold back.
+//! Fault injection: the faults in force, the requests that each applies to, and what they hold
+//! back.
 //!
 //! A [`fault::Fault`] is what a test describes: an [`action`], and conditions on the operation
 //! ([`op`]), path (`glob`), client ([`who`]) and chance (`chance`). [`rule`] is a fault in force,
@@ -261,8 +262,8 @@ impl Faults {
         EventFate::Held
     }
 
-    /// Drops the events held for a connection that has closed. Called under the engine's lock, before
-    /// the connection's number can be reused.
+    /// Drops the events held for a connection that has closed. Called under the engine's lock,
+    /// before the connection's number can be reused.
     pub(crate) fn forget_events(&self, conn: ConnId) {
         let Table {
             rules, held_bytes, ..
@@ -311,7 +312,8 @@ impl Faults {
         table.delayed.take(is_its).pop()
     }
 
-    /// Keeps a connection until its delayed request is served. Returns the connection if it has none.
+    /// Keeps a connection until its delayed request is served. Returns the connection if it has
+    /// none.
     pub(crate) fn keep_until_served(
         &self,
         outbox: &Arc<Outbox>,
@@ -337,8 +339,8 @@ impl Faults {
         })
     }
 
-    /// Removes one fault, or all. Returns what they held. Called under the engine's lock, so that no
-    /// event overtakes the held ones.
+    /// Removes one fault, or all. Returns what they held. Called under the engine's lock, so that
+    /// no event overtakes the held ones.
     pub(crate) fn remove(&self, id: Option<u64>) -> Released {
         let mut table = self.table.lock();
         let is_removed = |rule: u64| id.is_none_or(|id| id == rule);

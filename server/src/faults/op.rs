@@ -29,8 +29,8 @@ pub enum FaultOp {
     /// This operation.
     ///
     /// `create` matches all its forms (`create2`, `createContainer` and `createTTL` too),
-    /// `getChildren` also `getChildren2`, and `setWatches` also `setWatches2`, because clients differ
-    /// in which form they send. The longer names match only themselves. `close` means
+    /// `getChildren` also `getChildren2`, and `setWatches` also `setWatches2`, because clients
+    /// differ in which form they send. The longer names match only themselves. `close` means
     /// `closeSession`.
     Op(OpCode),
 }

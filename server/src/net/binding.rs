@@ -37,8 +37,8 @@ impl Connection {
                 self.move_to(to, None)
             }
             [Input::Request { request, .. }] if is_for_config(request) => {
-                // This request shows nothing about the universe. The znode never changes here, and a
-                // watch would keep the session from moving.
+                // This request shows nothing about the universe. The znode never changes here, and
+                // a watch would keep the session from moving.
                 if let Request::GetData { watch, .. } = request {
                     *watch = false;
                 }

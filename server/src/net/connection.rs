@@ -277,8 +277,8 @@ impl Connection {
         let mut arrived_ms = None;
         loop {
             let mut fault = None;
-            // Requests are served one by one while there are faults, and until one of them shows which
-            // universe the connection belongs to.
+            // Requests are served one by one while there are faults, and until one of them shows
+            // which universe the connection belongs to.
             let has_faults = self.shared.turns.faults.are_set();
             let is_unbound = self.is_unbound();
             let turn_max = if is_unbound || has_faults {
@@ -362,8 +362,8 @@ impl Connection {
         }
     }
 
-    /// Decodes the frame at `start` into the turn's inputs, if it is whole. Returns where the next one
-    /// begins.
+    /// Decodes the frame at `start` into the turn's inputs, if it is whole. Returns where the next
+    /// one begins.
     ///
     /// Inputs are large, so they are created in place instead of being returned.
     fn take_frame(
@@ -423,8 +423,8 @@ impl Connection {
 /// Decodes one request into the turn's inputs.
 ///
 /// # Errors
-/// When the connection must close because of it. Every other malformed request becomes an input with
-/// an error reply.
+/// When the connection must close because of it. Every other malformed request becomes an input
+/// with an error reply.
 fn decode(
     conn: ConnId,
     reader: &mut Reader<'_>,
@@ -474,8 +474,8 @@ impl Drop for Connection {
 #[derive(Debug, Default)]
 pub(crate) struct PendingInput {
     pub(crate) bytes: BytesMut,
-    /// When its whole frames were read, in milliseconds since the start; `None` if there are none, or
-    /// if waiting time is not limited.
+    /// When its whole frames were read, in milliseconds since the start; `None` if there are none,
+    /// or if waiting time is not limited.
     pub(crate) read_ms: Option<u64>,
     /// Whether it waits for an earlier request that a fault delays.
     pub(crate) is_delayed: bool,
@@ -595,8 +595,8 @@ impl Connection {
             && self.shared.turns.faults.wait_to_write(&self.outbox, waker)
     }
 
-    /// Ends the connection when its client has left. A delayed request is still served, and so is the
-    /// input after it.
+    /// Ends the connection when its client has left. A delayed request is still served, and so is
+    /// the input after it.
     pub(crate) fn finish(self) {
         if self.is_delayed() {
             let (shared, outbox) = (self.shared.clone(), self.outbox.clone());

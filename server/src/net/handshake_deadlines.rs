@@ -47,8 +47,8 @@ impl HandshakeDeadlines {
         let deadline_ms = turns.clock().elapsed_ms().saturating_add(self.timeout_ms);
         let mut waiting = self.waiting.lock();
         let PendingHandshake { queue, sweep_at } = &mut *waiting;
-        // Finished and closed connections at the front are removed at once. The others must not pile
-        // up behind a slow one either, because the clock may be frozen.
+        // Finished and closed connections at the front are removed at once. The others must not
+        // pile up behind a slow one either, because the clock may be frozen.
         while queue
             .front()
             .is_some_and(|(_, outbox)| !owes_handshake(outbox))

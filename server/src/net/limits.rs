@@ -1,9 +1,9 @@
 //! Limits on single requests and on all connections together: what counts against them, how often
 //! they were reached, and what is logged then.
 //!
-//! The engine limits the tree, the sessions and the watches; [`listener`](super::listener) limits the
-//! number of connections. These limits cost a request nothing if they are off and the request is
-//! served right after it was read.
+//! The engine limits the tree, the sessions and the watches; [`listener`](super::listener) limits
+//! the number of connections. These limits cost a request nothing if they are off and the request
+//! is served right after it was read.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -255,9 +255,9 @@ impl Limits {
     }
 
     /// Counts one connection's unserved input in place of its previous size. If all connections
-    /// together have too much, calls `free` with this input's number and the number of bytes to free
-    /// from input that has waited longer. `free` returns how many bytes it has freed, and of how many
-    /// connections.
+    /// together have too much, calls `free` with this input's number and the number of bytes to
+    /// free from input that has waited longer. `free` returns how many bytes it has freed, and of
+    /// how many connections.
     ///
     /// # Errors
     /// When there is still too much, because this input has waited longest. Then it is not counted.
@@ -386,8 +386,8 @@ pub(crate) fn throttle(inputs: &mut [Input]) {
     }
 }
 
-/// Adds to a counter. Returns whether to log: the first time, then ever more rarely, because a client
-/// may hit a limit in a loop.
+/// Adds to a counter. Returns whether to log: the first time, then ever more rarely, because a
+/// client may hit a limit in a loop.
 fn count(counter: &AtomicU64, more: u64) -> bool {
     let before = counter.fetch_add(more, Ordering::Relaxed);
     before.checked_ilog2() != (before + more).checked_ilog2()
@@ -443,7 +443,8 @@ mod tests {
         assert!(!count(&counter, 1));
     }
 
-    /// The reply to a late request with a path outside its universe is NONODE, which is no throttling.
+    /// The reply to a late request with a path outside its universe is NONODE, which is no
+    /// throttling.
     #[test]
     fn requests_refused_for_another_reason_are_not_throttled() {
         let refused = |error| Input::Refused {

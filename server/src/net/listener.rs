@@ -216,7 +216,8 @@ impl OpenConnections {
     }
 }
 
-/// The place of one open connection among those that the limits permit; dropping it frees the place.
+/// The place of one open connection among those that the limits permit; dropping it frees the
+/// place.
 #[derive(Debug)]
 pub(crate) struct Slot {
     live: Arc<OpenConnections>,

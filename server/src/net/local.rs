@@ -1,4 +1,5 @@
-//! An in-process connection: the client's bytes go straight into a turn, without a socket or a task.
+//! An in-process connection: the client's bytes go straight into a turn, without a socket or a
+//! task.
 
 use std::{
     io,

@@ -16,12 +16,13 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// Whether the server listens: the listening tasks while it is up, the control port while it is down.
+/// Whether the server listens: the listening tasks while it is up, the control port while it is
+/// down.
 #[derive(Debug, Default)]
 pub(crate) struct Reachability {
     listening: Mutex<ListenTasks>,
-    /// Starts connections when the server comes up again. Reset on [`Reachability::stop`], because it
-    /// refers back to the server.
+    /// Starts connections when the server comes up again. Reset on [`Reachability::stop`], because
+    /// it refers back to the server.
     spawner: Mutex<Spawner>,
 }
 
@@ -118,8 +119,8 @@ impl Reachability {
         }
     }
 
-    /// Stops listening for ever, on the control port too. Returns the aborted tasks, for the caller to
-    /// await.
+    /// Stops listening for ever, on the control port too. Returns the aborted tasks, for the caller
+    /// to await.
     pub(crate) fn stop(&self) -> JoinSet<()> {
         *self.spawner.lock() = Spawner::default();
         std::mem::replace(&mut *self.listening.lock(), ListenTasks::Stopped).abort()

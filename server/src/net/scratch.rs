@@ -74,8 +74,8 @@ impl ScratchPool {
 
 /// Returns a buffer for reads that can be frozen and taken back without an allocation.
 ///
-/// Freezing a buffer that was never shared allocates a reference count every time. Splitting it once
-/// allocates the count for good.
+/// Freezing a buffer that was never shared allocates a reference count every time. Splitting it
+/// once allocates the count for good.
 pub(crate) fn shareable_buffer() -> BytesMut {
     let mut buffer = BytesMut::with_capacity(READ_BYTES);
     drop(buffer.split_off(READ_BYTES));

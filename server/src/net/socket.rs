@@ -222,8 +222,8 @@ impl SocketTask {
         }
     }
 
-    /// Records that the socket is full, so that no caller waits for this client. Does nothing if only
-    /// the runtime's budget is used up.
+    /// Records that the socket is full, so that no caller waits for this client. Does nothing if
+    /// only the runtime's budget is used up.
     #[cold]
     fn note_stuck(&self) {
         if tokio::task::coop::has_budget_remaining() {
@@ -272,8 +272,8 @@ impl SocketTask {
     /// Writes the output, and wakes the tasks that the turn must wake.
     ///
     /// A few tasks are woken before the write: a client that waits for an event, above all the next
-    /// holder of a lock, is usually in more of a hurry than the client that caused it. Many tasks are
-    /// woken after the write, because the own reply would otherwise wait for all of theirs.
+    /// holder of a lock, is usually in more of a hurry than the client that caused it. Many tasks
+    /// are woken after the write, because the own reply would otherwise wait for all of theirs.
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<()>> {
         if (1..=GO_FIRST_MAX).contains(&scratch.wakes.len())
             && self.unsent.is_none()

@@ -20,8 +20,8 @@ struct TokenBucket {
 impl Throttle {
     /// Takes a token. Returns false if there is none.
     ///
-    /// The first call after the fill time has passed adds tokens, in proportion to the time since the
-    /// last fill.
+    /// The first call after the fill time has passed adds tokens, in proportion to the time since
+    /// the last fill.
     ///
     /// Source: `BlueThrottle.checkLimit` of ZooKeeper, without its random part and without
     /// weights; compared with a live 3.9.5.

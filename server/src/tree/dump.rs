@@ -10,9 +10,9 @@ use super::text_of;
 /// The prefix of the paths of quotas, which clients set.
 const QUOTAS: &[u8] = b"/zookeeper/quota/";
 
-/// Prints znodes by path, then sessions, then watches. Omits everything that depends on the time and
-/// order of changes: zxids, times, versions and session ids. Sessions are numbered in the order of
-/// their ids.
+/// Prints znodes by path, then sessions, then watches. Omits everything that depends on the time
+/// and order of changes: zxids, times, versions and session ids. Sessions are numbered in the order
+/// of their ids.
 pub(crate) fn dump(engine: &Engine) -> String {
     let mut reports: Vec<_> = engine.session_reports().collect();
     reports.sort_unstable_by_key(|report| report.id);

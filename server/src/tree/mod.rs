@@ -1,7 +1,8 @@
 //! Trees as values, to seed, export and compare.
 //!
-//! [`Tree`] maps paths to [`Znode`]s. `files` reads and writes YAML and JSON, `differences` compares
-//! two trees, `access` parses access lists, and `dump` prints a tree with its sessions and watches.
+//! [`Tree`] maps paths to [`Znode`]s. `files` reads and writes YAML and JSON, `differences`
+//! compares two trees, `access` parses access lists, and `dump` prints a tree with its sessions and
+//! watches.
 
 mod access;
 mod differences;
@@ -18,8 +19,8 @@ pub use self::files::TreeFileError;
 
 /// Znodes by path. [`Universe::seed`](crate::Universe::seed) creates them,
 /// [`Universe::export_tree`](crate::Universe::export_tree) returns them and
-/// [`assert_tree!`](crate::assert_tree!) compares with them. The macro [`tree!`](crate::tree!) builds
-/// a tree.
+/// [`assert_tree!`](crate::assert_tree!) compares with them. The macro [`tree!`](crate::tree!)
+/// builds a tree.
 ///
 /// Parents need not be named. `/zookeeper` and everything below it belongs to the server.
 ///
@@ -260,8 +261,8 @@ impl fmt::Display for Lifetime {
     }
 }
 
-/// Builds a [`Tree`] from `path => znode` pairs, where a znode is text, bytes, `null` or a [`Znode`].
-/// A final `..` makes the tree [partial](crate::Tree::partial).
+/// Builds a [`Tree`] from `path => znode` pairs, where a znode is text, bytes, `null` or a
+/// [`Znode`]. A final `..` makes the tree [partial](crate::Tree::partial).
 ///
 /// # Examples
 /// ```

@@ -21,8 +21,8 @@ pub(crate) struct Activity {
 pub(crate) struct ActivityWaiter<'a>(&'a Activity);
 
 impl Activity {
-    /// Registers a waiting task. If the task then reads the state under the engine lock, it misses no
-    /// turn after that.
+    /// Registers a waiting task. If the task then reads the state under the engine lock, it misses
+    /// no turn after that.
     pub(crate) fn wait(&self) -> ActivityWaiter<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         ActivityWaiter(self)

@@ -47,7 +47,8 @@ impl Core {
         }
     }
 
-    /// Writes the pending changes to the log. Returns false if that fails: then no client may see them.
+    /// Writes the pending changes to the log. Returns false if that fails: then no client may see
+    /// them.
     pub(crate) fn write_log(&mut self, now: Now) -> bool {
         let Some(log) = &mut self.log else {
             return true;

@@ -112,7 +112,8 @@ impl TurnEffects<'_> {
         bytes
     }
 
-    /// Notifies the log, if there is one, that the state was replaced by one with this zxid, and saved.
+    /// Notifies the log, if there is one, that the state was replaced by one with this zxid, and
+    /// saved.
     pub(crate) fn note_anew(&mut self, zxid: Zxid) {
         if let Some(log) = &mut self.log {
             log.go_on_from(zxid);

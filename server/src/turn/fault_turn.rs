@@ -162,8 +162,8 @@ pub(crate) fn serve_due(shared: &UniverseState) {
     }
 }
 
-/// Serves a delayed request here and not on its connection's task: when a caller advances the clock,
-/// everything must happen at its own time, and in order.
+/// Serves a delayed request here and not on its connection's task: when a caller advances the
+/// clock, everything must happen at its own time, and in order.
 fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let conn = delayed.conn;
     let mut verdict = judge(shared, conn, &delayed.input, delayed.rule);

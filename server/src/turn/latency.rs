@@ -100,8 +100,8 @@ impl Latency {
         (self.sum_ms as f64 / self.count as f64 * 1e4).round() / 1e4
     }
 
-    /// Returns the latency that this share of the requests, in thousandths, did not exceed; 0 before
-    /// the first request.
+    /// Returns the latency that this share of the requests, in thousandths, did not exceed; 0
+    /// before the first request.
     pub(crate) fn quantile_ms(&self, thousandths: u64) -> u32 {
         let rank = (self.count * thousandths).div_ceil(1_000);
         let mut seen = 0;

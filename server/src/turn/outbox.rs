@@ -70,7 +70,8 @@ pub(crate) struct Outbox {
     /// Output that the connection has taken but its socket has not. Unit: bytes.
     unsent_bytes: AtomicUsize,
     /// Memory of the connection's input that cannot be served yet, as counted against
-    /// `unserved_bytes_max`. Code that takes this value must subtract it from that count. Unit: bytes.
+    /// `unserved_bytes_max`. Code that takes this value must subtract it from that count. Unit:
+    /// bytes.
     held_bytes: AtomicUsize,
     /// Orders connections by when their input began to wait: lower is earlier; 0 if none waits.
     held_since: AtomicU64,
@@ -176,7 +177,8 @@ impl Outbox {
         self.unsent_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the memory of the output that the client has not read; 0 if the connection is closing.
+    /// Returns the memory of the output that the client has not read; 0 if the connection is
+    /// closing.
     fn waiting_bytes(&self) -> usize {
         let inner = self.inner.lock();
         if inner.close.is_some() {
@@ -185,8 +187,8 @@ impl Outbox {
         inner.frames.capacity() + self.unsent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Orders the connection to close, and drops the frames that it has not taken. Returns the task to
-    /// wake.
+    /// Orders the connection to close, and drops the frames that it has not taken. Returns the task
+    /// to wake.
     fn cut(&self, why: Close) -> Option<Waker> {
         let mut inner = self.inner.lock();
         self.is_filled.store(true, Ordering::Release);
@@ -212,7 +214,8 @@ impl Outbox {
     }
 
     /// Adds the output of a turn that served this connection in place of its task, under the same
-    /// lock as the turn. Not limited in size, because a single reply is not. Returns the task to wake.
+    /// lock as the turn. Not limited in size, because a single reply is not. Returns the task to
+    /// wake.
     pub(crate) fn put_back(&self, out: &mut Vec<u8>) -> Option<Waker> {
         let mut inner = self.inner.lock();
         if out.is_empty() || inner.close.is_some() {
@@ -261,7 +264,8 @@ impl Outbox {
         inner.waker.take()
     }
 
-    /// Moves all waiting frames to the end of `out`. Returns why the connection must close, if it must.
+    /// Moves all waiting frames to the end of `out`. Returns why the connection must close, if it
+    /// must.
     pub(crate) fn drain(&self, out: &mut Vec<u8>) -> Option<Close> {
         if !self.is_filled.load(Ordering::Acquire) {
             return None;
@@ -308,7 +312,8 @@ impl Outbox {
         (inner.pushed != inner.written && !inner.is_stuck).then_some(inner.pushed)
     }
 
-    /// Returns whether one of the first `pushed` frames is not written yet and the socket is not full.
+    /// Returns whether one of the first `pushed` frames is not written yet and the socket is not
+    /// full.
     pub(crate) fn owes(&self, pushed: u32) -> bool {
         let inner = self.inner.lock();
         // The counts wrap around, but never during one wait.
@@ -316,8 +321,8 @@ impl Outbox {
         missing > 0 && !inner.is_stuck
     }
 
-    /// Registers the task to wake only when the connection must close: the socket is full, so frames
-    /// can wait. Returns why it must close if it already must.
+    /// Registers the task to wake only when the connection must close: the socket is full, so
+    /// frames can wait. Returns why it must close if it already must.
     pub(crate) fn register_close(&self, waker: &Waker) -> Option<Close> {
         let mut inner = self.inner.lock();
         if inner.close.is_none() {
@@ -330,8 +335,8 @@ impl Outbox {
 /// The unread output of all connections of a universe: events in outboxes, and output that sockets
 /// did not take.
 ///
-/// The count only grows, so that sending costs nothing. When it reaches the limit, the real total is
-/// measured. The cost of measuring every connection is spread over the bytes counted since then.
+/// The count only grows, so that sending costs nothing. When it reaches the limit, the real total
+/// is measured. The cost of measuring every connection is spread over the bytes counted since then.
 #[derive(Debug)]
 pub(crate) struct UnsentTotal {
     /// An upper bound of the real total. Unit: bytes.
@@ -355,8 +360,8 @@ impl UnsentTotal {
     }
 
     /// Measures the total and, if it exceeds the limit, closes the connections with the most output
-    /// until an eighth of the limit is free. Their sessions live on. Returns how many it closed, and
-    /// the tasks to wake.
+    /// until an eighth of the limit is free. Their sessions live on. Returns how many it closed,
+    /// and the tasks to wake.
     ///
     /// Called under the engine lock.
     pub(crate) fn relieve<'a>(

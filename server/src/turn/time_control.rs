@@ -11,8 +11,8 @@ use crate::{race::first_of, turn::timers, universe::state::UniverseState};
 #[derive(Debug, Default)]
 pub(crate) struct TimeControl {
     moving: Mutex<()>,
-    /// How long all clients must be idle, in real time, before the server advances its frozen clock;
-    /// `None` for never.
+    /// How long all clients must be idle, in real time, before the server advances its frozen
+    /// clock; `None` for never.
     quiet: Mutex<Option<Duration>>,
     changed: Notify,
 }

@@ -11,8 +11,8 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// Returns the next deadline if the clock jumps, in milliseconds since the start; `None` on a server
-/// that is broken or down.
+/// Returns the next deadline if the clock jumps, in milliseconds since the start; `None` on a
+/// server that is broken or down.
 fn next_deadline_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     let in_engine = shared.turns.next_deadline_ms(jump)?;
     let handshakes = shared.handshakes.next_deadline_ms();
@@ -110,7 +110,8 @@ impl Alarm {
         }
     }
 
-    /// Records the deadline that the expiry task will sleep until. Returns what may wake it earlier.
+    /// Records the deadline that the expiry task will sleep until. Returns what may wake it
+    /// earlier.
     pub(crate) fn arm(&self, deadline_ms: u64) -> &Notify {
         self.armed_ms.store(deadline_ms, Ordering::Release);
         &self.rearm

@@ -38,8 +38,8 @@ pub(crate) enum Jump {
     Strict,
 }
 
-/// A turn that reads and writes at most this many bytes takes microseconds: its start time serves as
-/// its end time, and the clock is not read again.
+/// A turn that reads and writes at most this many bytes takes microseconds: its start time serves
+/// as its end time, and the clock is not read again.
 const LONG_TURN_BYTES: usize = 4 << 10;
 
 /// The engine, behind its lock, and everything that only the lock's holder may touch.
@@ -110,8 +110,8 @@ impl Turns {
         let mut core = self.core.lock();
         let key = core.members.insert(member);
         let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
-        // Checked under the lock: either `close_all` finds this connection, or this check sees why it
-        // was called.
+        // Checked under the lock: either `close_all` finds this connection, or this check sees why
+        // it was called.
         if self.is_broken() {
             outbox.close(Close::Broken);
             return conn;
@@ -160,8 +160,8 @@ impl Turns {
 
     /// Serves a batch of one connection's inputs, in order.
     ///
-    /// Appends all output for this connection to `out`, and the tasks to wake to `wakes`; the caller
-    /// must wake them soon.
+    /// Appends all output for this connection to `out`, and the tasks to wake to `wakes`; the
+    /// caller must wake them soon.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -339,8 +339,8 @@ impl Turns {
         is_logged
     }
 
-    /// Returns the next deadline if the clock jumps, in milliseconds since the start; the outer `None`
-    /// on a server that is broken or down.
+    /// Returns the next deadline if the clock jumps, in milliseconds since the start; the outer
+    /// `None` on a server that is broken or down.
     pub(crate) fn next_deadline_ms(&self, jump: Jump) -> Option<Option<u64>> {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
@@ -356,9 +356,9 @@ impl Turns {
         })
     }
 
-    /// Advances the clock between two turns; the caller makes sure that nothing falls due on the way.
-    /// Renews sessions under the same lock, so that none of them is due at the end. On a broken or
-    /// stopped server only the clock moves.
+    /// Advances the clock between two turns; the caller makes sure that nothing falls due on the
+    /// way. Renews sessions under the same lock, so that none of them is due at the end. On a
+    /// broken or stopped server only the clock moves.
     pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
@@ -379,8 +379,8 @@ impl Turns {
         self.clock.notify_changed();
     }
 
-    /// Selects the sessions that pings would renew, however far the clock jumps: they are connected,
-    /// and no fault keeps their pings from being served.
+    /// Selects the sessions that pings would renew, however far the clock jumps: they are
+    /// connected, and no fault keeps their pings from being served.
     fn answers(&self, members: &Slab<Member>) -> impl Fn(SessionId, u32, ConnId) -> bool {
         let has_faults = self.faults.are_set();
         move |session, timeout_ms, conn| {
@@ -481,8 +481,8 @@ impl Turns {
         self.alarm.rearm_for(Some(0));
     }
 
-    /// Replaces the state as a restart does: closes every connection without serving another request
-    /// on it, and resets the counters.
+    /// Replaces the state as a restart does: closes every connection without serving another
+    /// request on it, and resets the counters.
     pub(crate) fn renew(&self, change: impl FnOnce(&mut Engine, Now)) {
         self.turn(|core, now| {
             let members = core.members.iter();
@@ -509,8 +509,8 @@ impl Turns {
         look(&self.core.lock().engine)
     }
 
-    /// Copies the state between two turns, to save it. Notifies the log, whose changes so far the copy
-    /// contains.
+    /// Copies the state between two turns, to save it. Notifies the log, whose changes so far the
+    /// copy contains.
     #[cfg(feature = "data")]
     pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
         let mut core = self.core.lock();
@@ -535,7 +535,8 @@ impl Turns {
         look(self.core.lock().look())
     }
 
-    /// Records the output of a connection that its socket has not taken. Must not be called in a turn.
+    /// Records the output of a connection that its socket has not taken. Must not be called in a
+    /// turn.
     pub(crate) fn note_unsent(&self, outbox: &Outbox, bytes: usize) {
         outbox.set_unsent(bytes);
         if !self.unsent.add(bytes) {
@@ -549,8 +550,8 @@ impl Turns {
         wakes.into_iter().for_each(Waker::wake);
     }
 
-    /// Closes connections as [`outbox::free_held`] does. Returns how many bytes this freed, and of how
-    /// many connections.
+    /// Closes connections as [`outbox::free_held`] does. Returns how many bytes this freed, and of
+    /// how many connections.
     pub(crate) fn free_held(&self, since: u64, bytes: usize) -> (usize, u64) {
         let core = self.core.lock();
         let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
@@ -602,7 +603,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) ends: &'a [usize],
     /// The start of the first input.
     pub(crate) start: usize,
-    /// When an earlier turn began to serve input from the same read, in milliseconds since the start.
+    /// When an earlier turn began to serve input from the same read, in milliseconds since the
+    /// start.
     pub(crate) arrived_ms: Option<u64>,
     /// Once the output is longer than this, the turn serves no more of the batch. Unit: bytes.
     pub(crate) out_bytes_max: usize,
@@ -662,8 +664,8 @@ impl Turns {
         self.apply_unasked(&Input::Tick);
     }
 
-    /// Expires sessions as if their timeout were over. Returns how many. Finds and expires them under
-    /// one lock.
+    /// Expires sessions as if their timeout were over. Returns how many. Finds and expires them
+    /// under one lock.
     pub(crate) fn expire(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
         let mut count = 0;
         let is_done = self.turn(|core, now| {

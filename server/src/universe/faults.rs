@@ -18,8 +18,8 @@ impl Universe {
     /// Injects a fault until the guard is dropped. Dropping the guard panics if the fault has not
     /// acted: see [`FaultGuard`].
     ///
-    /// Faults are checked in the order of injection, and only the first that applies acts. There can
-    /// be at most 1,000 at a time.
+    /// Faults are checked in the order of injection, and only the first that applies acts. There
+    /// can be at most 1,000 at a time.
     ///
     /// # Errors
     /// [`FaultError`] if the fault makes no sense; nothing has changed.
@@ -83,8 +83,8 @@ impl Universe {
     /// delayed are served.
     ///
     /// # Errors
-    /// [`NotHit::Unknown`] if there is no such fault. [`NotHit::Never`] if it has never acted and is
-    /// not [optional](Fault::optional); it is removed nevertheless.
+    /// [`NotHit::Unknown`] if there is no such fault. [`NotHit::Never`] if it has never acted and
+    /// is not [optional](Fault::optional); it is removed nevertheless.
     ///
     /// # Examples
     /// ```
@@ -142,8 +142,8 @@ impl Universe {
         fault_turn::remove(&self.shared, None);
     }
 
-    /// Waits until a fault has acted `hits` times, and returns how often it has. `within` is in real
-    /// time.
+    /// Waits until a fault has acted `hits` times, and returns how often it has. `within` is in
+    /// real time.
     ///
     /// # Errors
     /// [`NotHit`] says what happened instead.
@@ -210,9 +210,9 @@ const fn verdict(seen: Seen, id: u64, wanted: u64, within: Duration) -> Result<u
 /// Removes a fault when dropped, unless it is [kept](FaultGuard::keep).
 ///
 /// # Panics
-/// When dropped before the fault has acted, because the test has not tested what it should. Does not
-/// panic if the fault is [optional](Fault::optional) or was already removed, or if the thread is
-/// already panicking. [`FaultGuard::remove`] returns an error instead.
+/// When dropped before the fault has acted, because the test has not tested what it should. Does
+/// not panic if the fault is [optional](Fault::optional) or was already removed, or if the thread
+/// is already panicking. [`FaultGuard::remove`] returns an error instead.
 ///
 /// # Examples
 /// ```

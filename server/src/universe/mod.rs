@@ -1,11 +1,11 @@
 //! A universe: one tree with its sessions and clock, and the API that tests use.
 //!
-//! [`Universe`] is a handle on a [`state`]. Its methods are grouped by what they act on, one file each:
-//! `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value), `snapshots` (going back),
-//! `restarting`, `import_export` (data directories), `inspect`, and `registry`, which creates, forks
-//! and drops universes and finds the one that a path or session belongs to. [`session_selector`] says
-//! which sessions a method means, `session_info` describes one, and `flush_wait` waits until events
-//! reach their sockets.
+//! [`Universe`] is a handle on a [`state`]. Its methods are grouped by what they act on, one file
+//! each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value), `snapshots`
+//! (going back), `restarting`, `import_export` (data directories), `inspect`, and `registry`, which
+//! creates, forks and drops universes and finds the one that a path or session belongs to.
+//! [`session_selector`] says which sessions a method means, `session_info` describes one, and
+//! `flush_wait` waits until events reach their sockets.
 
 pub(crate) mod faults;
 mod flush_wait;

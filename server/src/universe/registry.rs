@@ -45,7 +45,8 @@ pub struct UniverseGuard {
 }
 
 impl UniverseGuard {
-    /// Keeps the universe until [`drop_universe`](Universe::drop_universe) or the end of the server.
+    /// Keeps the universe until [`drop_universe`](Universe::drop_universe) or the end of the
+    /// server.
     #[must_use]
     pub fn keep(mut self) -> Universe {
         self.is_kept = true;
@@ -113,12 +114,12 @@ impl Universe {
         prefix.strip_prefix('/').unwrap_or(prefix).to_owned()
     }
 
-    /// Creates a universe behind the server's port: an empty tree with its own zxid, sessions, clock,
-    /// faults and limits, and the server's settings.
+    /// Creates a universe behind the server's port: an empty tree with its own zxid, sessions,
+    /// clock, faults and limits, and the server's settings.
     ///
     /// Clients select it by their chroot, which is its name: see
-    /// [`connect_string`](Universe::connect_string). A connection belongs to the universe whose name
-    /// begins the first path that it sends.
+    /// [`connect_string`](Universe::connect_string). A connection belongs to the universe whose
+    /// name begins the first path that it sends.
     ///
     /// # Errors
     /// When the name is not a single path component, or is taken.
@@ -143,9 +144,9 @@ impl Universe {
         }
     }
 
-    /// Creates a universe as a copy of this one: znodes, zxid, clock and sessions. The sessions wait
-    /// for their clients to reconnect under the name of the copy. From then on the two universes are
-    /// independent.
+    /// Creates a universe as a copy of this one: znodes, zxid, clock and sessions. The sessions
+    /// wait for their clients to reconnect under the name of the copy. From then on the two
+    /// universes are independent.
     ///
     /// # Errors
     /// Those of [`create_universe`](Universe::create_universe).

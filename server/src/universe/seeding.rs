@@ -26,8 +26,8 @@ impl Universe {
     /// Creates the znodes of a tree that are missing, with their parents, and sets those that
     /// differ. Other znodes stay.
     ///
-    /// All changes happen in one turn, so clients see all or none. Each takes a zxid and fires watches,
-    /// as if a client had made it. Access lists are not checked.
+    /// All changes happen in one turn, so clients see all or none. Each takes a zxid and fires
+    /// watches, as if a client had made it. Access lists are not checked.
     ///
     /// # Errors
     /// The fault of the tree, or its conflict with the existing one, with the path. Nothing has

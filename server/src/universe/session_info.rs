@@ -19,9 +19,9 @@ pub struct SessionInfo {
     pub timeout_left: Duration,
     /// Whether it has a connection now.
     pub is_connected: bool,
-    /// Whether it belongs to no universe yet, because its client has not sent a path. Such a session
-    /// is listed in the server's own universe, and in the other one if there is only one other.
-    /// Always `false` on a server that has never had another universe.
+    /// Whether it belongs to no universe yet, because its client has not sent a path. Such a
+    /// session is listed in the server's own universe, and in the other one if there is only one
+    /// other. Always `false` on a server that has never had another universe.
     pub is_unbound: bool,
     /// Whether it is silenced: see [`Universe::silence`](crate::Universe::silence).
     pub is_silenced: bool,

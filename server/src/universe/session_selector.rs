@@ -34,8 +34,8 @@ pub enum SessionSelector {
     Session(SessionId),
     /// Sessions whose connection comes from this address, and from this port if one is given.
     Address(IpAddr, Option<u16>),
-    /// Sessions whose connection has authenticated as this identity: scheme, colon, id. For a digest
-    /// identity the user is enough. No other text is an identity.
+    /// Sessions whose connection has authenticated as this identity: scheme, colon, id. For a
+    /// digest identity the user is enough. No other text is an identity.
     Identity(String),
     /// The owner of the ephemeral with this path.
     Owner(String),

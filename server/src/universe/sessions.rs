@@ -34,8 +34,8 @@ impl Universe {
     /// how many sessions matched; all of them expire in one turn.
     ///
     /// When this returns, the state has changed and the events are queued for the watchers, whose
-    /// tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits until they
-    /// have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
+    /// tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits until
+    /// they have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
     ///
     /// # Errors
     /// When no session matches, because a test that ends no session tests nothing. Where that is

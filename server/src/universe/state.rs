@@ -1,4 +1,5 @@
-//! The state that connections, background tasks and handles share: one universe's, and the server's.
+//! The state that connections, background tasks and handles share: one universe's, and the
+//! server's.
 
 use std::sync::{Arc, atomic::AtomicI64};
 

@@ -56,7 +56,8 @@ impl Universe {
     /// connection is open, whether or not its client ever sends a ping. It does not if it is
     /// [silenced](Universe::silence), if another fault loses all its pings or delays them for at
     /// least its timeout, if one of its requests is delayed, or if its connection is closing. All
-    /// other sessions expire as usual. [`advance_strictly`](Universe::advance_strictly) spares none.
+    /// other sessions expire as usual. [`advance_strictly`](Universe::advance_strictly) spares
+    /// none.
     ///
     /// Sessions expire, times to live end and unfinished handshakes are cut off in the order of
     /// their deadlines. When this returns, all of that has happened, and the replies and events are
@@ -111,8 +112,8 @@ impl Universe {
         timers::advance(&self.shared, by_ms, jump);
     }
 
-    /// Freezes the clock until [`Universe::unfreeze`]; [`Universe::advance`] still moves it. Returns
-    /// whether it was running.
+    /// Freezes the clock until [`Universe::unfreeze`]; [`Universe::advance`] still moves it.
+    /// Returns whether it was running.
     ///
     /// Nothing falls due on a frozen clock: no session expires, however long a test is paused in a
     /// debugger.

@@ -49,11 +49,11 @@ impl fmt::Display for WaitError {
 
 impl Error for WaitError {}
 
-/// Time limits are in the runtime's time: real time, unless the runtime is paused. The server's clock
-/// has no effect on them.
+/// Time limits are in the runtime's time: real time, unless the runtime is paused. The server's
+/// clock has no effect on them.
 impl Universe {
-    /// Waits until a client watches a path. Any kind of watch counts, and so does a recursive one on
-    /// an ancestor.
+    /// Waits until a client watches a path. Any kind of watch counts, and so does a recursive one
+    /// on an ancestor.
     ///
     /// # Errors
     /// [`WaitError`] if no client does so in time.
@@ -145,8 +145,8 @@ impl Universe {
     /// a lock, of a semaphore's `leases` or of a leader election.
     ///
     /// Contenders are children whose name contains a part that Curator and this project's recipes
-    /// use (`lock-`, `lease-`, `latch-`, `__READ__`, `__WRIT__`), or kazoo (`__lock__`, `__rlock__`),
-    /// or others (`-READ-`, `-WRIT-`).
+    /// use (`lock-`, `lease-`, `latch-`, `__READ__`, `__WRIT__`), or kazoo (`__lock__`,
+    /// `__rlock__`), or others (`-READ-`, `-WRIT-`).
     ///
     /// # Errors
     /// [`WaitError`] if there are not that many in time.
@@ -181,7 +181,8 @@ impl Universe {
         self.until(within, is_met, seen, wanted).await
     }
 
-    /// Waits until [`sessions`](Universe::sessions) lists exactly `count` sessions, connected or not.
+    /// Waits until [`sessions`](Universe::sessions) lists exactly `count` sessions, connected or
+    /// not.
     ///
     /// # Errors
     /// [`WaitError`] if there is never that number in time.

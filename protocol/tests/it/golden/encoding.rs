@@ -1,5 +1,5 @@
-//! Nulls, empty values, trailing bytes, odd counts, and refusals: `docs/zookeeper-protocol.md` sections
-//! 2, 6.2, 12.5 and 13.
+//! Nulls, empty values, trailing bytes, odd counts, and refusals: `docs/zookeeper-protocol.md`
+//! sections 2, 6.2, 12.5 and 13.
 
 // Long because: a list of odd encodings, byte for byte.
 

@@ -1,5 +1,6 @@
-//! The records of `docs/zookeeper-protocol.md` section 4 that section 27 does not show. Every field has
-//! a different value, so that the tests notice swapped fields even if both directions swap them.
+//! The records of `docs/zookeeper-protocol.md` section 4 that section 27 does not show. Every field
+//! has a different value, so that the tests notice swapped fields even if both directions swap
+//! them.
 
 use bytes::Bytes;
 use minikeeper_protocol::{

@@ -1,7 +1,7 @@
 //! Exchanges captured from a live 3.9.5 server. Source: `docs/zookeeper-protocol.md` section 27.
 //!
-//! The hex is as printed there, except that abbreviations in section 27 (a repeated body, a repeated
-//! Stat) are written out.
+//! The hex is as printed there, except that abbreviations in section 27 (a repeated body, a
+//! repeated Stat) are written out.
 
 /// One request and the server's frames up to the next one, as hex of whole frames.
 pub(crate) struct Exchange {

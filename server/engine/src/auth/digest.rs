@@ -11,8 +11,8 @@ use crate::auth::java_text::decode_utf8;
 
 macro_rules! algorithms {
     ($($(#[cfg($cfg:meta)])? $name:ident($hash:ty): $($java_name:literal),+;)*) => {
-        /// The hash algorithm of `digest` identities: one of Java 17's, except MD2. All but SHA-1 need
-        /// the feature `digest-algorithms`.
+        /// The hash algorithm of `digest` identities: one of Java 17's, except MD2. All but SHA-1
+        /// need the feature `digest-algorithms`.
         ///
         /// It parses from the names that Java accepts, in upper or lower case: `SHA-256`, `SHA256`,
         /// `SHA-512/224`, `SHA3-256`; for SHA-1 also `SHA`.
@@ -139,8 +139,8 @@ mod tests {
         }
     }
 
-    /// The hashes that ZooKeeper's AuthSHA2Test and AuthSHA3Test expect for SHA-256 and SHA3-256, and
-    /// that OpenJDK 17 computes for the others.
+    /// The hashes that ZooKeeper's AuthSHA2Test and AuthSHA3Test expect for SHA-256 and SHA3-256,
+    /// and that OpenJDK 17 computes for the others.
     #[test]
     fn digest_identity_has_the_hash_of_the_configured_algorithm() {
         for (name, identity) in [

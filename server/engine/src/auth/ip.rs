@@ -6,8 +6,8 @@ use core::net::{IpAddr, Ipv6Addr};
 
 use crate::auth::java_text::parse_int;
 
-/// Returns the `ip` identity of a connection from this address, as Java prints it: IPv6 with all eight
-/// groups, and an IPv4 address mapped into IPv6 as IPv4.
+/// Returns the `ip` identity of a connection from this address, as Java prints it: IPv6 with all
+/// eight groups, and an IPv4 address mapped into IPv6 as IPv4.
 pub(crate) fn ip_identity(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -78,8 +78,8 @@ fn parse_ipv4(text: &str) -> Option<[u8; 4]> {
     parts.next().is_none().then_some(octets)
 }
 
-/// Parses eight groups, or fewer around one `::`, which stands for at least one group. Accepts no IPv4
-/// notation in the last groups and no zone; but a group may have a sign.
+/// Parses eight groups, or fewer around one `::`, which stands for at least one group. Accepts no
+/// IPv4 notation in the last groups and no zone; but a group may have a sign.
 fn parse_ipv6(text: &str) -> Option<Ipv6Addr> {
     let mut parts = text.split("::");
     let (front, back) = (parts.next()?, parts.next());

@@ -11,7 +11,8 @@
 //!
 //! The schemes `ensemble` and `key` are one function each, in this file. `no_sasl.rs` replaces
 //! [`sasl`] in builds without the feature `sasl`. All functions here are pure:
-//! `state/identities.rs` keeps the identities of connections, and `ops/auth.rs` serves the requests.
+//! `state/identities.rs` keeps the identities of connections, and `ops/auth.rs` serves the
+//! requests.
 
 pub(crate) mod digest;
 pub(crate) mod ip;
@@ -49,8 +50,8 @@ pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
 /// Returns whether a name with an `@` does not have the form `service/host@realm`, where the host
 /// is optional.
 ///
-/// ZooKeeper parses every user's name as a Kerberos name, and also the ids of `sasl` entries in access
-/// lists. Names without an `@` are always valid.
+/// ZooKeeper parses every user's name as a Kerberos name, and also the ids of `sasl` entries in
+/// access lists. Names without an `@` are always valid.
 pub(crate) fn is_malformed_principal(name: &str) -> bool {
     name.split_once('@')
         .is_some_and(|(front, realm)| realm.contains(['/', '@']) || front.matches('/').count() > 1)

@@ -8,9 +8,9 @@
 //!                                <--   rspauth=...
 //! ```
 //!
-//! Source: `docs/zookeeper-protocol.md` section 9.10 and RFC 2831. Where ZooKeeper is stricter, laxer
-//! or different, this follows ZooKeeper, which uses OpenJDK's `DigestMD5Server` with the realm,
-//! protocol and host below.
+//! Source: `docs/zookeeper-protocol.md` section 9.10 and RFC 2831. Where ZooKeeper is stricter,
+//! laxer or different, this follows ZooKeeper, which uses OpenJDK's `DigestMD5Server` with the
+//! realm, protocol and host below.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use md5::Md5;
@@ -71,8 +71,8 @@ pub(crate) enum Step {
 pub(crate) enum SaslError {
     /// The reply is a refusal. The fault is for the log; it quotes nothing that the client sent.
     Refused(&'static str),
-    /// The connection ends without a reply, as in ZooKeeper when parsing a number or a name throws an
-    /// exception.
+    /// The connection ends without a reply, as in ZooKeeper when parsing a number or a name throws
+    /// an exception.
     Unanswered(&'static str),
 }
 
@@ -126,8 +126,8 @@ pub(crate) fn challenge(nonce: &str) -> Vec<u8> {
     format!("realm=\"{REALM}\",nonce=\"{nonce}\",charset=utf-8,algorithm=md5-sess").into_bytes()
 }
 
-/// Checks the response to the challenge with this nonce. Returns the proof to send back, and the user.
-/// `users` returns the password of a user.
+/// Checks the response to the challenge with this nonce. Returns the proof to send back, and the
+/// user. `users` returns the password of a user.
 ///
 /// # Errors
 /// The first fault, in ZooKeeper's order of checks.
@@ -242,8 +242,8 @@ mod tests {
         proof: &'static str,
     }
 
-    /// Captured between OpenJDK 17's client and ZooKeeper's server, and (the last) between kazoo with
-    /// pure-sasl and a live 3.9.5.
+    /// Captured between OpenJDK 17's client and ZooKeeper's server, and (the last) between kazoo
+    /// with pure-sasl and a live 3.9.5.
     const CAPTURED: [Captured; 8] = [
         Captured {
             user: "bob",
@@ -340,8 +340,8 @@ mod tests {
         assert_eq!(unknown, Err(SaslError::Refused("unknown user")));
     }
 
-    /// Changes the first captured response. A live 3.9.5 gave the same outcome for such changes to a
-    /// response to its own challenge.
+    /// Changes the first captured response. A live 3.9.5 gave the same outcome for such changes to
+    /// a response to its own challenge.
     #[test]
     fn changed_responses_fail_as_in_zookeeper() {
         use SaslError::{Refused, Unanswered};

@@ -16,9 +16,9 @@ use crate::{
 };
 
 impl Engine {
-    /// Makes one change without a session: a create, delete, setData or setACL. Ignores access lists.
-    /// Like a client's change, it has its own zxid, and watchers get events. It cannot create
-    /// ephemerals, because no session would own them.
+    /// Makes one change without a session: a create, delete, setData or setACL. Ignores access
+    /// lists. Like a client's change, it has its own zxid, and watchers get events. It cannot
+    /// create ephemerals, because no session would own them.
     ///
     /// # Errors
     /// Those of the same request from a client, which also take a zxid; UNIMPLEMENTED for any other

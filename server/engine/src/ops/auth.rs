@@ -142,8 +142,8 @@ pub(super) fn identity(scheme: Scheme, id: &str) -> Identity {
     Identity { scheme, id }
 }
 
-/// Returns whether the connection has an identity of a required scheme. If not, replies to the request
-/// and closes the connection.
+/// Returns whether the connection has an identity of a required scheme. If not, replies to the
+/// request and closes the connection.
 #[inline]
 pub(crate) fn has_required_scheme<E: Effects>(
     state: &mut State,

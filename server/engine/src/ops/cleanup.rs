@@ -10,7 +10,8 @@ use crate::{
     state::{State, keys::ZnodeId},
 };
 
-/// Checks every collectable if a check is due, and deletes those that are due, each with its own zxid.
+/// Checks every collectable if a check is due, and deletes those that are due, each with its own
+/// zxid.
 ///
 /// All checks come before the first deletion. So a parent that becomes due by a deletion waits for
 /// the next check, and so do the znodes beyond the limit of deletions per check.
@@ -35,8 +36,9 @@ pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects
     state.schedule_cleanup(now);
 }
 
-/// Returns the time of the first check that would delete something, in milliseconds since the start,
-/// provided that nothing happens until then and that the time of day keeps pace with the elapsed time.
+/// Returns the time of the first check that would delete something, in milliseconds since the
+/// start, provided that nothing happens until then and that the time of day keeps pace with the
+/// elapsed time.
 pub(crate) fn next_due_ms(state: &State, now: Now) -> Option<u64> {
     let next_look_ms = state.cleanup_ms?;
     let mut first_ms = u64::MAX;
@@ -68,8 +70,8 @@ fn is_due(state: &State, id: ZnodeId, now: Now) -> bool {
     due_ms(state, id, now).is_some_and(|due_ms| due_ms <= now.elapsed_ms)
 }
 
-/// Returns the time from which a znode may be deleted, in milliseconds since the start; `None` if it
-/// never may without another change.
+/// Returns the time from which a znode may be deleted, in milliseconds since the start; `None` if
+/// it never may without another change.
 fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
     let znode = &state.tree[id];
     if znode.num_children() > 0 {

@@ -46,8 +46,8 @@ pub(crate) fn create(
     }
 }
 
-/// Returns the stat of a new znode for the reply. If the znode holds the counts of a quota, ZooKeeper
-/// writes them only after it has read the stat.
+/// Returns the stat of a new znode for the reply. If the znode holds the counts of a quota,
+/// ZooKeeper writes them only after it has read the stat.
 pub(crate) fn stat(state: &State, id: ZnodeId, request: &Create) -> Stat {
     let length = request.data.as_ref().map_or(0, bytes::Bytes::len);
     Stat {
@@ -70,8 +70,8 @@ pub(crate) fn change(
     if mode.has_ttl() && !state.settings.extended_types {
         return Err(ErrorCode::Unimplemented);
     }
-    // Only createTTL has a time to live, and no other operation may have a mode with one. A negative
-    // one with another mode stops ZooKeeper (`docs/zookeeper-protocol.md` section 26).
+    // Only createTTL has a time to live, and no other operation may have a mode with one. A
+    // negative one with another mode stops ZooKeeper (`docs/zookeeper-protocol.md` section 26).
     let is_ttl = request.op == CreateOp::Ttl;
     if is_ttl != mode.has_ttl() || is_ttl && !(1..=TTL_MS_MAX).contains(&request.ttl_ms) {
         return Err(ErrorCode::BadArguments);

@@ -1,4 +1,5 @@
-//! The operations, one file per family. Each one checks, changes the state, sends events and replies.
+//! The operations, one file per family. Each one checks, changes the state, sends events and
+//! replies.
 //!
 //! [`serve`] takes every input. [`serve_request`] dispatches decoded requests:
 //!
@@ -138,8 +139,8 @@ fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
     })
 }
 
-/// Renews the session for a request that ZooKeeper would queue. Returns false if the server requires
-/// another identity first; then the reply has been sent.
+/// Renews the session for a request that ZooKeeper would queue. Returns false if the server
+/// requires another identity first; then the reply has been sent.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn enter(state: &mut State, caller: Caller, xid: Xid, effects: &mut impl Effects) -> bool {

@@ -86,7 +86,8 @@ pub(crate) fn multi(
             ChangeKind::DataChanged => events::data_changed(state, path, acl, zxid, effects),
         }
     }
-    // Only now, because the undo list keeps the access lists of deleted znodes, which the events need.
+    // Only now, because the undo list keeps the access lists of deleted znodes, which the events
+    // need.
     state.commit();
     reply.send(zxid, ReplyRef::Multi(&results));
 }
@@ -169,8 +170,9 @@ enum NotDecodable {
     Other,
 }
 
-/// Converts an operation as ZooKeeper's decoder does: it turns creates inside a multi into other ones,
-/// or refuses the whole request because of them. Source: `docs/zookeeper-protocol.md` section 13.1.
+/// Converts an operation as ZooKeeper's decoder does: it turns creates inside a multi into other
+/// ones, or refuses the whole request because of them. Source: `docs/zookeeper-protocol.md` section
+/// 13.1.
 fn as_decoded_by_zookeeper(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     let (MultiOp::Create(Create { path, .. })
     | MultiOp::Delete { path, .. }
@@ -183,8 +185,8 @@ fn as_decoded_by_zookeeper(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
             Ok(op.clone())
         };
     };
-    // createTTL takes another path through ZooKeeper's decoder: faults in its flags or its access list
-    // are found later, as that operation's error.
+    // createTTL takes another path through ZooKeeper's decoder: faults in its flags or its access
+    // list are found later, as that operation's error.
     let is_ttl = create.op == CreateOp::Ttl;
     if create.acl.is_null() && !is_ttl {
         return Err(NotDecodable::NullAcl);
@@ -209,8 +211,8 @@ fn as_decoded_by_zookeeper(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     }))
 }
 
-/// Refuses a multiRead of changes. ZooKeeper refuses it when it serves the first operation, with a body
-/// that says that nothing was read; or when it decodes the request, without a body. Source:
+/// Refuses a multiRead of changes. ZooKeeper refuses it when it serves the first operation, with a
+/// body that says that nothing was read; or when it decodes the request, without a body. Source:
 /// `docs/zookeeper-protocol.md` section 13.4.
 pub(crate) fn multi_read_of_changes(
     state: &State,
@@ -229,9 +231,9 @@ pub(crate) fn multi_read_of_changes(
 /// The outcome of one operation of a multiRead, from which the reply is encoded.
 type Found = Result<ZnodeId, ErrorCode>;
 
-/// Serves a multiRead. Encodes the results from the tree straight into the reply, whose length is known
-/// before anything is copied: a short request can read the same large znode many thousand times. If
-/// the reply would be too long, refuses the whole request.
+/// Serves a multiRead. Encodes the results from the tree straight into the reply, whose length is
+/// known before anything is copied: a short request can read the same large znode many thousand
+/// times. If the reply would be too long, refuses the whole request.
 pub(crate) fn multi_read(
     state: &mut State,
     caller: Caller,

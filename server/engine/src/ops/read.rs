@@ -131,8 +131,8 @@ pub(crate) fn get_all_children_number(
     match find(state, caller, path, Perms::READ, None) {
         Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
-            // Under its alias, the empty path, the root counts among its own descendants (observed on
-            // a live 3.9.5, which stores the root twice).
+            // Under its alias, the empty path, the root counts among its own descendants (observed
+            // on a live 3.9.5, which stores the root twice).
             let is_alias = path.is_some_and(|path| path.as_bytes().is_empty());
             let count = state.tree.count_descendants(id) + usize::from(is_alias);
             let count = i32::try_from(count).unwrap_or(i32::MAX);
@@ -179,11 +179,12 @@ pub(crate) fn sync(
     reply.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }
 
-/// The watch that a read requests, and a function that returns the length of its reply's body in bytes.
+/// The watch that a read requests, and a function that returns the length of its reply's body in
+/// bytes.
 type ReadWatch = (Registration, fn(&Znode) -> usize);
 
-/// Finds the znode to read. Registers the watch only if the znode exists, the caller may read it, and
-/// the reply is not too long.
+/// Finds the znode to read. Registers the watch only if the znode exists, the caller may read it,
+/// and the reply is not too long.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn find(

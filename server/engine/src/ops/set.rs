@@ -110,8 +110,8 @@ pub(crate) fn set_acl(
     }
 }
 
-/// Checks in ZooKeeper's order, then sets the access list. Sends no event, and changes neither mzxid
-/// nor version, only aversion.
+/// Checks in ZooKeeper's order, then sets the access list. Sends no event, and changes neither
+/// mzxid nor version, only aversion.
 ///
 /// # Errors
 /// The first check that fails; nothing has changed then.

@@ -32,8 +32,8 @@ pub struct Image<'a> {
 pub struct SessionImage {
     /// Its id, from which the password is computed (`docs/zookeeper-protocol.md` section 6.7).
     pub id: SessionId,
-    /// The timeout it was opened with. ZooKeeper saves this one, even if a later handshake negotiated
-    /// another (`docs/zookeeper-protocol.md` section 6.4). Unit: milliseconds.
+    /// The timeout it was opened with. ZooKeeper saves this one, even if a later handshake
+    /// negotiated another (`docs/zookeeper-protocol.md` section 6.4). Unit: milliseconds.
     pub timeout_ms: i32,
 }
 
@@ -44,7 +44,8 @@ pub struct ZnodeImage<'a> {
     pub path: &'a [u8],
     /// The data, which may be null.
     pub data: Option<&'a [u8]>,
-    /// The id of the access list; -1 is `world:anyone` with all permissions, which is not in the table.
+    /// The id of the access list; -1 is `world:anyone` with all permissions, which is not in the
+    /// table.
     pub acl: i64,
     /// The zxid of the change that created it.
     pub czxid: Zxid,

@@ -160,7 +160,8 @@ impl Restoration {
         family.pzxid = family.pzxid.max(zxid);
     }
 
-    /// Removes a znode and its descendants: those were created later, and the log creates them again.
+    /// Removes a znode and its descendants: those were created later, and the log creates them
+    /// again.
     fn remove(&mut self, id: ZnodeId) {
         let mut all = vec![id];
         let mut next = 0;

@@ -19,12 +19,12 @@ use crate::{
     },
 };
 
-/// Ids of restored sessions influence the next id only if they are less than this far above the first
-/// id. No server opens that many sessions.
+/// Ids of restored sessions influence the next id only if they are less than this far above the
+/// first id. No server opens that many sessions.
 const SESSION_IDS_AHEAD: i64 = 1 << 48;
 
-/// Builds a state from its parts: first sessions and access lists, then znodes, parents before their
-/// children. [`Engine::restore`](crate::Engine::restore) turns it into an engine.
+/// Builds a state from its parts: first sessions and access lists, then znodes, parents before
+/// their children. [`Engine::restore`](crate::Engine::restore) turns it into an engine.
 ///
 /// # Examples
 /// ```
@@ -48,8 +48,8 @@ const SESSION_IDS_AHEAD: i64 = 1 << 48;
 pub struct Restoration {
     pub(crate) state: State,
     access_lists: BTreeMap<i64, AclList>,
-    /// Znodes whose access list is not in the table, with its id: a snapshot taken while changes were
-    /// made may lack lists that the log has.
+    /// Znodes whose access list is not in the table, with its id: a snapshot taken while changes
+    /// were made may lack lists that the log has.
     pub(crate) without_list: BTreeMap<ZnodeId, i64>,
     /// The ephemerals of each owner.
     pub(crate) ephemerals: BTreeMap<SessionId, BTreeSet<ZnodeId>>,
@@ -73,8 +73,8 @@ impl Restoration {
         }
     }
 
-    /// Creates the state of a new server, to [replay](Self::replay) a log on that begins with the very
-    /// first change.
+    /// Creates the state of a new server, to [replay](Self::replay) a log on that begins with the
+    /// very first change.
     #[must_use]
     pub fn fresh(settings: Settings) -> Self {
         let mut restoration = Self::new(settings);
@@ -88,8 +88,8 @@ impl Restoration {
     /// section 14.7).
     ///
     /// # Errors
-    /// When the id is taken or not valid for a session, the timeout is negative, or there are too many
-    /// sessions.
+    /// When the id is taken or not valid for a session, the timeout is negative, or there are too
+    /// many sessions.
     pub fn session(&mut self, session: SessionImage) -> Result<(), ImageError> {
         let SessionImage { id, timeout_ms } = session;
         let settings = &self.state.settings;
@@ -250,8 +250,8 @@ impl Restoration {
 
     /// Returns the state. Its last zxid is `zxid`, or the highest one recorded if that is higher.
     ///
-    /// Deletes ephemerals whose session is unknown as ZooKeeper does at its start: without a change of
-    /// their own.
+    /// Deletes ephemerals whose session is unknown as ZooKeeper does at its start: without a change
+    /// of their own.
     pub(crate) fn finish(mut self, zxid: Zxid) -> Result<State, ImageError> {
         if self.state.tree.len() == 0 {
             return Err(ImageError::NoRoot);
@@ -290,8 +290,8 @@ impl Restoration {
         Ok(self.state)
     }
 
-    /// Checks what may be wrong in a snapshot taken while changes were made, until a log is replayed
-    /// that corrects it.
+    /// Checks what may be wrong in a snapshot taken while changes were made, until a log is
+    /// replayed that corrects it.
     fn check_parents_and_lists(&self) -> Result<(), ImageError> {
         let tree = &self.state.tree;
         let name = |id: ZnodeId| String::from_utf8_lossy(tree[id].path()).into_owned();
@@ -311,8 +311,8 @@ impl Restoration {
     }
 
     /// Raises the pzxid of parents to the czxids of their children. It is lower in snapshots taken
-    /// while changes were made, if no log contains those changes, and where some versions of ZooKeeper
-    /// have counted wrong.
+    /// while changes were made, if no log contains those changes, and where some versions of
+    /// ZooKeeper have counted wrong.
     fn raise_pzxids(&mut self) {
         let tree = &mut self.state.tree;
         // Once the counter is at its maximum, the pzxid no longer changes
@@ -339,9 +339,9 @@ pub(crate) fn has_nulls(list: &AclList) -> bool {
         .any(|entry| entry.scheme.is_none() || entry.id.is_none())
 }
 
-/// Registers a restored znode with its session or for cleanup. Returns false if it must be deleted: an
-/// ephemeral whose session does not exist; or a znode with a time to live if those are off, which
-/// ZooKeeper then takes for an ephemeral (`docs/zookeeper-protocol.md` section 5.6).
+/// Registers a restored znode with its session or for cleanup. Returns false if it must be deleted:
+/// an ephemeral whose session does not exist; or a znode with a time to live if those are off,
+/// which ZooKeeper then takes for an ephemeral (`docs/zookeeper-protocol.md` section 5.6).
 fn adopt(state: &mut State, id: ZnodeId) -> bool {
     state.remember_owner(id);
     let owner = state.tree[id].owner;
@@ -408,7 +408,8 @@ pub enum ImageError {
         /// The znode.
         path: String,
     },
-    /// The root has an owner, so that it would be deleted some time: with a session, or as a container.
+    /// The root has an owner, so that it would be deleted some time: with a session, or as a
+    /// container.
     RootOwner {
         /// The stored owner.
         owner: i64,

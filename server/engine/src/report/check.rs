@@ -55,8 +55,8 @@ fn text(path: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(path)
 }
 
-/// Checks that index and arena are one-to-one, parents and children agree both ways, no zxid is from
-/// the future, and totals are sums.
+/// Checks that index and arena are one-to-one, parents and children agree both ways, no zxid is
+/// from the future, and totals are sums.
 fn check_tree(state: &State) -> Result<(), Broken> {
     let tree = &state.tree;
     let (mut bytes, mut ephemerals, mut reachable) = (0, 0, 1);

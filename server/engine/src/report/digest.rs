@@ -38,9 +38,9 @@ impl Digests {
         zxid.0 % INTERVAL == 0 && self.first.is_some_and(|first| first != zxid) && !is_noted
     }
 
-    /// Records the digest of the tree after this change, if it is due. Called before each input, when
-    /// the change of the previous one is complete; of several changes in one tick it sees only the
-    /// last.
+    /// Records the digest of the tree after this change, if it is due. Called before each input,
+    /// when the change of the previous one is complete; of several changes in one tick it sees only
+    /// the last.
     pub(crate) fn note(&mut self, zxid: Zxid, tree: &Tree) {
         self.first.get_or_insert(zxid);
         if !self.is_due(zxid) {

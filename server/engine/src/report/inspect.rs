@@ -60,8 +60,8 @@ const LINE_BYTES: usize = 64;
 
 /// A heading or a row before it is copied.
 trait Line<T> {
-    /// Returns the maximum length of its text; the default is that of a number, a date or a session.
-    /// Unit: bytes.
+    /// Returns the maximum length of its text; the default is that of a number, a date or a
+    /// session. Unit: bytes.
     fn bytes(&self) -> usize {
         LINE_BYTES
     }
@@ -101,8 +101,8 @@ impl<H, R> Listing<H, R> {
         }
     }
 
-    /// Copies a line if there is room for it. After the first one that does not fit, there is no room
-    /// left, so that the listing omits only its end.
+    /// Copies a line if there is room for it. After the first one that does not fit, there is no
+    /// room left, so that the listing omits only its end.
     fn take<T>(&mut self, line: impl Line<T>) -> Option<T> {
         let left = self.room.bytes.checked_sub(line.bytes());
         let (Some(rows), Some(bytes)) = (self.room.rows.checked_sub(1), left) else {
@@ -164,7 +164,8 @@ impl Engine {
         listing
     }
 
-    /// Lists the paths of ephemerals, by session, oldest first; includes sessions that have none left.
+    /// Lists the paths of ephemerals, by session, oldest first; includes sessions that have none
+    /// left.
     #[must_use]
     pub fn ephemerals(&self, room: Room) -> Listing<SessionId, String> {
         let tree = &self.state.tree;
@@ -191,8 +192,8 @@ impl Engine {
         self.state.quotas.totals(&self.state.tree, room)
     }
 
-    /// Returns the digests of the tree recorded so far, oldest first, each with the zxid of its state.
-    /// Empty unless [`crate::Settings::digests`] is set.
+    /// Returns the digests of the tree recorded so far, oldest first, each with the zxid of its
+    /// state. Empty unless [`crate::Settings::digests`] is set.
     #[must_use]
     pub fn digests(&self) -> Vec<(Zxid, u64)> {
         let list = |digests: &Digests| digests.list(self.state.zxid, &self.state.tree);

@@ -1,8 +1,8 @@
 //! Reads the whole state without changing it.
 //!
 //! [`check`] verifies every invariant, [`dump`] prints the state as text, [`inspect`] lists
-//! sessions, watches and ephemerals for administrators and tests, and [`digest`] computes ZooKeeper's
-//! checksum of the tree.
+//! sessions, watches and ephemerals for administrators and tests, and [`digest`] computes
+//! ZooKeeper's checksum of the tree.
 
 pub(crate) mod check;
 pub(crate) mod digest;

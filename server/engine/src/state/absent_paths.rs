@@ -15,7 +15,8 @@ pub(crate) struct AbsentPaths {
     bytes: usize,
 }
 
-/// The counted size of an entry without its path: its slots and the allocator's rounding. Unit: bytes.
+/// The counted size of an entry without its path: its slots and the allocator's rounding. Unit:
+/// bytes.
 const ENTRY_BYTES: usize = 64;
 
 #[derive(Debug)]

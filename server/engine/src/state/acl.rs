@@ -58,7 +58,8 @@ impl Schemes {
 #[derive(Clone, Debug)]
 struct SharedList {
     list: AclList,
-    /// The number of znodes and undo entries that refer to it; not counted for the two built-in lists.
+    /// The number of znodes and undo entries that refer to it; not counted for the two built-in
+    /// lists.
     users: usize,
 }
 
@@ -167,7 +168,8 @@ impl AclTable {
     }
 }
 
-/// The counted size of a list without its wire form: slots and the allocator's rounding. Unit: bytes.
+/// The counted size of a list without its wire form: slots and the allocator's rounding. Unit:
+/// bytes.
 const LIST_BYTES: usize = 128;
 
 fn counted_bytes(list: &AclList) -> usize {
@@ -198,9 +200,9 @@ pub(crate) enum Refusal {
 /// Source: `docs/zookeeper-protocol.md` section 9.5, ZooKeeper's `fixupACL`.
 ///
 /// # Errors
-/// INVALIDACL if the list is empty or an entry is invalid. MARSHALLINGERROR for a null id where one is
-/// needed, because ZooKeeper then replies with an internal error. Too long if the list has more than
-/// `entries_max` different entries, before or after its `auth` entries are replaced.
+/// INVALIDACL if the list is empty or an entry is invalid. MARSHALLINGERROR for a null id where one
+/// is needed, because ZooKeeper then replies with an internal error. Too long if the list has more
+/// than `entries_max` different entries, before or after its `auth` entries are replaced.
 pub(crate) fn fix_up(
     list: &AclList,
     table: &AclTable,
@@ -411,8 +413,8 @@ pub(crate) fn masked(list: &AclList) -> AclList {
     AclList::new(&list.entries().map(mask).collect::<Vec<_>>())
 }
 
-/// Replaces the text between a colon and the end of the line by an x: ZooKeeper's pattern `:.*` does
-/// not match across lines.
+/// Replaces the text between a colon and the end of the line by an x: ZooKeeper's pattern `:.*`
+/// does not match across lines.
 fn without_secrets(id: &str) -> String {
     let mut out = String::new();
     let mut is_secret = false;

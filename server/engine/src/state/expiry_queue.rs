@@ -1,9 +1,10 @@
 //! Sessions by deadline: one bucket per deadline, each a list of sessions.
 //!
 //! Deadlines are exact, or rounded up to the next tick. With rounding, the session of a request is
-//! nearly always in the right bucket already, and touching it takes one division and one comparison.
-//! Without, nearly every request moves a deadline: the new deadline is stored and the session stays
-//! in its bucket until that is due, so that touching it takes one addition and one comparison.
+//! nearly always in the right bucket already, and touching it takes one division and one
+//! comparison. Without, nearly every request moves a deadline: the new deadline is stored and the
+//! session stays in its bucket until that is due, so that touching it takes one addition and one
+//! comparison.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 14.1, ZooKeeper's `ExpiryQueue`.
 
@@ -48,8 +49,8 @@ impl ExpiryQueue {
         }
     }
 
-    /// Returns the deadline of a session that sends a message now: after its timeout, or at the next
-    /// tick after that.
+    /// Returns the deadline of a session that sends a message now: after its timeout, or at the
+    /// next tick after that.
     const fn deadline_of(&self, elapsed_ms: u64, timeout_ms: u32) -> u64 {
         let deadline_ms = elapsed_ms + timeout_ms as u64;
         match self.tick_ms {

@@ -1,7 +1,7 @@
 //! The identities as which a connection is authenticated.
 //!
-//! Nearly all connections of a server have the same identities, just an address, so each distinct set
-//! is stored once and a connection holds its index.
+//! Nearly all connections of a server have the same identities, just an address, so each distinct
+//! set is stored once and a connection holds its index.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.1 and 9.1.
 
@@ -13,7 +13,8 @@ use slab::Slab;
 
 use crate::{hashing::TableHasher, state::keys::IdentitiesId, work};
 
-/// How an identity was authenticated. `world` and `auth` occur in access lists, but are no identities.
+/// How an identity was authenticated. `world` and `auth` occur in access lists, but are no
+/// identities.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Scheme {
     /// By the client's address.
@@ -64,7 +65,8 @@ impl Identity {
     }
 }
 
-/// The counted size of a set without its identities: slots and the allocator's rounding. Unit: bytes.
+/// The counted size of a set without its identities: slots and the allocator's rounding. Unit:
+/// bytes.
 const SET_BYTES: usize = 128;
 
 /// The counted size of an identity without its id. Unit: bytes.

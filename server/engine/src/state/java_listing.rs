@@ -29,7 +29,8 @@ fn place(name: &[u8], table_bits: u8) -> u32 {
     (hash ^ (hash >> 16)) & ((1 << table_bits) - 1)
 }
 
-/// Returns the size of the parent's table after adding a child with this name, as an exponent of two.
+/// Returns the size of the parent's table after adding a child with this name, as an exponent of
+/// two.
 pub(crate) fn table_bits_with(tree: &Tree, parent: ZnodeId, name: &[u8]) -> u8 {
     let Some(family) = &tree[parent].family else {
         return EMPTY_TABLE_BITS;

@@ -1,5 +1,5 @@
-//! Handles by which the tables refer to each other: indexes into arenas. A handle is stable while its
-//! object exists, and is reused afterwards.
+//! Handles by which the tables refer to each other: indexes into arenas. A handle is stable while
+//! its object exists, and is reused afterwards.
 
 /// A znode's index in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

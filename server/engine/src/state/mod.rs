@@ -74,8 +74,8 @@ pub(crate) struct State {
     pub(crate) cleanup_ms: Option<u64>,
     /// Whether the next deadline has become earlier.
     pub(crate) deadline_moved: bool,
-    /// Containers that the current multi has created with the flags of an ephemeral: ZooKeeper shows
-    /// them as ephemerals to the multi's later operations.
+    /// Containers that the current multi has created with the flags of an ephemeral: ZooKeeper
+    /// shows them as ephemerals to the multi's later operations.
     pub(crate) looks_ephemeral: Vec<ZnodeId>,
     /// The changes since the running multi began, and since marks were set.
     pub(crate) undo: UndoList,
@@ -330,8 +330,8 @@ impl State {
         }
     }
 
-    /// Checks the size of a reply's body against its limit, before a read registers a watch or copies
-    /// anything.
+    /// Checks the size of a reply's body against its limit, before a read registers a watch or
+    /// copies anything.
     ///
     /// # Errors
     /// MARSHALLINGERROR, with which ZooKeeper replies when it cannot serialize a reply.
@@ -358,7 +358,8 @@ impl State {
             self.limit_hit = Some(Limit::Watches);
             return Err(ErrorCode::QuotaExceeded);
         }
-        // The empty path reads the root, but a watch on it is keyed by the empty path and never fires.
+        // The empty path reads the root, but a watch on it is keyed by the empty path and never
+        // fires.
         let found = found.filter(|_| !path.is_empty());
         // A path without a znode is stored only for the watch, however long it is.
         if found.is_none() && !self.has_room(path.len()) {
@@ -380,8 +381,8 @@ impl State {
         self.watches.use_up(&mut self.tree, id, table);
     }
 
-    /// Removes the connection's watches of this kind on exactly this path. Returns whether there were
-    /// any.
+    /// Removes the connection's watches of this kind on exactly this path. Returns whether there
+    /// were any.
     pub(crate) fn remove_watch(&mut self, conn: ConnId, path: &[u8], kind: WatcherType) -> bool {
         if self.undo.is_on() {
             let before = self.watches.modes(&self.tree, conn, path);
@@ -479,8 +480,8 @@ impl State {
 
     /// Deletes a childless znode.
     ///
-    /// The caller takes over the znode's use of its access list: it must first send events, then call
-    /// [`State::forget_acl`]. If changes are recorded, the undo list keeps the use instead.
+    /// The caller takes over the znode's use of its access list: it must first send events, then
+    /// call [`State::forget_acl`]. If changes are recorded, the undo list keeps the use instead.
     pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) -> AclId {
         let parent = self.tree[id].parent;
         if self.quotas.are_kept() {

@@ -1,7 +1,7 @@
 //! Quotas: limits in znodes below `/zookeeper/quota`, and the usage counted against them.
 //!
-//! The quota of `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; the server counts the usage
-//! in its sibling `zookeeper_stats`. For a path only the deepest quota at or above it counts.
+//! The quota of `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; the server counts the
+//! usage in its sibling `zookeeper_stats`. For a path only the deepest quota at or above it counts.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 16; ZooKeeper's `Quotas`, `StatsTrack`, `DataTree`,
 //! `checkQuota`.
@@ -189,8 +189,8 @@ impl Quotas {
     /// Checks a change at a path against the hard limits.
     ///
     /// # Errors
-    /// QUOTAEXCEEDED if it exceeds one. MARSHALLINGERROR if a quota's znode cannot be parsed, because
-    /// ZooKeeper then replies with an internal error.
+    /// QUOTAEXCEEDED if it exceeds one. MARSHALLINGERROR if a quota's znode cannot be parsed,
+    /// because ZooKeeper then replies with an internal error.
     pub(crate) fn check(&self, tree: &Tree, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
         let quota = ancestors(path).find_map(|subject| {
             let kept = self.before.as_ref().and_then(|before| before.get(subject));
@@ -261,7 +261,8 @@ impl Quotas {
         self.grow(tree, undo, path, growth);
     }
 
-    /// Finds the quotas of a loaded tree, and counts their usage anew as ZooKeeper does at its start.
+    /// Finds the quotas of a loaded tree, and counts their usage anew as ZooKeeper does at its
+    /// start.
     pub(crate) fn restore(&mut self, tree: &mut Tree) {
         for (_, znode) in tree.iter() {
             if let Role::Limits(subject) = Role::of(znode.path()) {

@@ -213,8 +213,8 @@ impl Sessions {
     }
 }
 
-/// Computes the password of a session: a fixed function of its id, so that it need not be stored, and
-/// a session imported from ZooKeeper stays valid.
+/// Computes the password of a session: a fixed function of its id, so that it need not be stored,
+/// and a session imported from ZooKeeper stays valid.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 6.7; ZooKeeper uses `java.util.Random`, seeded with
 /// the id.

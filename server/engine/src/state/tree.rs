@@ -1,8 +1,8 @@
 //! The tree: an arena of znodes, an index by full path, and the links between relatives.
 //!
-//! Children are linked in the order of creation, which costs eight bytes per znode, no comparison and
-//! no allocation. Listings are in order of creation, unless ZooKeeper's order is configured: see
-//! `java_listing.rs`.
+//! Children are linked in the order of creation, which costs eight bytes per znode, no comparison
+//! and no allocation. Listings are in order of creation, unless ZooKeeper's order is configured:
+//! see `java_listing.rs`.
 
 use hashbrown::HashTable;
 use minikeeper_protocol::{Zxid, path};
@@ -18,8 +18,8 @@ use crate::{
     work,
 };
 
-/// The counted size of a znode without its path and data: its slot in the arena, and its share of the
-/// index and of the allocator's rounding. Unit: bytes.
+/// The counted size of a znode without its path and data: its slot in the arena, and its share of
+/// the index and of the allocator's rounding. Unit: bytes.
 pub(crate) const ZNODE_BYTES: usize = 128;
 
 /// The parent path of all quotas.
@@ -186,8 +186,8 @@ impl Tree {
         id
     }
 
-    /// Removes a childless znode. Does not change the parent's counters. The znode keeps its links, so
-    /// that [`Tree::restore`] can put it back as long as nothing else has changed.
+    /// Removes a childless znode. Does not change the parent's counters. The znode keeps its links,
+    /// so that [`Tree::restore`] can put it back as long as nothing else has changed.
     pub(crate) fn remove(&mut self, id: ZnodeId) -> Znode {
         let hash = self.hasher.hash_bytes(self[id].path());
         self.index

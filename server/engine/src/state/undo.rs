@@ -1,13 +1,13 @@
 //! The undo list: undoes a failed multi, or every change since a mark.
 //!
 //! Changes are made in place, so later operations of a multi see them without a second tree; the
-//! list makes that safe. Without a multi and without a mark nothing is recorded. Rewinding to a mark
-//! takes time in proportion to the changes since, not to the size of the tree.
+//! list makes that safe. Without a multi and without a mark nothing is recorded. Rewinding to a
+//! mark takes time in proportion to the changes since, not to the size of the tree.
 //!
 //! Restored: znodes with their stats, counters and access lists; sessions that have ended since,
-//! each without a connection and with its full timeout; the watches of connected sessions.
-//! Removed: sessions opened since. Kept: the time, the zxid (a client that has seen a newer one would
-//! be refused), used session ids, connections and their identities.
+//! each without a connection and with its full timeout; the watches of connected sessions. Removed:
+//! sessions opened since. Kept: the time, the zxid (a client that has seen a newer one would be
+//! refused), used session ids, connections and their identities.
 
 use minikeeper_protocol::{SessionId, Zxid};
 
@@ -203,8 +203,8 @@ impl UndoList {
         mark
     }
 
-    /// Removes the marks after this one. Returns the number of entries when it was set; `None` if it
-    /// does not exist.
+    /// Removes the marks after this one. Returns the number of entries when it was set; `None` if
+    /// it does not exist.
     pub(crate) fn back_to(&mut self, mark: Mark) -> Option<usize> {
         let at = self.marks.iter().position(|(other, _)| *other == mark)?;
         self.marks.truncate(at + 1);
@@ -334,8 +334,8 @@ impl State {
         }
     }
 
-    /// Undoes changes, newest first, down to this length. Returns the connections whose session this
-    /// has removed.
+    /// Undoes changes, newest first, down to this length. Returns the connections whose session
+    /// this has removed.
     fn take_back(&mut self, length: usize, now: Now) -> Vec<ConnId> {
         self.undo.pause(true);
         let mut parted = Vec::new();

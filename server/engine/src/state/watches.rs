@@ -380,8 +380,8 @@ impl Watches {
         }
     }
 
-    /// Removes the connection's watches of this kind on exactly this path. Returns whether there were
-    /// any.
+    /// Removes the connection's watches of this kind on exactly this path. Returns whether there
+    /// were any.
     pub(crate) fn remove(
         &mut self,
         tree: &mut Tree,
@@ -402,7 +402,8 @@ impl Watches {
         );
         let removed = data != watch.data || child != watch.child;
         self.narrow(tree, id, data, child);
-        // As in ZooKeeper: once its last watch is removed, a connection no longer counts as a watcher.
+        // As in ZooKeeper: once its last watch is removed, a connection no longer counts as a
+        // watcher.
         let watcher = self.watcher_mut(conn);
         watcher.had_data &= watcher.head != WatchId::NONE;
         removed
@@ -597,7 +598,8 @@ impl Registration {
         child: Modes::NONE,
     };
 
-    /// Returns the modes that removeWatches removes. Source: `docs/zookeeper-protocol.md` section 12.7.
+    /// Returns the modes that removeWatches removes. Source: `docs/zookeeper-protocol.md` section
+    /// 12.7.
     pub(crate) const fn of_type(kind: WatcherType) -> Self {
         match kind {
             WatcherType::Children => Self::CHILD,

@@ -71,8 +71,8 @@ impl Owner {
         }
     }
 
-    /// Returns the owner that the stat shows: only sessions. Containers and znodes with a time to live
-    /// look persistent.
+    /// Returns the owner that the stat shows: only sessions. Containers and znodes with a time to
+    /// live look persistent.
     pub(crate) const fn on_the_wire(self) -> SessionId {
         if self.is_ephemeral() {
             SessionId(self.0)
@@ -99,8 +99,8 @@ pub(crate) struct Family {
     pub(crate) first: ZnodeId,
     /// The youngest existing child.
     pub(crate) last: ZnodeId,
-    /// The size of the hash table in which ZooKeeper would keep the children, as an exponent of two.
-    /// Updated only if listings are in that order.
+    /// The size of the hash table in which ZooKeeper would keep the children, as an exponent of
+    /// two. Updated only if listings are in that order.
     pub(crate) table_bits: u8,
 }
 
@@ -195,7 +195,8 @@ impl Znode {
         let Some(family) = &self.family else {
             return 0;
         };
-        // Each child's path is this path, a slash and the name; the root's path is itself the slash.
+        // Each child's path is this path, a slash and the name; the root's path is itself the
+        // slash.
         let before = match self.split() {
             1 => 1,
             length => length + 1,
@@ -265,7 +266,8 @@ impl Znode {
         })
     }
 
-    /// Returns the stat that clients see. Source: `docs/zookeeper-protocol.md` sections 5.2 and 5.3.
+    /// Returns the stat that clients see. Source: `docs/zookeeper-protocol.md` sections 5.2 and
+    /// 5.3.
     pub(crate) fn stat(&self) -> Stat {
         let num_children = self.num_children().cast_signed();
         Stat {

@@ -1,13 +1,13 @@
 //! SASL exchanges, and the requirement that clients authenticate.
 //!
-//! Source: `docs/zookeeper-protocol.md` sections 9.3, 9.10, 9.11 and 10.27; every outcome was compared
-//! with a live 3.9.5.
+//! Source: `docs/zookeeper-protocol.md` sections 9.3, 9.10, 9.11 and 10.27; every outcome was
+//! compared with a live 3.9.5.
 
 use super::*;
 use crate::{Counts, SaslSettings};
 
-/// Returns settings with a SASL user. These tests never complete an exchange, which takes a captured
-/// nonce: see `sasl.rs`.
+/// Returns settings with a SASL user. These tests never complete an exchange, which takes a
+/// captured nonce: see `sasl.rs`.
 fn with_logins(allow_failed: bool, demanded: &[&str]) -> Settings {
     Settings {
         sasl: Some(SaslSettings {

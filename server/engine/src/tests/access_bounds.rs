@@ -84,7 +84,8 @@ fn auth_entries_for_many_identities_take_bounded_memory() {
     assert!(taken.bytes_max < 4 << 20, "{} bytes", taken.bytes_max);
 }
 
-/// 200 auth requests of 900 KB on one connection took 183 MB, and each copied all earlier identities.
+/// 200 auth requests of 900 KB on one connection took 183 MB, and each copied all earlier
+/// identities.
 #[test]
 fn identities_of_a_connection_take_bounded_memory() {
     let mut engine = engine(1, Settings::default());
@@ -181,8 +182,8 @@ fn length_of(asked: &Request) -> usize {
     out.len()
 }
 
-/// The rule behind the cases above: an engine counts the memory it holds, and serving a request takes
-/// memory and work in proportion to its length, whatever was stored before.
+/// The rule behind the cases above: an engine counts the memory it holds, and serving a request
+/// takes memory and work in proportion to its length, whatever was stored before.
 #[test]
 fn requests_about_access_hold_what_is_counted_and_do_bounded_work() {
     let settings = Settings {
@@ -221,8 +222,8 @@ fn requests_about_access_hold_what_is_counted_and_do_bounded_work() {
                 "{peak} bytes to serve {}",
                 what()
             );
-            // Each sent entry is hashed once and compared once; then for each entry of an access list
-            // there is a search among the identities.
+            // Each sent entry is hashed once and compared once; then for each entry of an access
+            // list there is a search among the identities.
             let entries_max = settings.acl_entries_max;
             let searched = settings.identities_max.ilog2() as usize + 2;
             let steps_max = 3 * (length / 12) + entries_max * 2 * searched + 1_000;

@@ -135,8 +135,8 @@ fn leap(engine: &mut Engine, from_ms: u64, until_ms: u64, deeds: &mut Deeds) -> 
     }
 }
 
-/// With a check every millisecond, advancing the clock by a year took an hour and a half, with one step
-/// per check.
+/// With a check every millisecond, advancing the clock by a year took an hour and a half, with one
+/// step per check.
 #[test]
 fn skipping_idle_checks_makes_the_same_changes_in_fewer_steps() {
     let (mut walked, mut leapt, mut due) = (0, 0, 0);

@@ -1,8 +1,8 @@
 //! Rule: any saved records and changes are either refused or restored to a sound state that can be
 //! served, because they may come from anywhere.
 //!
-//! Method: small states with random fields, each of which goes through everything that a server does.
-//! `MINIKEEPER_SEED` repeats a run, `MINIKEEPER_IMAGE_VARIANTS` sets the number of states.
+//! Method: small states with random fields, each of which goes through everything that a server
+//! does. `MINIKEEPER_SEED` repeats a run, `MINIKEEPER_IMAGE_VARIANTS` sets the number of states.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -222,8 +222,8 @@ fn at(ms: u64) -> Now {
     }
 }
 
-/// Does everything that a server does to a state: saving, changes of each kind, the ends of sessions,
-/// cleanup.
+/// Does everything that a server does to a state: saving, changes of each kind, the ends of
+/// sessions, cleanup.
 fn serve(engine: &mut Engine, random: &mut Random) {
     let image = engine.image();
     let mut again = Restoration::new(engine.settings().clone());

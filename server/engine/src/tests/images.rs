@@ -42,7 +42,8 @@ fn state_of_a_new_server_is_restored() {
     );
 }
 
-/// `docs/zookeeper-protocol.md` section 22.1, rule 4: the server does not create it, but clients may.
+/// `docs/zookeeper-protocol.md` section 22.1, rule 4: the server does not create it, but clients
+/// may.
 #[test]
 fn config_that_is_missing_stays_missing() {
     let mut restoration = Restoration::new(Settings::default());
@@ -173,8 +174,8 @@ fn ids_of_restored_sessions_are_not_reused() {
     assert_eq!(open(&mut engine, 1).session, Some(SessionId(107)));
 }
 
-/// A root with an owner was deleted with its session, or as a container, and the server panicked: at
-/// its start, when a session ended, and in an export.
+/// A root with an owner was deleted with its session, or as a container, and the server panicked:
+/// at its start, when a session ended, and in an export.
 #[test]
 fn root_with_an_owner_is_refused() {
     for owner in [5, 7, -1, i64::MIN, (0xff << 56) | 1_000] {
@@ -318,8 +319,8 @@ fn invalid_session_or_access_list_is_refused() {
     );
 }
 
-/// Source: `docs/zookeeper-protocol.md` sections 5.6 and 15: the meaning of the mark of a time to live
-/// depends on a setting.
+/// Source: `docs/zookeeper-protocol.md` sections 5.6 and 15: the meaning of the mark of a time to
+/// live depends on a setting.
 #[test]
 fn restored_containers_and_times_to_live_are_cleaned_up_again() {
     for extended_types in [true, false] {

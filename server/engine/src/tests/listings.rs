@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Captured from `java.util.HashSet` of OpenJDK 17: added (+) and removed (-) names, then the order.
+/// Captured from `java.util.HashSet` of OpenJDK 17: added (+) and removed (-) names, then the
+/// order.
 const HISTORIES: &str = include_str!("listings.txt");
 
 fn in_java_order() -> Engine {

@@ -1,5 +1,5 @@
-//! Quotas: `docs/zookeeper-protocol.md` section 16. The differential tester compares them with a live
-//! 3.9.5.
+//! Quotas: `docs/zookeeper-protocol.md` section 16. The differential tester compares them with a
+//! live 3.9.5.
 
 use super::*;
 use crate::state::{State, keys::AclId, quota::Growth, znode::Owner};
@@ -123,8 +123,8 @@ fn hard_limits_refuse() {
 
 #[test]
 fn multi_is_checked_against_the_usage_before_it() {
-    // `docs/zookeeper-protocol.md` section 16, rule 6: the usage lags behind requests in flight, also
-    // behind those of one multi.
+    // `docs/zookeeper-protocol.md` section 16, rule 6: the usage lags behind requests in flight,
+    // also behind those of one multi.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     set_quota(&mut engine, "/a", "count=-1,bytes=-1=;countHardLimit=2");

@@ -21,7 +21,8 @@ fn watched() -> Engine {
     engine
 }
 
-/// `docs/zookeeper-protocol.md` section 18.8: `wchs` counts only the data table, the watch count both.
+/// `docs/zookeeper-protocol.md` section 18.8: `wchs` counts only the data table, the watch count
+/// both.
 #[test]
 fn watches_are_summed_in_the_data_table_and_counted_in_both() {
     let mut engine = watched();

@@ -25,7 +25,8 @@ fn watchers_get_events_in_the_order_of_registration() {
 
 #[test]
 fn one_shots_leave_the_ring_and_persistent_watches_stay() {
-    // Every subset of four watchers is persistent, so that heads, tails and whole rings are removed.
+    // Every subset of four watchers is persistent, so that heads, tails and whole rings are
+    // removed.
     for persistent in 0..16_u32 {
         let mut engine = with_znode(4);
         for conn in 0..4 {

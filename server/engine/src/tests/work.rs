@@ -220,8 +220,8 @@ const EPHEMERALS: usize = 1_000;
 const WATCHERS: u32 = 50;
 
 /// The bound: a request visits no more entries than it and its reply have bytes, plus one visit to
-/// each znode, ephemeral and watch of the state. Extend this for a new operation, or for another way
-/// to make one expensive.
+/// each znode, ephemeral and watch of the state. Extend this for a new operation, or for another
+/// way to make one expensive.
 #[test]
 fn no_request_visits_more_entries_than_its_bound() {
     let mut engine = engine(WATCHERS, settings());

@@ -91,8 +91,8 @@ pub(crate) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
         .map_err(unusable("tls_key", &file))?;
     let file = config.tls_certificate.clone().unwrap_or_default();
     let certified = CertifiedKey::new(certificates("tls_certificate", &file)?, key);
-    // Only a mismatch of certificate and key is an error: clients judge the rest. rustls cannot parse
-    // certificates of version 1, which tests like to create and which ZooKeeper accepts.
+    // Only a mismatch of certificate and key is an error: clients judge the rest. rustls cannot
+    // parse certificates of version 1, which tests like to create and which ZooKeeper accepts.
     if let Err(source @ Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) =
         certified.keys_match()
     {

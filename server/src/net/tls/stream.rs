@@ -84,12 +84,12 @@ impl TlsStream {
         }
     }
 
-    /// Encrypts as much as rustls buffers, each frame in its own records. [`poll_flush`] sends all of
-    /// them with one call.
+    /// Encrypts as much as rustls buffers, each frame in its own records. [`poll_flush`] sends all
+    /// of them with one call.
     ///
-    /// Clients rely on separate records, because ZooKeeper writes them: kazoo reads one frame and then
-    /// waits for its socket, but OpenSSL decrypts whole records and so has already taken a second
-    /// frame of the same record off the socket.
+    /// Clients rely on separate records, because ZooKeeper writes them: kazoo reads one frame and
+    /// then waits for its socket, but OpenSSL decrypts whole records and so has already taken a
+    /// second frame of the same record off the socket.
     ///
     /// [`poll_flush`]: Self::poll_flush
     pub(crate) fn poll_write(
@@ -142,8 +142,8 @@ struct Frames {
 impl Frames {
     /// Returns the start of `bytes`, up to the end of its first frame.
     ///
-    /// Replies to four-letter words and HTTP are not frames. Their first four bytes read as a length
-    /// of more than 500 MB (160 MB if they begin with a newline), so they stay in one piece.
+    /// Replies to four-letter words and HTTP are not frames. Their first four bytes read as a
+    /// length of more than 500 MB (160 MB if they begin with a newline), so they stay in one piece.
     fn piece<'bytes>(&mut self, bytes: &'bytes [u8]) -> &'bytes [u8] {
         if self.left == 0 {
             self.left = match bytes.first_chunk() {

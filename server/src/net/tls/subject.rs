@@ -21,8 +21,8 @@ const KEYWORDS: [(&[u8], &str); 9] = [
     (&[9, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25], "DC"),
 ];
 
-/// Formats a name from its DER encoding without the outermost tag and length. Returns `None` if it is
-/// invalid.
+/// Formats a name from its DER encoding without the outermost tag and length. Returns `None` if it
+/// is invalid.
 pub(super) fn rfc2253(mut name: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     while !name.is_empty() {

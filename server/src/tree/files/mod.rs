@@ -69,8 +69,8 @@ impl Tree {
         Self::from_value(&value.map_err(|error| TreeFileError::Json(error.to_string()))?)
     }
 
-    /// Reads YAML: version 1.2, one document, no aliases. Data is taken literally: `no` and `0x10` are
-    /// text. Only `null`, `~` and an empty value mean null.
+    /// Reads YAML: version 1.2, one document, no aliases. Data is taken literally: `no` and `0x10`
+    /// are text. Only `null`, `~` and an empty value mean null.
     ///
     /// # Errors
     /// The position of the fault.
@@ -101,8 +101,8 @@ impl Tree {
         Self::from_value(&yaml::parse(text)?)
     }
 
-    /// Writes JSON, one znode per line; [`Tree::from_json`] reads it. Omits defaults: persistent, and
-    /// open to all clients.
+    /// Writes JSON, one znode per line; [`Tree::from_json`] reads it. Omits defaults: persistent,
+    /// and open to all clients.
     #[must_use]
     pub fn to_json(&self) -> String {
         let lines: Vec<_> = self

@@ -151,7 +151,8 @@ pub(super) fn line(path: &str, znode: &Value) -> String {
     line
 }
 
-/// Writes a value as JSON, which is also YAML once the characters that YAML cannot print are escaped.
+/// Writes a value as JSON, which is also YAML once the characters that YAML cannot print are
+/// escaped.
 fn put(line: &mut String, value: &Value) {
     match value {
         Value::String(text) => put_text(line, text),
