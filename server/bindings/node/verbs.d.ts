@@ -130,7 +130,7 @@ export interface Verbs {
   }): Promise<number>;
 
   /**
-   * Listen to silenced sessions again.
+   * Serve silenced sessions again.
    *
    * Returns how many sessions matched. No matching session is an error (404) unless `allowNone` is set.
    */

@@ -39,7 +39,7 @@ impl Controls {
         &self.own.shared
     }
 
-    /// Stops the server.
+    /// Stops listening and closes every connection; control remains.
     pub(crate) async fn go_down(&self) {
         self.own.go_down().await;
     }

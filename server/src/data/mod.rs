@@ -177,7 +177,7 @@ impl DataDir {
             for path in std::mem::take(&mut self.unread) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let to = self.folder.join(format!("{UNREAD}.{name}"));
-                tracing::warn!(path = %path.display(), to = %to.display(), "not read, set aside");
+                tracing::warn!(path = %path.display(), to = %to.display(), "renames an unread file");
                 fs::rename(&path, &to).map_err(DataDirError::io("rename", &path))?;
             }
             sync_folder(&self.folder).map_err(DataDirError::io("write", &self.folder))?;

@@ -84,7 +84,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "unsilence",
         method: Method::Post,
-        docs: "Listen to silenced sessions again\n\n\
+        docs: "Serve silenced sessions again\n\n\
                Returns how many sessions matched. No matching session is an error (404) unless \
                `allow_none` is set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],

@@ -211,7 +211,7 @@ class Verbs:
         owner: Optional[str] = None,
         allow_none: bool = False,
     ) -> int:
-        """Listen to silenced sessions again.
+        """Serve silenced sessions again.
 
         Returns how many sessions matched. No matching session is an error (404) unless `allow_none` is set.
 

@@ -135,7 +135,7 @@ abstract class Verbs {
   }
 
   /**
-   * Listen to silenced sessions again.
+   * Serve silenced sessions again.
    *
    * <p>Returns how many sessions matched. No matching session is an error (404) unless {@code allowNone} is set.
    *
