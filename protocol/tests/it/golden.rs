@@ -24,7 +24,7 @@ fn every_vector_is_one_whole_frame_and_replies_echo_the_xid() {
         let replies: Vec<Bytes> = exchange.server.iter().map(|text| message(text)).collect();
         if !exchange.is_handshake {
             let request = RequestHeader::decode(&mut Reader::new(&client)).unwrap();
-            let reply = replies.last().expect("every request is answered");
+            let reply = replies.last().expect("every request gets a reply");
             let reply = ReplyHeader::decode(&mut Reader::new(reply)).unwrap();
             assert_eq!(reply.xid, request.xid, "{}", exchange.name);
         }
@@ -450,7 +450,7 @@ fn assert_reply(text: &str, op: OpCode, header: ReplyHeader, expected: &Reply) {
     let mut out = Vec::new();
     expected
         .encode(header, &mut out, ReplyRef::BYTES_MAX)
-        .expect("it fits a frame");
+        .expect("it fits into a frame");
     assert_eq!(out, hex(text));
 }
 
@@ -476,7 +476,7 @@ fn assert_refusal(text: &str, header: ReplyHeader) {
     let mut out = Vec::new();
     ReplyRef::Empty
         .encode(header, &mut out, ReplyRef::BYTES_MAX)
-        .expect("it fits a frame");
+        .expect("it fits into a frame");
     assert_eq!(out, hex(text));
 }
 

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn certain_and_impossible_are_kept_and_half_is_about_half() {
+    fn probabilities_0_and_1_are_exact_and_one_half_is_about_half() {
         let mut chance = Chance::new(7);
         assert!((0..1_000).all(|_| chance.happens(1.0)));
         assert!(!(0..1_000).any(|_| chance.happens(0.0)));

@@ -161,7 +161,7 @@ impl Limits {
         }
     }
 
-    /// Admits a handshake, or fails if there are too many.
+    /// Admits a handshake, or fails if there is no token for it.
     pub(crate) fn admit(
         &self,
         config: &Config,

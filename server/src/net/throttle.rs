@@ -57,7 +57,7 @@ mod tests {
     /// `docs/zookeeper-protocol.md` section 17.1. A live 3.9.5 with the same settings gave the same
     /// answers.
     #[test]
-    fn tokens_come_back_with_time_up_to_their_number() {
+    fn tokens_are_refilled_with_time_up_to_the_maximum() {
         let config = Config {
             connection_throttle_tokens: 2,
             connection_throttle_fill_time: Duration::from_millis(2_000),

@@ -517,7 +517,7 @@ mod tests {
 
     /// A hundred watchers that never read held 1.45 GB together, each below its own limit.
     #[test]
-    fn fullest_outboxes_are_cut_when_all_together_have_too_much() {
+    fn outboxes_with_most_unread_output_are_closed_beyond_the_total_limit() {
         let total = UnsentTotal::new(10_000);
         let outboxes: Vec<_> = (0..5).map(|_| Outbox::default()).collect();
         let all = || outboxes.iter();

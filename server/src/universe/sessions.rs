@@ -18,7 +18,7 @@ use crate::{
 
 /// The maximum wait for the events of an expiry to reach their sockets. A bound for a machine that
 /// hangs, never a delay.
-const TOLD_WITHIN: Duration = Duration::from_secs(10);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum number of sessions that an error lists.
 const LISTED_MAX: usize = 10;
@@ -86,7 +86,7 @@ impl Universe {
     /// ```
     pub async fn expire_told(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let count = self.expire(who)?;
-        if !flush_wait::told(&self.shared, TOLD_WITHIN).await {
+        if !flush_wait::told(&self.shared, FLUSH_TIMEOUT).await {
             tracing::warn!("some clients could not be sent the events of an expiry in time");
         }
         Ok(count)

@@ -185,7 +185,7 @@ impl Universe {
     /// not.
     ///
     /// # Errors
-    /// [`WaitError`] if there is never that number in time.
+    /// [`WaitError`] if the number is different all that time.
     ///
     /// # Examples
     /// ```

@@ -172,15 +172,15 @@ fn check_required_scheme<E: Effects>(
         Scheme::Key,
         Scheme::Super,
     ];
-    let is_let = schemes.iter().any(|scheme| {
+    let is_allowed = schemes.iter().any(|scheme| {
         who.has_scheme(*scheme) && demanded.iter().any(|demanded| demanded == scheme.name())
     });
-    if !is_let {
+    if !is_allowed {
         let reply = PendingReply::to(caller.conn, xid, effects);
         let error = ErrorCode::SessionClosedRequireSaslAuth;
         reply.refuse_and_close(state, BESIDE_THE_QUEUE, error, CloseReason::AuthRequired);
     }
-    is_let
+    is_allowed
 }
 
 /// Lists the identities of the connection, without their secrets.

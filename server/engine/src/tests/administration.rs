@@ -9,7 +9,7 @@ fn administer(engine: &mut Engine, change: &Request) -> (Result<(), ErrorCode>, 
     (outcome, seen)
 }
 
-fn told(seen: Seen) -> Vec<(u32, EventKind, String)> {
+fn notified(seen: Seen) -> Vec<(u32, EventKind, String)> {
     let events = seen.events.into_iter();
     events
         .map(|(conn, kind, path, _)| (conn, kind, path))
@@ -24,15 +24,18 @@ fn administration_sends_events_and_takes_zxids() {
     let (outcome, seen) = administer(&mut engine, &create("/a", CreateMode::Persistent));
     assert_eq!(outcome, Ok(()));
     assert_eq!(
-        told(seen),
+        notified(seen),
         [(1, EventKind::ChildrenChanged, "/".to_owned())]
     );
     request(&mut engine, 1, get("/a"));
     let (_, seen) = administer(&mut engine, &set("/a", b"x"));
-    assert_eq!(told(seen), [(1, EventKind::DataChanged, "/a".to_owned())]);
+    assert_eq!(
+        notified(seen),
+        [(1, EventKind::DataChanged, "/a".to_owned())]
+    );
     request(&mut engine, 1, get("/a"));
     let (_, seen) = administer(&mut engine, &delete("/a"));
-    assert_eq!(told(seen), [(1, EventKind::Deleted, "/a".to_owned())]);
+    assert_eq!(notified(seen), [(1, EventKind::Deleted, "/a".to_owned())]);
     assert_eq!(engine.zxid(), Zxid(before.0 + 3));
     assert_eq!(engine.counts().sessions, 2);
 }

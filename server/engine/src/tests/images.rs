@@ -45,7 +45,7 @@ fn state_of_a_new_server_is_restored() {
 /// `docs/zookeeper-protocol.md` section 22.1, rule 4: the server does not create it, but clients
 /// may.
 #[test]
-fn config_that_is_missing_stays_missing() {
+fn missing_config_znode_is_not_created_by_a_restore() {
     let mut restoration = Restoration::new(Settings::default());
     for image in [ROOT, znode("/zookeeper", 3), znode("/zookeeper/quota", 3)] {
         restoration.znode(&image).unwrap();

@@ -68,7 +68,7 @@ fn changes_are_counted_only_for_the_deepest_quota() {
 }
 
 #[test]
-fn quota_ends_with_its_limits() {
+fn quota_ends_when_its_limits_are_deleted() {
     // `docs/zookeeper-protocol.md` section 16, rule 3.
     let mut engine = engine(1, Settings::default());
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
@@ -100,7 +100,7 @@ fn soft_limits_and_limits_that_are_not_enforced_refuse_nothing() {
 }
 
 #[test]
-fn hard_limits_refuse() {
+fn change_beyond_a_hard_limit_is_refused() {
     // `docs/zookeeper-protocol.md` section 16, rule 6, and 10.8: checked before the version.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
@@ -136,7 +136,7 @@ fn multi_is_checked_against_the_usage_before_it() {
 }
 
 #[test]
-fn failed_multi_counts_nothing() {
+fn failed_multi_does_not_change_the_usage() {
     let mut engine = engine(1, Settings::default());
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     set_quota(&mut engine, "/a", "count=5,bytes=-1");

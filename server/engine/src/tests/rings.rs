@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn told(seen: &Seen) -> Vec<u32> {
+fn notified(seen: &Seen) -> Vec<u32> {
     seen.events.iter().map(|(conn, ..)| *conn).collect()
 }
 
@@ -18,9 +18,12 @@ fn watchers_get_events_in_the_order_of_registration() {
     for conn in [2, 0, 3, 1] {
         request(&mut engine, conn, get("/x"));
     }
-    assert_eq!(told(&request(&mut engine, 0, set("/x", b""))), [2, 0, 3, 1]);
+    assert_eq!(
+        notified(&request(&mut engine, 0, set("/x", b""))),
+        [2, 0, 3, 1]
+    );
     assert_eq!(engine.counts().watches, 0);
-    assert_eq!(told(&request(&mut engine, 0, set("/x", b""))), []);
+    assert_eq!(notified(&request(&mut engine, 0, set("/x", b""))), []);
 }
 
 #[test]
@@ -38,11 +41,14 @@ fn one_shots_leave_the_ring_and_persistent_watches_stay() {
             };
             request(&mut engine, conn, watch);
         }
-        assert_eq!(told(&request(&mut engine, 0, set("/x", b""))), [0, 1, 2, 3]);
+        assert_eq!(
+            notified(&request(&mut engine, 0, set("/x", b""))),
+            [0, 1, 2, 3]
+        );
         let left: Vec<_> = (0..4)
             .filter(|conn| persistent & (1 << conn) != 0)
             .collect();
-        assert_eq!(told(&request(&mut engine, 0, set("/x", b""))), left);
+        assert_eq!(notified(&request(&mut engine, 0, set("/x", b""))), left);
         assert_eq!(engine.counts().watches, left.len());
     }
 }
@@ -54,23 +60,23 @@ fn firing_removes_only_the_one_shot_mode_of_a_persistent_watch() {
     request(&mut engine, 1, get("/x"));
     request(&mut engine, 1, list("/x"));
     assert_eq!(engine.counts().watches, 1);
-    assert_eq!(told(&request(&mut engine, 0, delete("/x"))), [1]);
+    assert_eq!(notified(&request(&mut engine, 0, delete("/x"))), [1]);
     assert_eq!(engine.counts().watches, 1);
     let seen = request(&mut engine, 0, create("/x", CreateMode::Persistent));
-    assert_eq!(told(&seen), [1]);
+    assert_eq!(notified(&seen), [1]);
 }
 
 #[test]
-fn ring_moves_with_deletion_and_creation() {
+fn watches_move_to_the_path_on_deletion_and_back_on_creation() {
     let mut engine = with_znode(3);
     for conn in [2, 1] {
         request(&mut engine, conn, add_watch("/x", 0));
     }
     for _ in 0..3 {
-        assert_eq!(told(&request(&mut engine, 0, delete("/x"))), [2, 1]);
+        assert_eq!(notified(&request(&mut engine, 0, delete("/x"))), [2, 1]);
         assert_eq!(engine.state.watches.absent_paths().count(), 1);
         let seen = request(&mut engine, 0, create("/x", CreateMode::Persistent));
-        assert_eq!(told(&seen), [2, 1]);
+        assert_eq!(notified(&seen), [2, 1]);
         assert_eq!(engine.state.watches.absent_paths().count(), 0);
     }
 }
@@ -91,14 +97,17 @@ fn disconnect_removes_the_connection_from_every_ring() {
         assert_eq!(engine.counts().watches, 6);
         let writer = left[0];
         for path in ["/x", "/y"] {
-            assert_eq!(told(&request(&mut engine, writer, set(path, b""))), left);
+            assert_eq!(
+                notified(&request(&mut engine, writer, set(path, b""))),
+                left
+            );
         }
         let seen = request(
             &mut engine,
             writer,
             create("/missing", CreateMode::Persistent),
         );
-        assert_eq!(told(&seen), left);
+        assert_eq!(notified(&seen), left);
     }
 }
 
@@ -122,7 +131,7 @@ fn reused_connection_number_starts_without_watches() {
     request(&mut engine, 1, get("/x"));
     apply(&mut engine, &Input::Disconnect { conn: ConnId(1) });
     open(&mut engine, 1);
-    assert_eq!(told(&request(&mut engine, 0, set("/x", b""))), []);
+    assert_eq!(notified(&request(&mut engine, 0, set("/x", b""))), []);
 }
 
 #[test]

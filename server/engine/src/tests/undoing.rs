@@ -50,7 +50,7 @@ fn with_children() -> Engine {
 }
 
 #[test]
-fn deleted_siblings_return_to_their_places() {
+fn failed_multi_restores_the_order_of_deleted_siblings() {
     // Siblings form a linked list. Each set of deletions, in each order, removes other neighbours
     // from it.
     for ops in [
@@ -73,7 +73,7 @@ fn deleted_siblings_return_to_their_places() {
 }
 
 #[test]
-fn creations_between_deletions_are_undone() {
+fn failed_multi_undoes_creations_between_deletions() {
     let mut engine = with_children();
     assert_undone(
         &mut engine,
@@ -90,7 +90,7 @@ fn creations_between_deletions_are_undone() {
 }
 
 #[test]
-fn whole_subtree_returns() {
+fn failed_multi_restores_a_whole_subtree() {
     let mut engine = with_children();
     request(&mut engine, 0, create("/p/a/deep", CreateMode::Persistent));
     let paths = ["/p/a/deep", "/p/a", "/p/b", "/p/c", "/p/d", "/p"];
@@ -98,7 +98,7 @@ fn whole_subtree_returns() {
 }
 
 #[test]
-fn counters_and_numbers_of_the_parent_return() {
+fn failed_multi_restores_counters_and_sequence_numbers_of_the_parent() {
     let mut engine = with_children();
     let before = engine.get("/p").unwrap().1;
     assert_undone(
@@ -119,7 +119,7 @@ fn counters_and_numbers_of_the_parent_return() {
 }
 
 #[test]
-fn data_returns_and_null_stays_different_from_empty() {
+fn failed_multi_restores_data_null_or_empty() {
     let mut engine = with_children();
     let set = |data: Option<&'static [u8]>| MultiOp::SetData {
         path: Some("/p/a".into()),
@@ -150,7 +150,7 @@ fn data_returns_and_null_stays_different_from_empty() {
 }
 
 #[test]
-fn ephemerals_return_to_their_sessions() {
+fn failed_multi_restores_the_ephemerals_of_each_session() {
     let mut engine = with_children();
     request(&mut engine, 1, create("/e", CreateMode::Ephemeral));
     request(&mut engine, 0, create("/f", CreateMode::Ephemeral));
@@ -169,7 +169,7 @@ fn ephemerals_return_to_their_sessions() {
 }
 
 #[test]
-fn watches_return_to_their_places() {
+fn failed_multi_restores_the_places_of_watches() {
     // Watches are attached to the znode if it exists and to the bare path otherwise, so each
     // operation of the multi moves some of them, and undoing it moves them again.
     let mut engine = with_children();
@@ -191,12 +191,12 @@ fn watches_return_to_their_places() {
         ],
     );
     let seen = request(&mut engine, 0, set("/p/a", b"x"));
-    let told: Vec<_> = seen.events.iter().map(|(conn, ..)| *conn).collect();
-    assert_eq!(told, [1, 0], "in the order of registration, as before");
+    let notified: Vec<_> = seen.events.iter().map(|(conn, ..)| *conn).collect();
+    assert_eq!(notified, [1, 0], "in the order of registration, as before");
 }
 
 #[test]
-fn shared_access_lists_are_counted_back() {
+fn failed_multi_restores_the_uses_of_shared_access_lists() {
     let mut engine = with_children();
     let list = AclList::new(&[Acl {
         perms: Perms::READ,

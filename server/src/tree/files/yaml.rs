@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_an_empty_tree() {
+    fn empty_text_is_an_empty_tree() {
         for text in ["", "# nothing\n", "---\n", "{}", "null"] {
             assert_eq!(
                 Tree::from_yaml(text).map(|tree| tree.len()),
