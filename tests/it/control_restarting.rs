@@ -198,6 +198,20 @@ fn save_writes_the_state_of_that_moment() {
     assert!(copy.get("/saved").is_some() && copy.get("/later").is_none());
 }
 
+/// The answer left out the cause.
+#[test]
+fn failed_save_is_answered_with_its_cause() {
+    let dir = scratch_dir("control_restarting/blocked");
+    let scene = scene(|config| config.data_dir = Some(dir.clone()));
+    let (mut client, _) = scene.open_session();
+    client.must(&wire::create("/unsaved", b"", CreateMode::Persistent));
+    // The name under which the server writes an unfinished snapshot is taken.
+    std::fs::create_dir(dir.join("version-2/minikeeper.unfinished")).unwrap();
+    let answer = post(scene.address(), "save", &json!({}));
+    let text = said(&answer, 409);
+    assert!(text.contains("Is a directory"), "{text}");
+}
+
 #[test]
 fn data_is_exported_and_imported() {
     let dir = scratch_dir("control_restarting/exported");

@@ -332,14 +332,19 @@ fn next_server_in_the_process_continues_without_a_file() {
     assert!(second.get("/l").is_none());
     assert!(second.get("/p").is_some());
     second.check().unwrap();
-    let both = Server::builder()
-        .state(state)
-        .data_dir(scratch_dir("saving/both"));
-    let refused = runtime.block_on(both.start()).map(drop);
-    assert!(
-        matches!(refused, Err(StartError::Load(LoadError::TwoStates { .. }))),
-        "{refused:?}"
-    );
+    let with_state = || Server::builder().state(state.clone());
+    let dir = scratch_dir("saving/both");
+    for (both, wrong) in [
+        (with_state().data_dir(&dir), "data_dir"),
+        (with_state().data_from(dir.clone()), "data_from"),
+    ] {
+        match runtime.block_on(both.start()).map(drop) {
+            Err(StartError::Load(LoadError::TwoStates { setting, .. })) => {
+                assert_eq!(setting, wrong);
+            }
+            other => panic!("{wrong}: {other:?}"),
+        }
+    }
 }
 
 /// A restored snapshot differs from the last saved state, so it is saved too.

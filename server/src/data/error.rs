@@ -316,8 +316,10 @@ pub enum LoadError {
         dir: PathBuf,
     },
     /// There is both a state to start from and a directory to load one from.
-    #[error("a state to start from and data_dir {dir:?} are both set; set one of them")]
+    #[error("a state to start from and {setting} {dir:?} are both set; set one of them")]
     TwoStates {
+        /// The setting that names the directory.
+        setting: &'static str,
         /// The directory.
         dir: PathBuf,
     },

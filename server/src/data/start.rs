@@ -24,8 +24,10 @@ pub(crate) async fn load(
 ) -> Result<(Engine, Option<DataDir>), LoadError> {
     // Takes the state out, so that copies of the settings do not copy it.
     if let Some(state) = config.state.take() {
-        if let Some(dir) = config.data_dir.clone().or_else(|| import_dir(config)) {
-            return Err(LoadError::TwoStates { dir });
+        let data_dir = config.data_dir.clone().map(|dir| ("data_dir", dir));
+        let import = || Some(("data_from", import_dir(config)?));
+        if let Some((setting, dir)) = data_dir.or_else(import) {
+            return Err(LoadError::TwoStates { setting, dir });
         }
         // The server that made the state may have started in the same millisecond.
         settings.first_session_id.0 += state.zxid().0 & SESSIONS_BEFORE;

@@ -15,6 +15,8 @@ pub(super) fn reason(key: &str) -> &'static str {
         }
     } else if key == "globalOutstandingLimit" {
         "this server never reads from a connection while its requests wait"
+    } else if key == "snapCount" {
+        "state is kept only with --data-dir; set --snap-count with it"
     } else if starts_with(&ZOOKEEPER_ONLY) {
         "ZooKeeper has it, this server does not"
     } else {
@@ -61,7 +63,7 @@ const TLS: [&str; 6] = [
 ];
 
 /// ZooKeeper's settings for threads, memory and disk, and for features that are not implemented here.
-const ZOOKEEPER_ONLY: [&str; 50] = [
+const ZOOKEEPER_ONLY: [&str; 49] = [
     "DigestAuthenticationProvider.",
     "IPAuthenticationProvider.",
     "SASLAuthenticationProvider.",
@@ -105,7 +107,6 @@ const ZOOKEEPER_ONLY: [&str; 50] = [
     "security.auth_to_local",
     "serializeLastProcessedZxid.",
     "serverCnxnFactory",
-    "snapCount",
     "snapSizeLimitInKb",
     "snapshot",
     "tcpKeepAlive",

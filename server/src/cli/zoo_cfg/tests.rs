@@ -260,7 +260,7 @@ fn keys_without_effect_are_reported_with_line_and_reason() {
                 globalOutstandingLimit=1000\n\
                 authProvider.1=org.apache.zookeeper.server.auth.IPAuthenticationProvider\n\
                 authProvider.2=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
-                autopurge.purgeInterval=1\nsslQuorum=false\n";
+                autopurge.purgeInterval=1\nsslQuorum=false\nsnapCount=9\n";
     let ignored = apply(text.as_bytes(), &mut Config::default(), |_| false).unwrap();
     let ignored: Vec<_> = ignored.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -274,6 +274,7 @@ fn keys_without_effect_are_reported_with_line_and_reason() {
              its requests wait",
             "9: autopurge.purgeInterval has no effect: ZooKeeper has it, this server does not",
             "10: sslQuorum has no effect: it is for an ensemble, and this is a single server",
+            "11: snapCount has no effect: state is kept only with --data-dir; set --snap-count with it",
         ]
     );
 }

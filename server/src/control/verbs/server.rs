@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::control::{
-    error::ControlError,
+    error::{ControlError, with_causes},
     verb::{Call, Handler, Method, Outcome, Verb},
 };
 
@@ -25,6 +25,7 @@ async fn save(call: &Call) -> Outcome {
         ));
     }
     let saved = shared.save().await;
-    saved.map_err(|error| ControlError::cannot_now(format!("not saved: {error}")))?;
+    saved
+        .map_err(|error| ControlError::cannot_now(format!("not saved: {}", with_causes(&error))))?;
     Ok(json!({}))
 }

@@ -259,12 +259,7 @@ impl Run<'_> {
     }
 }
 
-fn start(
-    random: &mut Random,
-    durability: Durability,
-    at: &Path,
-) -> (DataDir, Engine, Option<LogWriter>) {
-    let _ = random;
+fn start(durability: Durability, at: &Path) -> (DataDir, Engine, Option<LogWriter>) {
     let mut dir = DataDir::open(at).unwrap();
     let settings = Settings {
         zxid: Zxid(0x2_fffffff0),
@@ -321,7 +316,7 @@ fn history(random: &mut Random, durability: Durability) -> History {
     let mut answered;
     let runs = 1 + random.below(3);
     for run in 1.. {
-        let (dir, engine, log) = start(random, durability, &scratch.0);
+        let (dir, engine, log) = start(durability, &scratch.0);
         let mut run_of = Run {
             random,
             durability,
