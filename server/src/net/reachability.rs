@@ -1,4 +1,4 @@
-//! Whether the server listens, and the sockets it listens on.
+//! Binds the server's ports, and keeps track of whether it listens.
 
 use std::{net::SocketAddr, sync::Arc};
 

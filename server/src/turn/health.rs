@@ -1,4 +1,4 @@
-//! Whether the server is serving, stopped or failed. A panic in a turn makes it fail.
+//! Records whether the server is serving, stopped or failed. A panic in a turn makes it fail.
 
 use std::{
     error::Error,

@@ -300,7 +300,7 @@ impl Outbox {
         Registered::Quiet
     }
 
-    /// Notes that the socket is full.
+    /// Records that the socket is full.
     pub(crate) fn set_stuck(&self) {
         self.inner.lock().is_stuck = true;
     }

@@ -155,8 +155,7 @@ pub(crate) struct ConnStats {
     pub(crate) last_xid: Option<Xid>,
     pub(crate) latency_last_ms: u32,
     pub(crate) latency_max_ms: u32,
-    /// Begins at 0, so that it stays 0 until a reset sets it to `u32::MAX`: ZooKeeper does the
-    /// same.
+    /// Stays at its initial 0 until a reset sets it to `u32::MAX`, as in ZooKeeper.
     pub(crate) latency_min_ms: u32,
     pub(crate) last_op: LastOp,
     /// Whether it sent a four-letter word.

@@ -1,5 +1,5 @@
-//! Who may advance the clock: callers, one at a time, and the server itself while all clients are
-//! idle.
+//! Controls who advances the clock: callers, one at a time, and the server itself while all clients
+//! are idle.
 
 use std::{sync::Arc, time::Duration};
 
