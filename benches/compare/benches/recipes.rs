@@ -1,5 +1,5 @@
 //! Every recipe: acquire and release of a free lock, and a hand-over between two sessions, over an
-//! in-process connection and over loopback. And a change with many watchers.
+//! in-process connection and over loopback; and a change with many watchers.
 //!
 //! In process, server and contenders share a thread; over loopback the server has its own.
 
@@ -21,7 +21,7 @@ use minikeeper_bench::{
 };
 use tokio::runtime::Runtime;
 
-/// How many watch the znode that is changed.
+/// The number of watchers of the changed znode.
 const WATCHERS: usize = 1_000;
 
 const ALL: [(&str, Algorithm); 9] = [
@@ -36,7 +36,7 @@ const ALL: [(&str, Algorithm); 9] = [
     ("simple, polling", Algorithm::Polling),
 ];
 
-/// Where the server is, by the name in the figures.
+/// The ways to the server, with their names in the figures.
 fn places(runtime: &Runtime) -> (Embedded, [(&'static str, Reach); 2]) {
     let local = runtime.block_on(Server::builder().start());
     let local = Arc::new(local.expect("a free port"));
@@ -95,7 +95,7 @@ fn hand_over(c: &mut Criterion) {
     let runtime = runtime();
     let (_server, places) = places(&runtime);
     for (place, reach) in &places {
-        // Who polls is not waiting for the one before.
+        // A polling contender does not wait for its predecessor.
         for (name, algorithm) in &ALL[..ALL.len() - 1] {
             let lock = recipe(*algorithm, reach);
             let mut number = 0;
@@ -132,7 +132,7 @@ fn hand_overs(runtime: &Runtime, lock: &Recipe, times: u64, resource: &str) -> D
         .mul_f64(minikeeper_bench::stats::as_f64(times))
 }
 
-/// One change, until every watcher has its event and watches again.
+/// One change: the time until every watcher has its event and watches again.
 fn fan_out(c: &mut Criterion) {
     let runtime = runtime();
     let (_server, places) = places(&runtime);

@@ -1,11 +1,10 @@
-//! Contenders that acquire one lock again and again: a closed loop, whose only product is a
-//! history.
+//! Contenders that acquire one lock again and again: a closed loop, whose only result is a history.
 //!
 //! All contenders run in the calling thread's runtime. All of them ask for the lock before the
-//! first holder releases it, so that the queue is full from the beginning. When there were enough
-//! grants, the waiting contenders give up. A contender asks again at once after its release or, in
-//! a contest in turn, as soon as another one holds the lock. Then asking is no part of the
-//! hand-over, and a lock that prefers the last holder has to hand over too.
+//! first holder releases it, so that the queue is full from the beginning. After enough grants, the
+//! waiting contenders give up. A contender asks again right after its release or, in a contest in
+//! turn, as soon as another one holds the lock. In turn, asking is not part of the hand-over, and
+//! even a lock that prefers the last holder has to hand over.
 
 use std::{
     ops::Range,
@@ -31,32 +30,32 @@ use crate::{
     resource::Resource,
 };
 
-/// A turn of the runtime that did nothing is shorter than this.
+/// A turn of the runtime that is shorter than this did nothing.
 pub(crate) const IDLE_TURN_NS: u64 = 5_000;
 
-/// How long after the end a holder may take to give the lock back.
-const GIVING_BACK: Duration = Duration::from_secs(10);
+/// How long after the end a holder may take to release the lock.
+const RELEASING: Duration = Duration::from_secs(10);
 
-/// What contenders are to do.
+/// The settings of a contest.
 #[derive(Clone, Debug)]
 pub struct Contest {
-    /// How many.
+    /// The number of contenders.
     pub contenders: u32,
-    /// How many of 100 asks are only to read.
+    /// The percentage of requests that only read.
     pub readers: u32,
-    /// Whether who gave it back asks again only when another has it.
+    /// Whether a contender asks again only when another one has the lock.
     pub in_turn: bool,
     /// How long a holder keeps the lock, while the other contenders of the thread run.
     pub hold: Duration,
-    /// Grants before those that count; with one per contender each has had the lock once.
+    /// Grants before those that count; with one per contender, each has had the lock once.
     pub warmup: u32,
     /// Grants that count.
     pub grants: u32,
-    /// When to stop even if there were not that many.
+    /// When to stop even with fewer grants.
     pub limit: Duration,
 }
 
-/// What came of it.
+/// The result of a contest.
 #[derive(Debug)]
 pub struct Contested {
     /// Everything that happened.
@@ -65,11 +64,11 @@ pub struct Contested {
     pub timed: Range<u64>,
     /// CPU time of the contenders' thread, without the time in which holders did nothing.
     pub cpu_ns: u64,
-    /// Its share of the time.
+    /// That CPU time as a share of the elapsed time.
     pub busy: f64,
 }
 
-/// Tasks that end with this.
+/// Tasks that are aborted when this is dropped.
 struct Ending(Vec<JoinHandle<Recorder>>);
 
 impl Drop for Ending {
@@ -80,7 +79,7 @@ impl Drop for Ending {
     }
 }
 
-/// What contenders of one contest share.
+/// The state shared by the contenders of a contest.
 struct Shared {
     contest: Contest,
     resource: Resource,
@@ -88,13 +87,13 @@ struct Shared {
     /// Contenders that have ended.
     ended: AtomicU32,
     grants: AtomicU32,
-    /// Told of each grant, in a contest in turn.
+    /// Notified of each grant, in a contest in turn.
     granted: Notify,
-    /// When the first and the last grant that counts were given; 0: not yet.
+    /// When the first and the last counting grant were given; 0 if not yet.
     from_ns: AtomicU64,
     to_ns: AtomicU64,
-    /// Time in which a holder kept the lock and no contender had work, and until when it was
-    /// counted.
+    /// The time in which a holder kept the lock and no contender had work, and the time up to which
+    /// it is counted.
     idle_ns: AtomicU64,
     idle_until_ns: AtomicU64,
     end: Instant,
@@ -105,7 +104,7 @@ impl Contest {
     /// Runs it on a lock of this name.
     ///
     /// # Errors
-    /// When a contender cannot be made.
+    /// If a contender cannot be created.
     pub async fn run(&self, lock: &dyn LockUnderTest, resource: &str) -> Result<Contested, Error> {
         let mut contenders = Vec::new();
         for _ in 0..self.contenders {
@@ -141,10 +140,10 @@ impl Contest {
         let mut recorders = Vec::new();
         let mut ending = Ending(tasks);
         for task in &mut ending.0 {
-            let joined = timeout_at(shared.end + GIVING_BACK, task).await;
+            let joined = timeout_at(shared.end + RELEASING, task).await;
             let joined = joined.map_err(|_| Error::Timeout {
-                what: "end of all contenders, once the contest was over".into(),
-                limit_ms: GIVING_BACK.as_millis(),
+                what: "end of all contenders after the contest".into(),
+                limit_ms: RELEASING.as_millis(),
             })?;
             recorders.push(joined.map_err(|error| Error::Unexpected(error.to_string()))?);
         }
@@ -222,9 +221,9 @@ async fn contend(
     recorder
 }
 
-/// Spread evenly, and not the same contenders all the time.
+/// Chooses readers evenly, and not always the same contenders.
 fn access(contender: u32, turn: u32, readers: u32) -> Access {
-    // 37 has no factor in common with 100: each percent comes once in a hundred turns.
+    // 37 has no common factor with 100: each percentage comes once in a hundred turns.
     if (contender
         .wrapping_mul(61)
         .wrapping_add(turn.wrapping_mul(37)))
@@ -238,7 +237,7 @@ fn access(contender: u32, turn: u32, readers: u32) -> Access {
 }
 
 impl Shared {
-    /// Waits until there was a grant after this one, or all is over.
+    /// Waits until another grant follows this one, or the contest is over.
     async fn next_after(&self, number: u32, over: &mut watch::Receiver<bool>) {
         loop {
             let news = self.granted.notified();
@@ -252,7 +251,7 @@ impl Shared {
         }
     }
 
-    /// Counts a grant; says which it is, and whether the contest is over.
+    /// Counts a grant; returns its number, and whether the contest is over.
     fn count(&self, at_ns: u64) -> (u32, bool) {
         let grant = self.grants.fetch_add(1, Ordering::Relaxed);
         if self.contest.in_turn {
@@ -267,7 +266,7 @@ impl Shared {
         }
         let is_over = grant >= last || crate::clock::tokio_now() >= self.end;
         if is_over {
-            // The first to find it over says when.
+            // The first contender that finds it over sets the time.
             let _ = self
                 .to_ns
                 .compare_exchange(0, at_ns, Ordering::Relaxed, Ordering::Relaxed);
@@ -276,13 +275,13 @@ impl Shared {
         (grant, is_over)
     }
 
-    /// Keeps the lock; the very first holder until all other contenders wait.
+    /// Keeps the lock; the very first holder keeps it until all other contenders wait.
     async fn hold(&self, turn: u32) {
         if turn == 0 && self.grants.load(Ordering::Relaxed) == 1 && self.contest.contenders > 1 {
             while self.asked.load(Ordering::Relaxed) < self.contest.contenders {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            // What was asked is on its way; a queue takes some time to form.
+            // The requests are on their way; a queue takes some time to form.
             let settle =
                 Duration::from_millis(5) + Duration::from_micros(100) * self.contest.contenders;
             tokio::time::sleep(settle).await;
@@ -296,7 +295,7 @@ impl Shared {
             tokio::task::yield_now().await;
             let now = now_ns();
             if now - before < IDLE_TURN_NS {
-                // Several may hold it, and see the same turns.
+                // Several contenders may hold it and see the same turns.
                 let counted = self.idle_until_ns.swap(now, Ordering::Relaxed);
                 let idle = now - before.max(counted);
                 self.idle_ns.fetch_add(idle, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! From a history to figures: latencies, fairness, rate.
+//! Computes figures from a history: latencies, fairness, rate.
 
 use std::ops::Range;
 
@@ -11,10 +11,11 @@ use crate::{
     stats::{as_f64, interpolated, latencies},
 };
 
-/// Who asked so much earlier asked clearly before: both asks may be on their way at the same time.
+/// A contender asked clearly earlier than another if it asked this much earlier: with less, both
+/// requests may have been on their way at the same time.
 pub const CLEARLY_NS: u64 = 200_000;
 
-/// The latencies of a workload, of the holds granted in the part that counts, in nanoseconds.
+/// The latencies of a workload, in nanoseconds, for holds granted in the part that counts.
 #[must_use]
 pub fn times(workload: Workload, holds: &[Hold], timed: &Range<u64>) -> Histogram<u64> {
     let mut histogram = latencies();
@@ -42,7 +43,7 @@ pub fn times(workload: Workload, holds: &[Hold], timed: &Range<u64>) -> Histogra
     histogram
 }
 
-/// From the release of one to the grant of another who was waiting by then.
+/// The time from a release to the grant to another contender that was waiting by then.
 fn hand_over(before: &Hold, hold: &Hold) -> Option<u64> {
     let waited = hold.contender != before.contender && hold.asked_ns < before.end_ns;
     waited
@@ -50,8 +51,7 @@ fn hand_over(before: &Hold, hold: &Hold) -> Option<u64> {
         .flatten()
 }
 
-/// The figures of a round, without those that do not come from its history: echo, CPU time,
-/// traffic.
+/// The figures of a round, except those that do not come from its history: echo, CPU time, traffic.
 #[must_use]
 pub fn figures(
     history: &History,
@@ -90,7 +90,7 @@ pub fn figures(
     }
 }
 
-/// How often each contender got it in the part that counts.
+/// The number of grants of each contender in the part that counts.
 #[must_use]
 pub fn grants(history: &History, holds: &[Hold], timed: &Range<u64>) -> Vec<u64> {
     let mut grants = vec![0; history.sessions.len()];
@@ -104,7 +104,7 @@ pub fn grants(history: &History, holds: &[Hold], timed: &Range<u64>) -> Vec<u64>
     grants
 }
 
-/// Jain's fairness index: 1 when all got as much, 1/n when one got all.
+/// Jain's fairness index: 1 if all got the same number, 1/n if one got all.
 #[must_use]
 pub fn jain(grants: &[u64]) -> Option<f64> {
     let sum: f64 = grants.iter().map(|grants| as_f64(*grants)).sum();
@@ -112,11 +112,13 @@ pub fn jain(grants: &[u64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (ratio(grants.len(), 1) * squares))
 }
 
-/// Counts grants to a contender that asked clearly later than another one that got the lock later.
+/// Counts grants to a contender that had asked clearly later than another one that got the lock
+/// afterwards.
 fn inversions(holds: &[Hold], timed: &Range<u64>) -> usize {
     let mut earliest = u64::MAX;
     let mut count = 0;
-    // From the last to the first: who was still waiting at a grant is what comes after it.
+    // From the last to the first: the contenders still waiting at a grant are those granted after
+    // it.
     for hold in holds.iter().rev() {
         let is_overtaking = earliest.saturating_add(CLEARLY_NS) < hold.asked_ns;
         if timed.contains(&hold.granted_ns) && is_overtaking {
@@ -127,7 +129,7 @@ fn inversions(holds: &[Hold], timed: &Range<u64>) -> usize {
     count
 }
 
-/// Grants to the one who had it just before, while others waited.
+/// Counts grants to the previous holder while others waited.
 fn regrabs(holds: &[Hold], timed: &Range<u64>) -> usize {
     let mut earliest = u64::MAX;
     let mut count = 0;
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn hand_over_counts_for_those_who_waited() {
+    fn hand_over_counts_only_for_waiting_contenders() {
         let holds = holds(&[
             (0, 0, 10, 20),
             (1, 5, 27, 30),
@@ -189,12 +191,12 @@ mod tests {
             (0, 55, 60, 61),
         ]);
         let times = times(Workload::HandOver(2), &holds, &(0..100));
-        assert_eq!(times.len(), 1, "the others asked when it was free");
+        assert_eq!(times.len(), 1, "the others asked when the lock was free");
         assert_eq!(times.max(), 7);
     }
 
     #[test]
-    fn cycle_counts_from_asking_to_given_back() {
+    fn cycle_counts_from_request_to_end_of_release() {
         let holds = holds(&[(0, 0, 10, 20)]);
         assert_eq!(times(Workload::Cycle, &holds, &(0..100)).max(), 25);
     }
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn fairness_of_a_lock_that_keeps_its_holder() {
         let late = CLEARLY_NS;
-        // Contender 1 waits from the beginning; 0 gets it three times before.
+        // Contender 1 waits from the beginning; contender 0 gets the lock three times before it.
         let holds = holds(&[
             (0, 0, 1, 2),
             (0, late + 2, late + 3, late + 4),
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_no_figures() {
+    fn empty_history_gives_no_figures() {
         let times = times(Workload::Cycle, &[], &(0..0));
         let figures = figures(&history(0), &[], &(0..0), &times);
         assert_eq!(

@@ -1,25 +1,25 @@
-//! What happened in a run: the one thing a workload yields, and all that figures and judge look at.
+//! The events of a run: the only result of a workload, and the only input of figures and judge.
 //!
 //! Times are nanoseconds of the machine's monotonic clock ([`crate::clock::now_ns`]), which all
 //! processes of a machine share; a Java contender's `System.nanoTime()` is the same clock.
 
 use crate::peers::{Access, Kind};
 
-/// One action of a contender, or one result that it got.
+/// One action of a contender, or one result it received, with its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When.
+    /// The time.
     pub at_ns: u64,
-    /// Who: an index into [`History::sessions`].
+    /// The contender: an index into [`History::sessions`].
     pub contender: u32,
-    /// What.
+    /// The action or result.
     pub what: What,
 }
 
-/// An action of a contender, or a result that it got.
+/// An action of a contender, or a result it received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// It was time to ask for the lock; in an open loop the asking may come later.
+    /// It was due to ask for the lock; in an open loop it may ask later.
     Due,
     /// It calls acquire.
     Asked(Access),
@@ -28,46 +28,47 @@ pub enum What {
         /// The fencing token, if the lock has one.
         token: Option<u64>,
     },
-    /// Acquire returned: certainly not held.
+    /// Acquire returned: the lock is certainly not held.
     Refused,
     /// It stopped waiting because the run is over.
     GaveUp,
     /// Acquire failed, and it is unknown whether the lock is held.
     AcquireUnknown,
-    /// It wrote to the resource which the lock is there for.
+    /// It wrote to the resource that the lock protects.
     Wrote {
-        /// With what token.
+        /// The token of the write.
         token: Option<u64>,
-        /// Whether the resource took it.
+        /// Whether the resource accepted it.
         is_accepted: bool,
     },
-    /// The client library said that the lock is lost, and the contender stopped.
+    /// The client library reported that the lock is or may be lost, and the contender stopped.
     Lost,
-    /// Its process ended: it does nothing under the lock any more.
+    /// Its process ended: it does not use the lock any more.
     Died,
-    /// It calls release, and does nothing under the lock any more.
+    /// It calls release and does not use the lock any more.
     Releasing,
     /// Release returned: the lock is released.
     Released,
-    /// Release returned: it was not held any more.
+    /// Release returned: the lock was not held any more.
     ReleaseRefused,
     /// Release failed, and it is unknown whether the lock is still held.
     ReleaseUnknown,
 }
 
-/// What happened in one run, of one lock.
+/// The events of one run of one lock.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// What excludes what.
+    /// Which holds exclude one another.
     pub kind: Kind,
     /// Each contender's session, as the server knows it.
     pub sessions: Vec<String>,
-    /// Everything that happened, by time. What happened to one contender is in its order.
+    /// All events in the order of their times. The events of one contender are in the order they
+    /// happened.
     pub events: Vec<Event>,
 }
 
 impl History {
-    /// Puts together what the contenders recorded, each for itself.
+    /// Merges the records of the contenders.
     #[must_use]
     pub fn of(kind: Kind, contenders: Vec<Recorder>) -> Self {
         let mut sessions = Vec::with_capacity(contenders.len());
@@ -76,7 +77,7 @@ impl History {
             sessions.push(recorder.session);
             events.extend(recorder.events);
         }
-        // Stable: what one contender did at the same nanosecond stays in its order.
+        // Stable: events of one contender in the same nanosecond stay in order.
         events.sort_by_key(|event| event.at_ns);
         Self {
             kind,
@@ -86,7 +87,7 @@ impl History {
     }
 }
 
-/// What one contender did: appended by itself, without a lock.
+/// The events of one contender, which appends them itself, without a lock.
 #[derive(Debug)]
 pub struct Recorder {
     contender: u32,
@@ -95,7 +96,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty one, for a contender with this number and session.
+    /// Creates an empty recorder for a contender with this number and session.
     #[must_use]
     pub fn new(contender: u32, session: String) -> Self {
         Self {
@@ -105,13 +106,13 @@ impl Recorder {
         }
     }
 
-    /// Whose it is.
+    /// The contender's number.
     #[must_use]
     pub const fn contender(&self) -> u32 {
         self.contender
     }
 
-    /// Adds what happened at this time.
+    /// Adds an event at this time.
     pub fn add(&mut self, at_ns: u64, what: What) {
         self.events.push(Event {
             at_ns,

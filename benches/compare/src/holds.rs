@@ -1,4 +1,4 @@
-//! A history read as holds: who had the lock, from when to when.
+//! The holds in a history: which contender had the lock, and from when to when.
 
 use std::collections::VecDeque;
 
@@ -7,31 +7,31 @@ use crate::{
     peers::Access,
 };
 
-/// One time that one contender had the lock.
+/// One period in which a contender had the lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hold {
-    /// Who.
+    /// The contender.
     pub contender: u32,
-    /// For what.
+    /// What it asked for.
     pub access: Access,
-    /// When it was time to ask, in an open loop; otherwise when it asked.
+    /// When the request was due, in an open loop; otherwise when it was made.
     pub due_ns: u64,
     /// When it called acquire.
     pub asked_ns: u64,
     /// When acquire returned.
     pub granted_ns: u64,
-    /// The first moment at which it does nothing under the lock any more: it called release, was
-    /// told of the loss, or died. The end of the history if none of these is there.
+    /// When it stopped using the lock: it called release, learned of the loss, or died. The end of
+    /// the history if none of these happened.
     pub end_ns: u64,
-    /// When release returned, if it did so with success.
+    /// When release returned, if it succeeded.
     pub released_ns: Option<u64>,
     /// The fencing token.
     pub token: Option<u64>,
-    /// What it wrote, and whether that was accepted.
+    /// When it wrote, and whether that was accepted.
     pub writes: Vec<(u64, bool)>,
 }
 
-/// Why a history is impossible: it was recorded wrongly.
+/// A history that is impossible, so it was recorded wrongly.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("contender {contender}, {before}, at {at_ns} ns: {what:?}")]
 pub struct Nonsense {
@@ -41,10 +41,10 @@ pub struct Nonsense {
     what: What,
 }
 
-/// All holds, by the time they were granted.
+/// All holds in the order of their grants.
 ///
 /// # Errors
-/// When a contender is granted what it did not ask for, or the like.
+/// If the history is impossible, for example if a contender is granted a lock it did not ask for.
 pub fn holds(history: &History) -> Result<Vec<Hold>, Nonsense> {
     let mut contenders = vec![Contender::default(); history.sessions.len()];
     let end_ns = history.events.last().map_or(0, |event| event.at_ns);
@@ -54,7 +54,7 @@ pub fn holds(history: &History) -> Result<Vec<Hold>, Nonsense> {
             .ok()
             .and_then(|at| contenders.get_mut(at));
         let Some(contender) = contender else {
-            return Err(nonsense(event, "who has no session"));
+            return Err(nonsense(event, "which has no session"));
         };
         contender.step(event, end_ns, &mut holds)?;
     }
@@ -62,14 +62,14 @@ pub fn holds(history: &History) -> Result<Vec<Hold>, Nonsense> {
     Ok(holds)
 }
 
-/// Where one contender stands.
+/// The state of a contender.
 #[derive(Clone, Debug, Default)]
 enum Stage {
     #[default]
     Idle,
-    /// For what, when, and when it was due.
+    /// What it asked for, when, and when the request was due.
     Asking(Access, u64, u64),
-    /// The hold at this place of the list.
+    /// The hold at this index of the list.
     Holding(usize),
     Releasing(usize),
     /// It knows that the lock is lost, and may still call release.
@@ -79,7 +79,7 @@ enum Stage {
 #[derive(Clone, Debug, Default)]
 struct Contender {
     stage: Stage,
-    /// Asks that were due and not made yet.
+    /// Due times of requests that have not been made yet.
     due_ns: VecDeque<u64>,
 }
 
@@ -149,11 +149,11 @@ impl Contender {
 impl Stage {
     const fn text(&self) -> &'static str {
         match self {
-            Self::Idle => "who wants nothing",
-            Self::Asking(..) => "who waits for the lock",
-            Self::Holding(_) => "who has the lock",
-            Self::Releasing(_) => "who gives the lock back",
-            Self::Lost => "who knows that the lock is lost",
+            Self::Idle => "which is idle",
+            Self::Asking(..) => "which waits for the lock",
+            Self::Holding(_) => "which has the lock",
+            Self::Releasing(_) => "which releases the lock",
+            Self::Lost => "which knows that the lock is lost",
         }
     }
 }

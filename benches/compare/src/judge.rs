@@ -6,10 +6,10 @@
 //! *Fencing*: tokens rise from grant to grant; no write of the rightful holder is refused; no write
 //! of a holder is accepted after that of a later one.
 //!
-//! *Unknown outcomes*: an acquire or release that failed with an unknown outcome is no hold and no
-//! violation, but the report counts it.
+//! *Unknown outcomes*: an acquire or release whose outcome is unknown counts neither as a hold nor
+//! as a violation, but the report shows their number.
 //!
-//! What could not be checked is [`Finding::NotChecked`], which is no pass.
+//! A question that could not be checked gives [`Finding::NotChecked`], which is not a pass.
 //!
 //! | module | question |
 //! | --- | --- |
@@ -28,23 +28,23 @@ use crate::{
     holds::holds,
 };
 
-/// How busy the contenders' thread may be: beyond this share of its core the figures tell of the
-/// load generator, not of the lock.
+/// How busy the contenders' thread may be: above this share of its core the figures describe the
+/// load generator, not the lock.
 pub const BUSY_MAX: f64 = 0.95;
 
-/// What the judge says of one question.
+/// The judge's answer to one question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// Checked, and it holds.
+    /// It was checked and holds.
     Holds {
-        /// How many things were looked at: holds, grants or writes.
+        /// The number of holds, grants or writes that were checked.
         checked: usize,
     },
-    /// It does not.
+    /// It was checked and does not hold.
     Violated {
-        /// How often.
+        /// The number of violations.
         times: usize,
-        /// The smallest part of the history that shows it, a line an event.
+        /// The smallest part of the history that shows one, one line per event.
         counterexample: String,
     },
     /// It could not be checked; the text says why.
@@ -52,8 +52,8 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Both together: one violation is one, and what was not checked once counts only if it never
-    /// was.
+    /// Combines two findings: a violation in either is a violation, and the result is `NotChecked`
+    /// only if neither was checked.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -86,14 +86,14 @@ impl Finding {
         }
     }
 
-    /// Whether it was found broken.
+    /// Whether it is a violation.
     #[must_use]
     pub const fn is_violated(&self) -> bool {
         matches!(self, Self::Violated { .. })
     }
 }
 
-/// What the judge says of a run.
+/// The judge's answers for a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
     /// Whether holds that exclude one another overlapped.
@@ -102,12 +102,12 @@ pub struct Verdict {
     pub fencing: Finding,
     /// Acquires and releases with an unknown outcome.
     pub unknown: usize,
-    /// Why the figures of this run must not be published, if so.
+    /// Why the figures of this run must not be published; `None` if they may.
     pub refusal: Option<String>,
 }
 
 impl Verdict {
-    /// Both runs together.
+    /// Combines the verdicts on two runs.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Verdict {
     }
 }
 
-/// Judges a run. `busy`: the share of its core that the contenders' thread used, where known.
+/// Judges a run. `busy`: the share of its core that the contenders' thread used, if known.
 #[must_use]
 pub fn judge(history: &History, busy: Option<f64>) -> Verdict {
     let unknown = history
@@ -144,9 +144,9 @@ pub fn judge(history: &History, busy: Option<f64>) -> Verdict {
     let refusal = if holds.is_empty() {
         Some("no contender got the lock".to_owned())
     } else if exclusion.is_violated() {
-        Some("the lock was held by more than may hold it".to_owned())
+        Some("more contenders held the lock than may hold it".to_owned())
     } else if fencing.is_violated() {
-        Some("the fencing tokens do not protect".to_owned())
+        Some("the fencing tokens do not protect the resource".to_owned())
     } else {
         sessions(history).or_else(|| saturation(busy))
     };
@@ -158,12 +158,12 @@ pub fn judge(history: &History, busy: Option<f64>) -> Verdict {
     }
 }
 
-/// Contenders that share a session, or whose session is not known.
+/// Reports contenders that share a session, or whose session is not known.
 fn sessions(history: &History) -> Option<String> {
     let mut owners = BTreeMap::new();
     for (contender, session) in history.sessions.iter().enumerate() {
         if session.is_empty() {
-            return Some(format!("contender {contender} has no session of its own"));
+            return Some(format!("the session of contender {contender} is not known"));
         }
         if let Some(other) = owners.insert(session, contender) {
             return Some(format!(
@@ -178,7 +178,7 @@ fn saturation(busy: Option<f64>) -> Option<String> {
     busy.filter(|busy| *busy > BUSY_MAX)?;
     Some(format!(
         "the load generator was saturated: its thread was busy for more than {:.0} % of the time, and \
-         the figures would tell of it; let holders keep it longer, or use fewer contenders",
+         the figures would describe it rather than the lock; hold the lock longer, or use fewer contenders",
         BUSY_MAX * 100.0
     ))
 }

@@ -1,19 +1,19 @@
-//! The lock bench: what locks cost, who gets them, and whether they keep their word. It measures
-//! minikeeper's recipes and the locks of ZooKeeper, Curator, Redis, etcd and MariaDB.
+//! The lock bench: what locks cost, how fair they are, and whether they keep their promises. It
+//! measures minikeeper's recipes and the locks of ZooKeeper, Curator, Redis, etcd and MariaDB.
 //!
-//! | module | what is there |
+//! | module | content |
 //! | --- | --- |
-//! | [`contest`] | contenders that want one lock over and over |
-//! | [`open_loop`] | asks for a lock that come at a fixed rate |
+//! | [`contest`] | contenders that acquire one lock again and again |
+//! | [`open_loop`] | requests for a lock at a fixed rate |
 //! | [`outage`] | a holder that is killed, cut off or paused |
-//! | [`peers`] | the locks that are measured, behind one trait |
+//! | [`peers`] | the measured locks, behind one trait |
 //! | [`servers`] | the other servers: found, started, stopped |
-//! | [`relay`] | a wire that can be counted, cut and held |
-//! | [`resource`] | what a lock protects; refuses late writers |
-//! | [`history`] | what happened in a run of a lock |
-//! | [`holds`] | a history read as holds |
+//! | [`relay`] | a relay that counts traffic, and can hold or cut it |
+//! | [`resource`] | the resource a lock protects; it refuses late writers |
+//! | [`history`] | the events in a run of a lock |
+//! | [`holds`] | the holds in a history |
 //! | [`judge`] | whether the lock excluded and fenced in that run |
-//! | [`figures`] | from the history of a run to figures |
+//! | [`figures`] | figures computed from the history of a run |
 //! | [`report`] | the results, as text, JSON and HTML |
 //!
 //! `README.md` describes the method.

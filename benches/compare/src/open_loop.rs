@@ -1,6 +1,6 @@
-//! Asks for a lock that come when they come, whether or not those before were served.
+//! Requests for a lock that arrive at random times, whether or not earlier ones were served.
 //!
-//! An ask takes a contender that is free; if none is, it waits for one, and its time counts from
+//! A request takes a free contender; if there is none, it waits for one. Its latency counts from
 //! when it was due (no coordinated omission).
 
 use std::{cell::RefCell, collections::VecDeque, rc::Rc, time::Duration};
@@ -16,34 +16,34 @@ use crate::{
     process,
 };
 
-/// What is asked.
+/// The settings of an open loop.
 #[derive(Clone, Debug)]
 pub struct OpenLoop {
-    /// How many can ask at a time.
+    /// The number of contenders that can ask at the same time.
     pub contenders: u32,
-    /// Asks a second, in the mean: the pauses between them are drawn from an exponential
+    /// The mean number of requests per second: the pauses between them follow an exponential
     /// distribution.
     pub rate: u32,
-    /// For how long.
+    /// How long it runs.
     pub duration: Duration,
-    /// Where the pauses are drawn from.
+    /// The seed of the random pauses.
     pub seed: u64,
 }
 
-/// Asks that are due and not taken.
+/// Requests that are due but not taken.
 #[derive(Default)]
 struct Due {
-    asks: RefCell<VecDeque<u64>>,
+    requests: RefCell<VecDeque<u64>>,
     news: Notify,
     is_over: RefCell<bool>,
 }
 
 impl OpenLoop {
-    /// Runs it on a lock of this name. Asks that are not served when the time is over are served
-    /// then, for as long again at most.
+    /// Runs it on a lock with this name. Requests not served when the time is over are served
+    /// afterwards, for at most the same time again.
     ///
     /// # Errors
-    /// When a contender cannot be made.
+    /// If a contender cannot be created.
     pub async fn run(&self, lock: &dyn LockUnderTest, resource: &str) -> Result<Contested, Error> {
         let mut contenders = Vec::new();
         for _ in 0..self.contenders {
@@ -82,7 +82,7 @@ impl OpenLoop {
         })
     }
 
-    /// When asks are due, in nanoseconds after the start.
+    /// The due times of requests, in nanoseconds after the start.
     #[must_use]
     pub fn due_ns(&self) -> Vec<u64> {
         let mut random = Random(self.seed);
@@ -93,7 +93,7 @@ impl OpenLoop {
             .collect()
     }
 
-    /// Puts down asks as they fall due; returns the time in which there was nothing to do.
+    /// Queues requests as they fall due; returns the time in which there was nothing to do.
     async fn ask(&self, due: &Due, from_ns: u64) -> u64 {
         let mut idle_ns = 0;
         for due_ns in self.due_ns() {
@@ -107,7 +107,7 @@ impl OpenLoop {
                 }
                 before = now;
             }
-            due.asks.borrow_mut().push_back(next_ns);
+            due.requests.borrow_mut().push_back(next_ns);
             due.news.notify_one();
         }
         *due.is_over.borrow_mut() = true;
@@ -124,8 +124,8 @@ async fn serve(
 ) -> Recorder {
     loop {
         let news = due.news.notified();
-        let ask = due.asks.borrow_mut().pop_front();
-        let Some(due_ns) = ask else {
+        let request = due.requests.borrow_mut().pop_front();
+        let Some(due_ns) = request else {
             if *due.is_over.borrow() {
                 return recorder;
             }
@@ -157,7 +157,7 @@ async fn serve(
     }
 }
 
-/// Numbers that look random and are the same for the same seed (xorshift, by Marsaglia).
+/// Pseudorandom numbers, the same for the same seed (xorshift, by Marsaglia).
 struct Random(u64);
 
 impl Random {
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_have_the_mean_that_was_asked_for() {
+    fn pauses_have_the_requested_mean() {
         let mut random = Random(42);
         let sum: u64 = (0..100_000).map(|_| random.pause_ns(1_000)).sum();
         let mean = crate::stats::as_f64(sum) / 100_000.0;

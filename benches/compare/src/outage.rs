@@ -1,4 +1,4 @@
-//! A holder that is killed, cut off or paused, and one who waits for its lock.
+//! A holder that is killed, cut off or paused, and another contender that waits for its lock.
 
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ use crate::{
     resource::Resource,
 };
 
-/// How long the other one gets to queue before the holder goes away.
+/// How long the other contender has to queue before the holder goes away.
 const QUEUEING: Duration = Duration::from_millis(100);
 
-/// How long a holder that is back may take to give the lock back.
+/// How long a holder that is back may take to release the lock.
 const RELEASING: Duration = Duration::from_secs(2);
 
-/// What came of it.
+/// The result of an outage.
 #[derive(Debug)]
 pub struct Gone {
     /// Everything that happened.
     pub history: History,
-    /// From when the holder went away to when the other one had the lock.
+    /// The time from the beginning of the outage until the other contender had the lock.
     pub granted_after: Option<Duration>,
-    /// What the holder's client said at the end.
+    /// The answer of the holder's client at the end.
     pub belief: Belief,
-    /// Whether the holder's late write was taken, if it wrote.
+    /// Whether the holder's late write was accepted, if it wrote.
     pub late_write_accepted: Option<bool>,
 }
 
-/// Lets a holder go away while another waits for the lock, for `limit` at most.
+/// Makes a holder go away while another contender waits for the lock, for at most `limit`.
 ///
-/// `lock` is where the one who waits comes from; `relayed` is the same lock, reached through the
-/// relays, where the holder comes from.
+/// The waiting contender comes from `lock`. The holder comes from `relayed`, the same lock reached
+/// through the relays.
 ///
 /// # Errors
-/// When a contender cannot be made, or the holder does not get a free lock.
+/// If a contender cannot be created, or the holder does not get a free lock.
 pub async fn run(
     outage: Outage,
     lock: &dyn LockUnderTest,
@@ -84,10 +84,10 @@ pub async fn run(
         }
         Outage::CutOff => {
             hold(relays);
-            let told;
-            (waited, granted_ns, told) = look(&mut waiting, holder.as_ref()).await?;
+            let lost_ns;
+            (waited, granted_ns, lost_ns) = look(&mut waiting, holder.as_ref()).await?;
             belief = holder.belief();
-            match told {
+            match lost_ns {
                 Some(at_ns) => recorder.add(at_ns, What::Lost),
                 None => late_write_accepted = Some(write(&mut recorder)),
             }
@@ -96,7 +96,7 @@ pub async fn run(
         Outage::Paused => {
             hold(relays);
             (waited, granted_ns) = joined(&mut waiting).await?;
-            // It looked before, and goes on where it was.
+            // It checked before the outage, and continues where it was.
             late_write_accepted = Some(write(&mut recorder));
             belief = holder.belief();
             come_back(relays, holder.as_mut(), &mut recorder).await;
@@ -112,7 +112,7 @@ pub async fn run(
 
 type Waited = (Recorder, Option<u64>);
 
-/// The one who waits: takes the lock, writes, gives it back.
+/// The waiting contender: acquires the lock, writes, releases it.
 async fn wait(
     mut contender: Box<dyn Contender>,
     written: std::sync::Arc<Resource>,
@@ -145,23 +145,24 @@ async fn joined(waiting: &mut JoinHandle<Waited>) -> Result<Waited, Error> {
     waited.map_err(|error| Error::Unexpected(error.to_string()))
 }
 
-/// Asks the holder's client every millisecond until the other one is done; when it first said that
-/// the lock is lost, or that it may be: who is unsure has to stop, or would not ask.
+/// Asks the holder's client every millisecond until the other contender is done. Also returns when
+/// the client first reported that the lock was or might be lost: an unsure holder has to stop as
+/// well.
 async fn look(
     waiting: &mut JoinHandle<Waited>,
     holder: &dyn Contender,
 ) -> Result<(Recorder, Option<u64>, Option<u64>), Error> {
-    let mut told = None;
+    let mut lost_ns = None;
     loop {
         tokio::select! {
             waited = &mut *waiting => {
                 let (recorder, granted_ns) =
                     waited.map_err(|error| Error::Unexpected(error.to_string()))?;
-                return Ok((recorder, granted_ns, told));
+                return Ok((recorder, granted_ns, lost_ns));
             }
             () = tokio::time::sleep(Duration::from_millis(1)) => {
-                if told.is_none() && matches!(holder.belief(), Belief::Lost | Belief::Unsure) {
-                    told = Some(now_ns());
+                if lost_ns.is_none() && matches!(holder.belief(), Belief::Lost | Belief::Unsure) {
+                    lost_ns = Some(now_ns());
                 }
             }
         }
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
     use crate::peers::{Doing, Fairness, Grant, Promises};
 
-    /// A lock whose first holder loses it, and says this when it is asked.
+    /// A lock whose first holder loses it, and whose contenders always give this answer.
     struct Forgetful(Belief, Arc<AtomicBool>);
 
     struct One {
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_holder_writes_only_while_it_is_told_that_it_holds() {
+    fn cut_off_holder_writes_unless_its_client_reports_a_loss() {
         for (belief, written) in [
             (Belief::Held, Some(true)),
             (Belief::NoAnswer, Some(true)),
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn paused_holder_writes_whatever_it_would_be_told() {
+    fn paused_holder_writes_without_asking() {
         let gone = gone(Outage::Paused, Belief::Lost);
         assert_eq!(gone.late_write_accepted, Some(true));
     }

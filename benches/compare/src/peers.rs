@@ -2,11 +2,11 @@
 //!
 //! | module | lock |
 //! | --- | --- |
-//! | [`curator`] | Apache Curator in Java, a process of its own |
+//! | [`curator`] | Apache Curator in Java, in a separate process |
 //! | `etcd` | etcd's own lock (feature `peers`) |
 //! | `get_lock` | MariaDB's `GET_LOCK` (feature `peers`) |
-//! | `jedis_imitation` | an imitation of Redisson with known defects, for the judge (feature `peers`) |
-//! | [`recipes`] | this project's recipes and its hand-written locks, on anything that speaks ZooKeeper's protocol |
+//! | `jedis_imitation` | an imitation of Redisson with known defects, to test the judge (feature `peers`) |
+//! | [`recipes`] | this project's recipes and its hand-written locks, on any server with ZooKeeper's protocol |
 //! | `mysql_table` | a table of locks on MariaDB (feature `peers`) |
 //! | `redis_set` | `SET NX PX` with polling (feature `peers`) |
 //! | `redisson` | Redisson's RLock on Redis (feature `peers`) |
@@ -14,11 +14,11 @@
 //! | [`zookeeper_client`] | the lock of the crate zookeeper-client |
 //!
 //! The locks on Redis share `redis_link` (connections), `redis_channel` (messages) and `hash_lock`
-//! (the scripts of Redisson and its imitation). `plain` is for contenders whose lock is a mutex
+//! (the scripts of Redisson and its imitation). `plain` has contenders for locks that are a mutex
 //! without tokens.
 //!
-//! Each contender has a connection and a session of its own: contenders that share one flatter the
-//! result, and the judge refuses such a run.
+//! Each contender has its own connection and session: sharing one would make the result too good,
+//! and the judge refuses such a run.
 
 use std::{pin::Pin, time::Duration};
 
@@ -51,77 +51,78 @@ pub mod redisson;
 pub mod redlock;
 pub mod zookeeper_client;
 
-/// What an operation of a lock returns: boxed, so that locks of all kinds fit behind one trait.
+/// The future of a lock's operation, boxed so that locks of all kinds fit behind one trait.
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A lock service with an algorithm: what contenders are made of.
+/// A lock service with an algorithm; it creates contenders.
 pub trait LockUnderTest: Send + Sync {
-    /// Algorithm and server as tables name them: `recipes on minikeeper`.
+    /// The name in tables, of algorithm and server: `recipes on minikeeper`.
     fn name(&self) -> String;
 
-    /// What excludes what. A mutex, where nothing else is said.
+    /// Which holds exclude one another; those of a mutex by default.
     fn kind(&self) -> Kind {
         Kind::Mutex
     }
 
-    /// What its authors say about it.
+    /// What its authors promise.
     fn promises(&self) -> Promises;
 
-    /// One who wants the lock of this name, with a connection and a session of its own.
+    /// Creates a contender for the lock with this name, with its own connection and session.
     fn contender<'a>(&'a self, resource: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>>;
 }
 
-/// One who wants a lock. Holds it at most once at a time.
+/// A contender for a lock. It holds the lock at most once at a time.
 pub trait Contender: Send {
-    /// What the server tells it from others by: a session's id, a client's id, a connection's.
+    /// The identity by which the server distinguishes it: the id of a session, a client or a
+    /// connection.
     fn session(&self) -> String;
 
     /// Acquires the lock, waiting without a time limit.
     fn acquire(&mut self, access: Access) -> Doing<'_, Result<Grant, LockFailure>>;
 
-    /// Waits so long at most; zero means to try once. `None`: certainly not held, nothing is left
-    /// behind in a queue.
+    /// Acquires the lock, waiting for at most `limit`; zero means one try. Returns `None` if the
+    /// lock is certainly not held and no entry is left in a queue.
     fn acquire_within(
         &mut self,
         access: Access,
         limit: Duration,
     ) -> Doing<'_, Result<Option<Grant>, LockFailure>>;
 
-    /// What the client library says, without asking a server.
+    /// The client library's answer, without asking a server.
     fn belief(&self) -> Belief;
 
-    /// Gives it back and waits until the server has said so.
+    /// Releases the lock and waits until the server has confirmed it.
     fn release(&mut self) -> Doing<'_, Result<(), LockFailure>>;
 }
 
-/// What excludes what.
+/// Which holds exclude one another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// One holder.
     Mutex,
     /// One writer or many readers.
     ReadWrite,
-    /// So many holders.
+    /// Up to this number of holders.
     Semaphore(u32),
 }
 
-/// What is wanted of a lock. A mutex and a semaphore know [`Exclusive`](Self::Exclusive) only.
+/// How a lock is to be held. A mutex and a semaphore only have [`Exclusive`](Self::Exclusive).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// The whole lock, or one lease of a semaphore.
     Exclusive,
-    /// Beside other readers.
+    /// Together with other readers.
     Shared,
 }
 
-/// The lock was got.
+/// The result of a successful acquire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grant {
-    /// A number that is larger with every grant, where the lock has one.
+    /// A number that grows with every grant, if the lock has one.
     pub token: Option<u64>,
 }
 
-/// What a client library says about a lock it got.
+/// A client library's answer about a lock it acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Belief {
     /// It is held.
@@ -134,32 +135,32 @@ pub enum Belief {
     NoAnswer,
 }
 
-/// An operation that failed, by what is known after it.
+/// The failure of an operation, by what is known afterwards.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LockFailure {
-    /// Nothing is held: the lock was lost before, or another contender holds it.
+    /// The lock is not held: it was lost before, or another contender holds it.
     #[error("not held: {0}")]
     NotHeld(String),
-    /// It is unknown whether the server carried it out. The lock may be held until its session or
-    /// lease ends.
+    /// It is unknown whether the server carried out the operation. The lock may be held until its
+    /// session or lease ends.
     #[error("outcome unknown: {0}")]
     Unknown(String),
 }
 
-/// What the authors of a lock say about it; from its documentation, not measured.
+/// The promises of a lock's authors; from its documentation, not measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promises {
-    /// In what order waiting contenders get it.
+    /// The order in which waiting contenders get it.
     pub fairness: Fairness,
-    /// What of it survives a crash of the server.
+    /// How much of its state survives a crash of the server.
     pub durability: &'static str,
     /// How soon a dead holder's lock is free.
     pub death: &'static str,
-    /// Whether grants carry numbers that a resource can refuse late writers by.
+    /// Whether grants have numbers by which a resource can refuse late writers.
     pub has_token: bool,
 }
 
-/// In what order waiting contenders get a lock.
+/// The order in which waiting contenders get a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fairness {
     /// First come, first served.

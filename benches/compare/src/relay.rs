@@ -1,7 +1,7 @@
-//! A wire between a contender and its server that can be counted, cut and held.
+//! A relay between a contender and its server, which counts the traffic and can hold or cut it.
 //!
-//! It runs on a thread of its own, so that it goes on while its owner is busy. Latencies are never
-//! taken through it.
+//! It has its own thread, so that it keeps running while its owner is busy. Latencies are never
+//! measured through it.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -28,23 +28,23 @@ pub enum Wire {
     ZooKeeper,
     /// Published messages.
     Redis,
-    /// Something else: bytes are counted, messages are not.
+    /// Another protocol: bytes are counted, messages are not.
     Other,
 }
 
-/// What went over the wire.
+/// The traffic through a relay.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
     /// Bytes, both ways.
     pub bytes: u64,
-    /// Unsolicited messages, where they can be recognised.
+    /// Unsolicited messages, if they can be recognised.
     pub events: Option<u64>,
 }
 
 impl std::ops::Sub for Traffic {
     type Output = Self;
 
-    /// What went over it since then.
+    /// The traffic since then.
     fn sub(self, before: Self) -> Self {
         let events = self.events.zip(before.events);
         Self {
@@ -54,13 +54,13 @@ impl std::ops::Sub for Traffic {
     }
 }
 
-/// What is done with what comes.
+/// How a relay treats its traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Open,
-    /// Nothing passes, and all connections stay.
+    /// Nothing passes; all connections stay.
     Held,
-    /// Connections are closed, and new ones too.
+    /// All connections are closed, new ones too.
     Cut,
     /// The thread ends.
     Over,
@@ -69,7 +69,7 @@ enum State {
 /// A relay in front of a server; it is cut when dropped.
 #[derive(Debug)]
 pub struct Relay {
-    /// Where contenders connect to.
+    /// The address contenders connect to.
     pub addr: SocketAddr,
     state: watch::Sender<State>,
     counted: Arc<Counted>,
@@ -87,7 +87,7 @@ impl Relay {
     /// Starts one.
     ///
     /// # Errors
-    /// When it cannot listen.
+    /// If it cannot listen.
     pub fn start(server: SocketAddr, wire: Wire) -> Result<Self, Error> {
         let (state, states) = watch::channel(State::Open);
         let counted = Arc::new(Counted {
@@ -95,7 +95,7 @@ impl Relay {
             bytes: AtomicU64::new(0),
             events: AtomicU64::new(0),
         });
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let counting = Arc::clone(&counted);
         let thread = std::thread::Builder::new()
             .name("relay".into())
@@ -104,11 +104,11 @@ impl Relay {
                     .enable_all()
                     .build();
                 if let Ok(runtime) = runtime {
-                    runtime.block_on(accept(server, states, counting, tell));
+                    runtime.block_on(accept(server, states, counting, sender));
                 }
             })
             .context(|| "cannot start a thread for a relay".into())?;
-        let addr = told
+        let addr = receiver
             .recv()
             .map_err(|_| Error::Setup("a relay cannot listen on 127.0.0.1".into()))?;
         Ok(Self {
@@ -119,7 +119,7 @@ impl Relay {
         })
     }
 
-    /// What went over it so far.
+    /// The traffic so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         let events = self.counted.events.load(Ordering::Relaxed);
@@ -129,18 +129,18 @@ impl Relay {
         }
     }
 
-    /// Lets nothing pass, and keeps all connections: a network that is gone, or a process that does
+    /// Lets nothing pass and keeps all connections, like a network failure or a process that does
     /// not run.
     pub fn hold(&self) {
         self.state.send_replace(State::Held);
     }
 
-    /// Lets everything pass again, what was held too.
+    /// Lets everything pass again, including the held traffic.
     pub fn open(&self) {
         self.state.send_replace(State::Open);
     }
 
-    /// Closes all connections, and does not take new ones: a process that was killed.
+    /// Closes all connections and accepts no new ones, like a killed process.
     pub fn cut(&self) {
         self.state.send_replace(State::Cut);
     }
@@ -159,7 +159,7 @@ async fn accept(
     server: SocketAddr,
     states: watch::Receiver<State>,
     counted: Arc<Counted>,
-    tell: mpsc::SyncSender<SocketAddr>,
+    sender: mpsc::SyncSender<SocketAddr>,
 ) {
     let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await else {
         return;
@@ -167,7 +167,7 @@ async fn accept(
     let Ok(addr) = listener.local_addr() else {
         return;
     };
-    let _ = tell.send(addr);
+    let _ = sender.send(addr);
     let mut over = states.clone();
     loop {
         tokio::select! {
@@ -240,16 +240,16 @@ async fn pass(
 #[derive(Debug)]
 struct Events {
     wire: Wire,
-    /// What came of a message that is not whole.
+    /// The received part of an incomplete message.
     kept: Vec<u8>,
-    /// Bytes of the present message that are to come, and of no interest.
+    /// Bytes of the current message still to come, which are skipped.
     skipped: usize,
 }
 
-/// Length and xid: what tells an event of ZooKeeper.
+/// The size of length and xid, by which an event of ZooKeeper is recognised.
 const HEAD: usize = 8;
 
-/// What a published message begins with, in either version of Redis' protocol.
+/// The beginning of a published message in either version of Redis' protocol.
 const MESSAGE: &[u8] = b"$7\r\nmessage\r\n";
 
 impl Events {
@@ -306,9 +306,9 @@ impl Events {
 mod tests {
     use super::*;
 
-    /// Events are counted wherever the bytes are parted.
+    /// Events are counted wherever the bytes are split.
     #[test]
-    fn events_are_told_from_replies() {
+    fn events_are_distinguished_from_replies() {
         let frame = |xid: i32, rest: &[u8]| {
             let length = u32::try_from(4 + rest.len()).expect("a short frame");
             [&length.to_be_bytes(), &xid.to_be_bytes(), rest].concat()
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn publications_are_told_from_replies() {
+    fn publications_are_distinguished_from_replies() {
         let sent = b"+OK\r\n*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n0\r\n:1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n0\r\n";
         for part in 1..sent.len() {
             let mut events = Events::new(Wire::Redis);

@@ -1,12 +1,12 @@
-//! The report of the lock bench: what was measured, and its shapes.
+//! The report of the lock bench: its content and its forms.
 //!
-//! | module | shape |
+//! | module | content |
 //! | --- | --- |
 //! | [`text`] | a table for the terminal |
 //! | [`json`] | everything, for programs |
 //! | [`html`] | one self-contained page, from the template `page.html` |
-//! | [`axis`] | from values to places in its pictures |
-//! | [`summary`] | what they all share: medians, words for verdicts |
+//! | [`axis`] | positions of values in the page's charts |
+//! | [`summary`] | the common parts: medians, words for verdicts |
 
 pub mod axis;
 pub mod html;
@@ -21,22 +21,22 @@ use crate::{
     peers::{Fairness, Promises},
 };
 
-/// Everything one run of the bench found.
+/// The results of one run of the bench.
 #[derive(Debug)]
 pub struct Report {
-    /// Where and how it was taken.
+    /// Where and how it was measured.
     pub about: About,
-    /// One for each workload and contestant, in the order they are to be shown.
+    /// One for each workload and contestant, in display order.
     pub rows: Vec<Row>,
-    /// What happened when a holder was away for longer than its session or lease.
+    /// The results for holders that were away for longer than their session or lease.
     pub pauses: Vec<Pause>,
-    /// The project's own goals that were measured, if they were asked for.
+    /// The project's own goals as far as measured, if requested.
     pub goals: Vec<GoalRow>,
-    /// What was asked for and not run, and why: a peer that is not installed, for instance.
+    /// Everything requested that did not run, and why; for instance a server that is not installed.
     pub not_run: Vec<NotRun>,
 }
 
-/// Where and how a report was taken.
+/// Where and how a report was measured.
 #[derive(Debug)]
 pub struct About {
     /// `2026-11-22`.
@@ -45,9 +45,9 @@ pub struct About {
     pub command: String,
     /// Cores and kernel.
     pub machine: String,
-    /// Where generator and servers ran.
+    /// The cores on which generator and servers ran.
     pub placement: String,
-    /// Rounds; figures are medians of them.
+    /// The number of rounds; figures are their medians.
     pub rounds: u32,
     /// Name and version of each server.
     pub servers: Vec<(String, String)>,
@@ -55,39 +55,40 @@ pub struct About {
     pub echo_ns: f64,
 }
 
-/// What a workload measures, and in what units its row is to be read.
+/// A workload, and the meaning of its latency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Workload {
     /// One contender: acquire and release. Latency: both together.
     Cycle,
-    /// So many contenders in turn. Latency: from one's call of release to the next one's return of
-    /// acquire.
+    /// This number of contenders in turn. Latency: from one contender's call of release to the
+    /// return of the next one's acquire.
     HandOver(u32),
-    /// The same with holders that keep it for no time at all: how many a second.
+    /// The same with holders that release at once; measures the grants per second.
     Saturated(u32),
-    /// N contenders, of whose asks a percentage is to read. Latency: acquire.
+    /// N contenders, with a percentage of requests that only read. Latency: acquire.
     ReadWrite {
-        /// How many contend.
+        /// The number of contenders.
         contenders: u32,
-        /// Percent of asks that only read.
+        /// The percentage of requests that only read.
         readers: u32,
     },
     /// N contenders for M leases. Latency: acquire.
     Semaphore {
-        /// How many contend.
+        /// The number of contenders.
         contenders: u32,
-        /// How many leases there are.
+        /// The number of leases.
         leases: u32,
     },
-    /// Asks at a rate per second, whether or not earlier ones were served. Latency: from when the
-    /// ask was due to the return of acquire.
+    /// Requests at a rate per second, whether or not earlier ones were served. Latency: from when
+    /// the request was due to the return of acquire.
     OpenLoop {
-        /// How many contend.
+        /// The number of contenders.
         contenders: u32,
-        /// Asks a second, all together.
+        /// Requests per second of all contenders together.
         rate: u32,
     },
-    /// The holder's process is killed. Latency: from then to the next one's return of acquire.
+    /// The holder's process is killed. Latency: from then to the return of the next contender's
+    /// acquire.
     Recovery,
     /// The cost of one hand-over on the wire, with N contenders. Latency is not measured.
     Herd(u32),
@@ -98,19 +99,19 @@ pub enum Workload {
 pub struct Row {
     /// The workload.
     pub workload: Workload,
-    /// The contestant, as [`crate::peers::LockUnderTest::name`] says it.
+    /// The contestant's [`crate::peers::LockUnderTest::name`].
     pub contestant: String,
-    /// What its authors say about it.
+    /// What its authors promise.
     pub promises: Promises,
-    /// What each round found, but for refused ones.
+    /// The figures of each round that was not refused.
     pub rounds: Vec<Figures>,
     /// All latencies of all rounds, in nanoseconds.
     pub latencies: Histogram<u64>,
-    /// Holds of a part of one round, by time.
+    /// The holds in a part of one round, in order of time.
     pub timeline: Vec<Hold>,
-    /// How often each contender got it, in one round.
+    /// The number of grants of each contender in one round.
     pub grants: Vec<u64>,
-    /// What the judge says of all rounds together.
+    /// The judge's verdict on all rounds together.
     pub verdict: Verdict,
     /// Rounds whose figures are not published, and why.
     pub refused: Vec<String>,
@@ -118,47 +119,47 @@ pub struct Row {
     pub timeout_ns: Option<f64>,
 }
 
-/// What one round found. Times in nanoseconds.
+/// The figures of one round. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// Median round trip to a server that does nothing, in this round.
     pub echo_ns: f64,
-    /// Latency, as the workload defines it.
+    /// The median latency, as the workload defines it.
     pub p50_ns: f64,
-    /// As above.
+    /// A higher quantile of it.
     pub p90_ns: f64,
-    /// As above.
+    /// A higher quantile of it.
     pub p99_ns: f64,
-    /// As above.
+    /// A higher quantile of it.
     pub p999_ns: f64,
-    /// The longest.
+    /// The longest latency.
     pub max_ns: f64,
-    /// Grants a second.
+    /// Grants per second.
     pub rate: f64,
-    /// Jain's index of the contenders' grants: 1 when all got as many.
+    /// Jain's index of the contenders' grants: 1 when all got the same number.
     pub jain: Option<f64>,
-    /// The share of grants that overtook a contender that had asked clearly before.
+    /// The share of grants that overtook a contender that had asked clearly earlier.
     pub inversions: Option<f64>,
-    /// Grants that went to who had it just before although others waited, a grant.
+    /// The share of grants that went to the previous holder although others waited.
     pub regrabs: Option<f64>,
-    /// CPU time of the server a grant.
+    /// CPU time of the server per grant.
     pub server_cpu_ns: Option<f64>,
-    /// CPU time of the contenders' process a grant.
+    /// CPU time of the contenders' process per grant.
     pub client_cpu_ns: Option<f64>,
-    /// Share of one core that the contenders' process was busy.
+    /// The share of one core that the contenders' process used.
     pub busy: Option<f64>,
-    /// Messages a grant that the server sent without being asked: watch events, publications.
+    /// Messages per grant that the server sent unasked: watch events, publications.
     pub events: Option<f64>,
-    /// Bytes a grant, both ways.
+    /// Bytes per grant, both ways.
     pub bytes: Option<f64>,
 }
 
-/// One hold, for the picture of a hand-over.
+/// One hold, for the chart of a hand-over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hold {
-    /// Whose.
+    /// The contender.
     pub contender: u32,
-    /// When acquire was called; all times are from the beginning of the picture.
+    /// When acquire was called; all times count from the beginning of the chart.
     pub asked_ns: u64,
     /// When acquire returned.
     pub granted_ns: u64,
@@ -168,63 +169,64 @@ pub struct Hold {
     pub released_ns: u64,
 }
 
-/// What happened to a holder that was away for longer than its session or lease.
+/// The result for a holder that was away for longer than its session or lease.
 #[derive(Debug)]
 pub struct Pause {
     /// The contestant.
     pub contestant: String,
-    /// How it was away.
+    /// The kind of outage.
     pub outage: Outage,
     /// The session or lease time-out, in milliseconds.
     pub timeout_ms: u64,
-    /// From the beginning of the pause to the grant to the next one, in milliseconds; `None`: not
-    /// while it was waited for.
+    /// From the beginning of the outage to the grant to the next contender, in milliseconds; `None`
+    /// if there was none within the time limit.
     pub granted_after_ms: Option<u64>,
-    /// What its client said when the outage was over.
+    /// The client's answer when the outage was over.
     pub belief: crate::peers::Belief,
-    /// Whether its late write was accepted; `None`: it knew that the lock is or may be lost, and
-    /// wrote nothing.
+    /// Whether its late write was accepted; `None` if it knew that the lock was or might be lost,
+    /// and wrote nothing.
     pub late_write_accepted: Option<bool>,
-    /// What the judge says.
+    /// The judge's verdict.
     pub verdict: Verdict,
 }
 
-/// How a holder is away.
+/// The kind of outage of a holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outage {
     /// Its process is killed: its connections are closed.
     Killed,
-    /// Nothing of it reaches the server, and nothing comes back; it runs, and asks its client every
-    /// millisecond whether the lock is still held.
+    /// Nothing from it reaches the server, and nothing comes back; it keeps running, and asks its
+    /// client every millisecond whether the lock is still held.
     CutOff,
-    /// The same, and it does not run either: it looked before, and writes as soon as it runs again.
+    /// The same, and it does not run either: it checked before, and writes as soon as it runs
+    /// again.
     Paused,
 }
 
-/// A goal with what was found.
+/// A goal and its result.
 #[derive(Debug)]
 pub struct GoalRow {
-    /// What is looked at: `hand-over p50, 8 contenders / echo`.
+    /// The measured figure: `hand-over p50, 8 contenders / echo`.
     pub figure: String,
     /// `<= 1.5`, `>= 25,000`.
     pub goal: String,
     /// Median, smallest and largest of the rounds.
     pub value: crate::stats::Spread,
-    /// Whether the median holds the goal.
+    /// Whether the median meets the goal.
     pub holds: bool,
 }
 
-/// Something that was not run.
+/// Something that did not run.
 #[derive(Debug)]
 pub struct NotRun {
-    /// What.
+    /// Its name.
     pub what: String,
-    /// Why, and what to do about it.
+    /// The reason, and what to do about it.
     pub why: String,
 }
 
 impl Workload {
-    /// What it is called on a command line and in files: `hand-over-8`.
+    /// Its name on the command line and in files: `hand-over-8`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -244,7 +246,7 @@ impl Workload {
 }
 
 impl Outage {
-    /// As tables say it.
+    /// Its name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -256,7 +258,7 @@ impl Outage {
 }
 
 impl Fairness {
-    /// As tables say it.
+    /// Its name in tables.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! What a lock is there for: something that must be written by one at a time, and that refuses
-//! writers whose token is smaller than the largest it has seen.
+//! The resource that a lock protects: only one contender may write at a time. It refuses writers
+//! whose token is smaller than the largest it has seen.
 //!
 //! Source: `docs/curator-recipes.md` section 10.3.
 
@@ -12,14 +12,14 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Writes; returns whether the write was taken. Without a token nothing can be checked, and
-    /// every write is.
+    /// Writes; returns whether the write was accepted. Without a token nothing can be checked, and
+    /// every write is accepted.
     pub fn write(&self, token: Option<u64>) -> bool {
         let Some(token) = token else {
             return true;
         };
         let mut largest = self.largest.lock().unwrap_or_else(PoisonError::into_inner);
-        // An equal one is the same holder.
+        // An equal token belongs to the same holder.
         let is_accepted = token >= *largest;
         if is_accepted {
             *largest = token;

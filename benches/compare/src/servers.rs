@@ -1,5 +1,5 @@
-//! The servers that are measured beside minikeeper: found where Debian puts them, started on
-//! loopback on free ports with a data folder of their own that goes when they stop.
+//! The servers that minikeeper is compared with: found in Debian's folders, started on loopback on
+//! free ports, each with its own data folder, which is removed when it stops.
 //!
 //! | module | server |
 //! | --- | --- |
@@ -26,17 +26,17 @@ pub mod mariadb;
 pub mod redis;
 pub mod zookeeper;
 
-/// What a server keeps of what it has acknowledged.
+/// What a server keeps of the data it has acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Storage {
-    /// What its settings as shipped promise, on disk.
+    /// The promises of its settings as shipped, on disk.
     AsShipped,
-    /// Nothing: data in memory, nothing flushed. The kindest setting to its times.
+    /// Nothing: data in memory, nothing flushed. The setting with the best times.
     Memory,
 }
 
 impl Storage {
-    /// As tables say it.
+    /// Its name in tables.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -45,19 +45,19 @@ impl Storage {
         }
     }
 
-    /// What is kept through a crash of the server.
+    /// What survives a crash of the server.
     #[must_use]
     pub const fn durability(self) -> &'static str {
         match self {
-            Self::AsShipped => "on disk before the answer",
+            Self::AsShipped => "on disk before the reply",
             Self::Memory => "in memory only",
         }
     }
 
-    /// A new folder for its data.
+    /// Creates a folder for its data.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn folder(self, purpose: &str) -> Result<ScratchFolder, Error> {
         match self {
             Self::AsShipped => ScratchFolder::new(purpose),
@@ -66,25 +66,25 @@ impl Storage {
     }
 }
 
-/// A folder of our own; removed with all that is in it when dropped.
+/// A temporary folder; removed with its content when dropped.
 #[derive(Debug)]
 pub struct ScratchFolder {
     path: PathBuf,
 }
 
 impl ScratchFolder {
-    /// A new one in the temporary folder.
+    /// Creates one in the temporary folder.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn new(purpose: &str) -> Result<Self, Error> {
         Self::below(&std::env::temp_dir(), purpose)
     }
 
-    /// A new one in memory, where the machine has such a place: writes there cost no disk.
+    /// Creates one in memory if the machine has a file system there, so that writes need no disk.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn in_memory(purpose: &str) -> Result<Self, Error> {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() {
@@ -99,11 +99,11 @@ impl ScratchFolder {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("minikeeper-{purpose}-{}-{number}", std::process::id());
         let path = parent.join(name);
-        fs::create_dir(&path).context(|| format!("cannot make folder {:?}", path.display()))?;
+        fs::create_dir(&path).context(|| format!("cannot create folder {:?}", path.display()))?;
         Ok(Self { path })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -112,26 +112,26 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // Files left behind in the temporary folder do no harm.
+        // Files left in the temporary folder do no harm.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// A server that runs in a folder of its own; stopped when dropped, and its data removed.
+/// A server that runs in its own folder; stopped when dropped, and its data removed.
 #[derive(Debug)]
 pub struct Running {
-    // Before the folder: a server whose data goes first complains.
+    // Before the folder: dropped first, as a server without its data would report errors.
     server: Server,
     version: String,
     _folder: ScratchFolder,
 }
 
 impl Running {
-    /// Starts it, logging to its folder, and asks `version` every 20 ms until that has one.
+    /// Starts it, logging to its folder, and calls `version` every 20 ms until it returns one.
     ///
     /// # Errors
-    /// The error of `version`; when it cannot be started, ends, or has no version within
-    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
+    /// The error of `version`; or if the server cannot be started, ends, or has no version within
+    /// [`START_LIMIT`](crate::process::START_LIMIT). The text quotes its log.
     fn start(
         folder: ScratchFolder,
         mut command: Command,
@@ -140,72 +140,72 @@ impl Running {
     ) -> Result<Self, Error> {
         let log = folder.path().join("log");
         log_to(&log, &mut command)?;
-        let mut said = None;
+        let mut found = None;
         let server = Server::start_when(command, addr, || {
-            said = version()?;
-            Ok(said.as_ref().map(|_| ()))
+            found = version()?;
+            Ok(found.as_ref().map(|_| ()))
         })
         .map_err(|error| with_log(&error, &log))?;
         Ok(Self {
             server,
-            version: said.unwrap_or_default(),
+            version: found.unwrap_or_default(),
             _folder: folder,
         })
     }
 
-    /// Where clients reach it.
+    /// The address clients connect to.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.server.addr
     }
 
-    /// Its process; it is running.
+    /// The id of its running process.
     #[must_use]
     pub const fn pid(&self) -> Option<u32> {
         self.server.pid
     }
 
-    /// What it says that it is: `3.4.23`, `10.11.19-MariaDB-0+deb12u1`.
+    /// The version it reports: `3.4.23`, `10.11.19-MariaDB-0+deb12u1`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 }
 
-/// Sends what a program prints to a file.
+/// Redirects a program's output to a file.
 ///
 /// # Errors
-/// When the file cannot be made.
+/// If the file cannot be created.
 pub fn log_to(path: &Path, command: &mut Command) -> Result<(), Error> {
-    let what = || format!("cannot make log file {:?}", path.display());
+    let what = || format!("cannot create log file {:?}", path.display());
     let file = File::create(path).context(what)?;
     command.stderr(file.try_clone().context(what)?);
     command.stdout(Stdio::from(file));
     Ok(())
 }
 
-/// An error with what the log of who failed says of it: its last lines that speak of errors, or
-/// just its last.
+/// Adds lines from the log of the failed program to an error: the last lines that mention errors,
+/// or simply the last lines.
 #[must_use]
 pub fn with_log(error: &Error, path: &Path) -> Error {
     let log = fs::read(path).unwrap_or_default();
     let log = String::from_utf8_lossy(&log);
     let lines: Vec<_> = log.lines().filter(|line| !line.is_empty()).collect();
-    let is_told = |line: &&&str| {
+    let is_error = |line: &&&str| {
         let line = line.to_ascii_lowercase();
         line.contains("error") || line.contains("fatal")
     };
-    let told: Vec<_> = lines.iter().filter(is_told).copied().collect();
-    let shown = if told.is_empty() { lines } else { told };
+    let shown: Vec<_> = lines.iter().filter(is_error).copied().collect();
+    let shown = if shown.is_empty() { lines } else { shown };
     let last = &shown[shown.len().saturating_sub(3)..];
-    let text = format!("{}; its log says: {}", error.chain(), last.join(" | "));
+    let text = format!("{}; its log: {}", error.chain(), last.join(" | "));
     Error::Setup(text)
 }
 
-/// A program of this name on the path, or in one of the folders where Debian puts servers.
+/// Finds a program on the path, or in one of Debian's folders for servers.
 ///
 /// # Errors
-/// When there is none; the text says how to install it.
+/// If there is none; the text says how to install it.
 pub fn program(name: &str) -> Result<PathBuf, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let more = ["/usr/sbin", "/usr/bin"].map(PathBuf::from);
@@ -225,15 +225,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_has_what_the_log_says_of_it() {
+    fn error_quotes_the_log() {
         let folder = ScratchFolder::new("log-test").unwrap();
         let log = folder.path().join("log");
         let error = Error::Unexpected("it ended".into());
         fs::write(&log, "one\n[ERROR] no room\n\nask the maker\n").unwrap();
-        let told = with_log(&error, &log).to_string();
-        assert_eq!(told, "it ended; its log says: [ERROR] no room");
+        let shown = with_log(&error, &log).to_string();
+        assert_eq!(shown, "it ended; its log: [ERROR] no room");
         fs::write(&log, "1\n2\n3\n4\n").unwrap();
-        let told = with_log(&error, &log).to_string();
-        assert_eq!(told, "it ended; its log says: 2 | 3 | 4");
+        let shown = with_log(&error, &log).to_string();
+        assert_eq!(shown, "it ended; its log: 2 | 3 | 4");
     }
 }

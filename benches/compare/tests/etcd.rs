@@ -1,6 +1,6 @@
 //! etcd's lock against a live etcd, and the server itself.
 //!
-//! The tests share one server as long as one of them runs.
+//! The tests share one server while any of them runs.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests are not tests to the lint"
@@ -32,7 +32,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 static SERVER: Mutex<Weak<Running>> = Mutex::new(Weak::new());
 
-/// The server of these tests. Without etcd it panics, and says how to install it.
+/// The server of these tests. Without etcd it panics with a message that says how to install it.
 fn server() -> Arc<Running> {
     let mut shared = SERVER.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
@@ -64,7 +64,7 @@ async fn token(contender: &mut dyn Contender) -> u64 {
     acquire(contender).await.token.unwrap()
 }
 
-/// How many keys the lock has: the holder's and those of who waits.
+/// The number of keys of the lock: the holder's and those of waiting contenders.
 async fn keys(addr: SocketAddr, resource: &str) -> usize {
     let mut client = Client::connect([addr.to_string()], None).await.unwrap();
     let below = GetOptions::new().with_prefix().with_count_only();
@@ -78,7 +78,7 @@ async fn revoke(addr: SocketAddr, session: &str) {
     client.lease_client().revoke(id).await.unwrap();
 }
 
-/// Polls until it is so.
+/// Polls until the condition holds.
 async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     for _ in 0..500 {
         if is_so().await {
@@ -90,7 +90,7 @@ async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 #[test]
-fn server_as_shipped_answers_says_what_it_is_and_takes_its_data_along() {
+fn server_as_shipped_reports_its_version_and_removes_its_data() {
     let server = etcd::start(Storage::AsShipped, Pin::None).unwrap_or_else(|e| panic!("{e}"));
     assert!(server.version().starts_with("3."), "{}", server.version());
     let pid = server.pid().unwrap();
@@ -118,10 +118,10 @@ fn etcds_lock_behaves_as_a_lock() {
     });
 }
 
-/// What is deleted late, of a wait that was given up, must not be the key of the next. It is late
-/// when the server is busy, so there are many at it.
+/// The late deletion for an abandoned wait must not delete the next key. It is late if the server
+/// is busy, so many contenders do this at once.
 #[test]
-fn lock_got_right_after_a_wait_was_given_up_stays() {
+fn lock_acquired_right_after_an_abandoned_wait_stays() {
     let server = server();
     let lock = lock(&server, 10);
     run(async {
@@ -155,7 +155,7 @@ fn lock_got_right_after_a_wait_was_given_up_stays() {
     });
 }
 
-/// The call `Lock` of the server may grant nothing after this: etcd issue 13336.
+/// The server's `Lock` call may grant nothing after this: etcd issue 13336.
 #[test]
 fn lock_is_granted_after_many_gave_up_waiting_at_once() {
     let server = server();
@@ -200,7 +200,7 @@ fn waiter_whose_connection_breaks_keeps_its_place() {
         let addr = server.addr();
         wait_for("waiter's key", async || keys(addr, "broken").await == 2).await;
         relay.cut();
-        // The second in the queue, behind who has no connection.
+        // This one queues behind the contender without a connection.
         let mut third = contender(&direct, "broken").await;
         let mut last = tokio::spawn(async move { token(&mut *third).await });
         wait_for("third key", async || keys(addr, "broken").await == 3).await;
@@ -216,7 +216,7 @@ fn waiter_whose_connection_breaks_keeps_its_place() {
 }
 
 #[test]
-fn lease_that_ends_during_a_wait_is_told_and_grants_nothing() {
+fn lease_that_ends_during_a_wait_is_reported_and_grants_nothing() {
     let server = server();
     let lock = lock(&server, 10);
     run(async {
@@ -240,7 +240,7 @@ fn lease_that_ends_during_a_wait_is_told_and_grants_nothing() {
 }
 
 #[test]
-fn dropping_an_acquire_leaves_nothing_that_the_next_one_takes_for_its_own() {
+fn dropped_acquire_leaves_no_key_for_the_next_one() {
     let server = server();
     let lock = lock(&server, 10);
     run(async {
@@ -288,7 +288,7 @@ fn one_at_a_time_holds_it_and_tokens_rise() {
 }
 
 #[test]
-fn lock_of_who_died_is_free_after_its_lease_and_not_before() {
+fn lock_of_dead_holder_is_free_after_its_lease_and_not_before() {
     let server = server();
     let lock = lock(&server, 3);
     run(async {
@@ -300,7 +300,7 @@ fn lock_of_who_died_is_free_after_its_lease_and_not_before() {
             token(&mut *second).await
         })
         .await;
-        // It was kept alive a third of its time ago at most.
+        // It was kept alive at most a third of its time ago.
         assert!(took >= Duration::from_secs(2), "{took:?}");
         assert!(took < Duration::from_secs(10), "{took:?}");
     });
@@ -322,7 +322,7 @@ fn lease_is_kept_alive_while_the_lock_is_held() {
 }
 
 #[test]
-fn lost_lease_is_told_and_the_next_acquire_has_a_new_one() {
+fn lost_lease_is_reported_and_the_next_acquire_has_a_new_one() {
     let server = server();
     let lock = lock(&server, 2);
     run(async {

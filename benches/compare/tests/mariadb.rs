@@ -1,6 +1,6 @@
-//! The locks on MariaDB against a live one, and the server itself.
+//! The locks on MariaDB against a live server, and the server itself.
 //!
-//! The tests share one server as long as one of them runs.
+//! The tests share one server while any of them runs.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests are not tests to the lint"
@@ -36,7 +36,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 static SERVER: Mutex<Weak<Running>> = Mutex::new(Weak::new());
 
-/// The server of these tests. Without MariaDB it panics, and says how to install it.
+/// The server of these tests. Without MariaDB it panics with a message that says how to install it.
 fn server() -> Arc<Running> {
     let mut shared = SERVER.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
@@ -47,8 +47,8 @@ fn server() -> Arc<Running> {
     })
 }
 
-/// One test at a time has the table: rows of other names are in the same gaps of its index, so that
-/// what others insert can make a try say no.
+/// Gives the table to one test at a time: rows with other names are in the same gaps of its index,
+/// so that others' inserts can make a try fail.
 fn alone() -> MutexGuard<'static, ()> {
     static TABLE: Mutex<()> = Mutex::new(());
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -65,7 +65,7 @@ fn run(case: impl Future<Output = ()>) {
     live::run_within(LIMIT, case);
 }
 
-/// Runs a case that has the table to itself.
+/// Runs a case with exclusive use of the table.
 fn run_on_table(case: impl AsyncFn(&Running, &ResourceLock)) {
     let server = server();
     let _alone = alone();
@@ -76,7 +76,7 @@ fn run_on_table(case: impl AsyncFn(&Running, &ResourceLock)) {
     });
 }
 
-/// Runs the same case with both locks, each by its name.
+/// Runs the same case with both locks, each with its name.
 fn run_both(case: impl AsyncFn(&dyn LockUnderTest, &str)) {
     run_on_table(async |server, table| {
         case(table, "table").await;
@@ -97,7 +97,7 @@ async fn contender(lock: &dyn LockUnderTest, resource: &str) -> Box<dyn Contende
 }
 
 #[test]
-fn server_as_shipped_flushes_and_takes_its_data_along() {
+fn server_as_shipped_flushes_and_removes_its_data() {
     let server = mariadb::start(Storage::AsShipped, Pin::None).unwrap_or_else(|e| panic!("{e}"));
     assert!(server.version().contains("MariaDB"), "{}", server.version());
     let mut folder = String::new();
@@ -131,7 +131,7 @@ fn both_behave_as_a_lock() {
 }
 
 /// Each release deletes the row of the table. Contenders that then find no row share its gap and
-/// end in deadlocks, which are no failures.
+/// end in deadlocks, which are not failures.
 #[test]
 fn one_at_a_time_holds_it_however_many_want_it() {
     run_both(async |lock, name| {
@@ -157,10 +157,11 @@ fn one_at_a_time_holds_it_however_many_want_it() {
     });
 }
 
-/// The moment of `docs/curator-recipes.md` section 13.4: without the row, two who select it for
-/// update share its gap, and the second insert ends with error 1213, if not with a wait.
+/// The case of `docs/curator-recipes.md` section 13.4: if there is no row, two contenders that
+/// select it for update share its gap, and the second insert ends with error 1213, if not with a
+/// wait.
 #[test]
-fn missing_row_selected_by_two_ends_one_of_them_with_a_dead_lock() {
+fn missing_row_selected_by_two_ends_one_of_them_with_a_deadlock() {
     run_on_table(async |server, _| {
         let mut first = connection(server).await;
         let mut second = connection(server).await;
@@ -191,7 +192,7 @@ fn missing_row_selected_by_two_ends_one_of_them_with_a_dead_lock() {
 }
 
 #[test]
-fn owner_of_a_row_may_take_it_again_and_gives_it_back_as_often() {
+fn owner_may_acquire_its_row_again_and_releases_it_as_often() {
     run_on_table(async |_, table| {
         let mut owner = table.owner("again").await.unwrap();
         let mut other = table.owner("again").await.unwrap();
@@ -213,12 +214,12 @@ fn owner_of_a_row_may_take_it_again_and_gives_it_back_as_often() {
 }
 
 #[test]
-fn sweep_frees_the_row_of_who_died_and_not_a_young_one() {
+fn sweep_frees_the_row_of_a_dead_owner_but_not_a_recent_one() {
     run_on_table(async |server, table| {
         let mut dead = table.owner("dead").await.unwrap();
         assert!(dead.lock_once().await.unwrap());
         drop(dead);
-        // Others' tests have the same table: only what is made old here may be swept.
+        // Other tests use the same table: only the row made old here may be swept.
         let mut connection = connection(server).await;
         connection
             .query_drop(
@@ -242,7 +243,7 @@ fn sweep_frees_the_row_of_who_died_and_not_a_young_one() {
 }
 
 #[test]
-fn owner_whose_row_was_swept_is_told_when_it_gives_it_back() {
+fn owner_of_a_swept_row_gets_an_error_on_release() {
     run_on_table(async |server, table| {
         let mut owner = table.owner("swept").await.unwrap();
         assert!(owner.lock_once().await.unwrap());
@@ -257,7 +258,7 @@ fn owner_whose_row_was_swept_is_told_when_it_gives_it_back() {
 }
 
 #[test]
-fn row_outlives_the_connection_of_its_owner_who_goes_on_with_a_new_one() {
+fn row_outlives_its_owners_connection_and_works_with_a_new_one() {
     run_on_table(async |server, table| {
         let mut owner = table.owner("cut").await.unwrap();
         let mut other = table.owner("cut").await.unwrap();
@@ -277,7 +278,7 @@ fn row_outlives_the_connection_of_its_owner_who_goes_on_with_a_new_one() {
 }
 
 #[test]
-fn name_that_the_table_has_no_room_for_is_refused() {
+fn name_too_long_for_the_table_is_refused() {
     run_on_table(async |_, table| {
         let error = table.owner(&"x".repeat(33)).await.unwrap_err();
         assert!(error.to_string().contains("33 characters"), "{error}");
@@ -301,7 +302,7 @@ fn get_lock_is_free_when_the_connection_is_cut() {
         // It does not know yet that it lost its connection: the call must not succeed.
         holder.release().await.unwrap_err();
         second.release().await.unwrap();
-        // It goes on with a new one.
+        // It continues with a new connection.
         acquire(&mut *holder).await;
         holder.release().await.unwrap();
     });
@@ -321,7 +322,7 @@ fn get_lock_is_free_when_the_contender_is_dropped() {
 }
 
 #[test]
-fn get_lock_that_was_asked_for_by_a_dropped_acquire_is_free_again() {
+fn get_lock_requested_by_a_dropped_acquire_is_free_again() {
     let server = server();
     let lock = get_lock(&server);
     run(async {

@@ -1,4 +1,5 @@
-//! Deliberate bugs in a lock, and in a bench: the judge has to find each, and nothing without one.
+//! Deliberate bugs in a lock and in a bench: the judge has to find each of them, and nothing in a
+//! sound lock.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,14 +27,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bug {
     None,
-    /// One ask in twenty is granted at once, even if the lock is held.
+    /// One request in twenty is granted at once, even if the lock is held.
     GrantedAtOnce,
-    /// A token comes twice.
+    /// A token is given twice.
     TokenRepeated,
     /// Two contenders, one session.
     SessionShared,
-    /// The server says nothing of one in twenty.
-    AnswersLost,
+    /// The server does not reply to one request in twenty.
+    RepliesLost,
 }
 
 /// A lock in memory: first come, first served.
@@ -90,15 +91,15 @@ impl Contender for One {
 
     fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
         Box::pin(async move {
-            let asked = self.grants.load(Ordering::Relaxed);
-            let is_unlucky = asked % 20 == 19;
+            let earlier = self.grants.load(Ordering::Relaxed);
+            let is_unlucky = earlier % 20 == 19;
             if !(self.bug == Bug::GrantedAtOnce && is_unlucky) {
                 self.permit = Arc::clone(&self.free).acquire_owned().await.ok();
             }
-            if self.bug == Bug::AnswersLost && is_unlucky {
+            if self.bug == Bug::RepliesLost && is_unlucky {
                 self.grants.fetch_add(1, Ordering::Relaxed);
                 self.permit = None;
-                return Err(LockFailure::Unknown("no answer".into()));
+                return Err(LockFailure::Unknown("no reply".into()));
             }
             let grant = self.grants.fetch_add(1, Ordering::Relaxed);
             let repeated = u64::from(self.bug == Bug::TokenRepeated && grant % 20 == 19);
@@ -166,13 +167,13 @@ fn two_holders_are_found() {
     let Finding::Violated { counterexample, .. } = verdict.exclusion else {
         panic!("{verdict:?}");
     };
-    // As small as it can be: two ask, two have it, and what they wrote.
+    // The minimum: two ask, two have the lock, and their writes.
     assert!(counterexample.lines().count() <= 8, "{counterexample}");
     assert!(verdict.refusal.is_some());
 }
 
 #[test]
-fn token_that_comes_twice_is_found() {
+fn repeated_token_is_found() {
     let verdict = verdict_on(Bug::TokenRepeated);
     assert!(!verdict.exclusion.is_violated());
     assert!(verdict.fencing.is_violated(), "{verdict:?}");
@@ -186,8 +187,8 @@ fn shared_session_is_not_published() {
 }
 
 #[test]
-fn lost_answers_are_counted_and_no_hold() {
-    let verdict = verdict_on(Bug::AnswersLost);
+fn lost_replies_are_counted_but_are_no_holds() {
+    let verdict = verdict_on(Bug::RepliesLost);
     assert!(verdict.unknown > 0);
     assert!(!verdict.exclusion.is_violated(), "{verdict:?}");
 }

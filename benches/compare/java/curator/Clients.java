@@ -6,7 +6,7 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.retry.RetryOneTime;
 import org.apache.zookeeper.ZooKeeper;
 
-/** Clients with a session each, by number, connected when they are first wanted. */
+/** Clients by number, each with its own session, connected when first needed. */
 final class Clients {
     private static final int CONNECTION_TIMEOUT_MS = 10_000;
     /** How long clients may take to connect, all of them together. */
@@ -23,7 +23,7 @@ final class Clients {
         this.sessionTimeoutMs = sessionTimeoutMs;
     }
 
-    /** Others, of the same server at another address. */
+    /** Returns clients for the same server at another address. */
     Clients at(String address) {
         return new Clients(address, sessionTimeoutMs);
     }
@@ -47,16 +47,16 @@ final class Clients {
         return List.copyOf(clients.subList(0, count));
     }
 
-    /** Ends a session with all that it has left behind; its number goes to another. */
+    /** Ends a session, which removes its znodes; another client gets its number. */
     void replace(CuratorFramework client) {
         clients.remove(client);
         client.close();
     }
 
     /**
-     * Ends sessions now and not with their timeout. A client that is closed goes on to sleep for 100
-     * ms under a lock that all clients share, and which the others need to say that they close. So
-     * all are closed at once, and of more than a hundred one or two may be left to their timeout.
+     * Ends sessions now rather than by their timeout. A client that is closed sleeps for 100 ms while
+     * it holds a lock that all clients share and that the others need to announce their closing. So
+     * all are closed at once, and of more than a hundred one or two may end only by their timeout.
      */
     void endSessions() throws InterruptedException {
         List<ZooKeeper> open = new ArrayList<>();

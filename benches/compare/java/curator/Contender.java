@@ -5,9 +5,9 @@ import java.util.concurrent.locks.LockSupport;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.zookeeper.data.Stat;
 
-/** One who takes the lock again and again, and writes down when. */
+/** A contender that acquires the lock again and again and records the times. */
 final class Contender extends Thread {
-    /** Shorter times than this are waited for awake: sleeping is not that exact. */
+    /** For shorter waits than this it spins: sleeping is not that exact. */
     private static final long AWAKE_BELOW_NS = 100_000;
     /** The longest wait of the first holder until all contenders are in the queue. */
     private static final long QUEUE_LIMIT_NS = TimeUnit.SECONDS.toNanos(5);
@@ -29,7 +29,7 @@ final class Contender extends Thread {
         this.contest = contest;
     }
 
-    /** What it did. */
+    /** Adds its events. */
     void tell(List<String> lines) {
         for (int at = 0; at < count; at++) {
             lines.add(number + " " + times[at] + " " + (char) codes[at]);
@@ -68,8 +68,8 @@ final class Contender extends Thread {
         try {
             contest.start.await();
             int turn = 0;
-            for (int ask = contest.take(); ask >= 0; ask = contest.take()) {
-                long dueNs = contest.dueNs == null ? 0 : contest.startNs + contest.dueNs[ask];
+            for (int request = contest.take(); request >= 0; request = contest.take()) {
+                long dueNs = contest.dueNs == null ? 0 : contest.startNs + contest.dueNs[request];
                 pass(dueNs - System.nanoTime());
                 long leftNs = contest.endNs - System.nanoTime();
                 if (leftNs <= 0) {
@@ -102,7 +102,7 @@ final class Contender extends Thread {
         }
     }
 
-    /** Spread evenly, and not the same contenders all the time, as in contest.rs. */
+    /** Chooses readers evenly, and not always the same contenders, as in contest.rs. */
     private boolean isToRead(int turn) {
         return (number * 61 + turn * 37) % 100 < contest.readers;
     }
@@ -119,7 +119,7 @@ final class Contender extends Thread {
                 LockSupport.parkNanos(1_000_000);
             }
         } catch (Exception e) {
-            // Nothing has become of the lock by it; if the server is gone, the release will say so.
+            // This does not affect the lock; if the server is gone, the release will fail.
             System.err.println("cannot see the queue: " + e);
         }
     }

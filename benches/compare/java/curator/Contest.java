@@ -13,38 +13,38 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
 
 /**
- * So many contenders who want one lock, again and again, and what they share.
+ * Contenders that acquire one lock again and again, and their shared state.
  *
- * <p>Options: path=P, contenders=N, hold_ns=N, grants=N (there are exactly as many, unless the limit
- * passes first), limit_ms=N; order=turn: who gave the lock back asks again when another has it;
- * readers=N: a read-write lock, of 100 asks N to read; leases=N: a semaphore; due_ns=N,N,...: an open
- * loop, in which a contender that is free asks when an ask is due, so long after the start.
+ * <p>Options: path=P, contenders=N, hold_ns=N, grants=N (exactly this number, unless the limit passes
+ * first), limit_ms=N; order=turn: a contender asks again only when another one has the lock;
+ * readers=N: a read-write lock, N of 100 requests are to read; leases=N: a semaphore; due_ns=N,N,...:
+ * an open loop, in which a free contender asks when a request is due, at these times after the start.
  */
 final class Contest {
-    /** How often one who waits for another's grant looks whether any can come. */
-    private static final long LOOK_MS = 20;
+    /** How often a contender that waits for another's grant checks whether one can still come. */
+    private static final long CHECK_MS = 20;
 
     final String path;
     final long holdNs;
     final long limitNs;
-    /** Of 100 asks. */
+    /** Of 100 requests. */
     final int readers;
-    /** When asks are due after the start; null in a closed loop. */
+    /** The due times of requests after the start; null in a closed loop. */
     final long[] dueNs;
-    /** How many stand behind the first holder before it lets go; 0: it does not wait. */
+    /** The queue for which the first holder waits before it releases; 0: it does not wait. */
     final int queue;
     final AtomicBoolean isFirst = new AtomicBoolean(true);
     final CountDownLatch ready;
     final CountDownLatch start = new CountDownLatch(1);
     final CountDownLatch done;
-    /** Contenders stay until their CPU time has been read: it goes with them. */
+    /** Contenders stay until their CPU time has been read, which is lost when they end. */
     final CountDownLatch end = new CountDownLatch(1);
     volatile long startNs;
     volatile long endNs;
     private final int grants;
-    /** Who takes one of these may ask; so there are exactly as many grants. */
+    /** A contender takes one of these before it asks, which limits the number of grants. */
     private final AtomicInteger tickets = new AtomicInteger();
-    /** Whether who gave the lock back asks again only when another has it. */
+    /** Whether a contender asks again only when another one has the lock. */
     private final boolean inTurn;
     private int granted;
 
@@ -64,7 +64,7 @@ final class Contest {
         done = new CountDownLatch(contenders);
     }
 
-    /** The history, line by line. */
+    /** Runs a contest; returns the history, line by line. */
     static List<String> run(Clients clients, Map<String, String> options) throws Exception {
         Contest contest = new Contest(options);
         List<Contender> all = new ArrayList<>();
@@ -96,33 +96,33 @@ final class Contest {
         }
         all.forEach(one -> one.tell(lines));
         lines.add("end " + cpu);
-        // What its session may have left behind goes with it.
+        // Ending the session removes the znodes it may have left.
         all.stream().filter(one -> one.isBroken).forEach(one -> clients.replace(one.client));
         return lines;
     }
 
-    /** Which ask comes next, counted from 0; -1 if none does. */
+    /** Takes the next request, counted from 0; -1 if there is none. */
     int take() {
-        int ask = tickets.getAndIncrement();
-        return ask < grants ? ask : -1;
+        int request = tickets.getAndIncrement();
+        return request < grants ? request : -1;
     }
 
-    /** Counts a grant, and returns which it is. */
+    /** Counts a grant and returns its number. */
     synchronized int count() {
         notifyAll();
         return ++granted;
     }
 
-    /** Where they take turns: waits until there was a grant after this one, or none can come any more. */
+    /** In turn: waits until another grant follows this one, or none can come any more. */
     synchronized void awaitAfter(int grant) throws InterruptedException {
         while (inTurn && granted <= grant && tickets.get() < grants && System.nanoTime() < endNs) {
-            wait(LOOK_MS);
+            wait(CHECK_MS);
         }
     }
 
     /**
-     * The CPU time of all threads but the calling one, which does nothing but read it. Java's own
-     * figure is one of hundredths of a second.
+     * The CPU time of all threads except the calling one, which only reads it. Java's own figure is
+     * in hundredths of a second.
      */
     private static long cpuNs() throws IOException {
         Path own = Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName();
@@ -135,7 +135,7 @@ final class Contest {
                 try {
                     sum += Long.parseLong(Files.readString(task.resolve("schedstat")).split(" ")[0]);
                 } catch (IOException e) {
-                    // It has ended since it was listed.
+                    // The thread has ended since it was listed.
                 }
             }
         }

@@ -12,14 +12,14 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 
 /**
- * Contends for locks with Curator's recipes, and tells what happened.
+ * Contends for locks with Curator's recipes and reports the events.
  *
- * <p>Arguments: HOST:PORT, the session timeout in milliseconds. Orders come on standard input, a
- * line each: a word, and options as NAME=VALUE. Times are those of System.nanoTime().
+ * <p>Arguments: HOST:PORT, the session timeout in milliseconds. Orders come on standard input, one
+ * per line: a word, and options as NAME=VALUE. Times are those of System.nanoTime().
  *
  * <pre>
  * clock                      clock AT_NS
- * connect                    connected SESSION, which is that of the orders hold and release
+ * connect                    connected SESSION, the session of the orders hold and release
  * contest OPTIONS            a history; the options are those of {@link Contest}
  * hold path=P limit_ms=N     held AT_NS (kept until the order release), or refused AT_NS
  * release                    released AT_NS
@@ -28,41 +28,41 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
  * <p>A history is a line "history N", a line "session I HEX" for each contender, N lines "I AT_NS
  * CODE" (d due, a asked, s asked to read, g granted, r releasing, R released, f refused, u failed
  * with an unknown outcome), and "end CPU_NS", the CPU time of this process from the start to the last
- * event, without the thread that only waits for it. The reply to an order that cannot be carried out
- * is "error TEXT".
+ * event, except for the thread that only waits. The reply to an order that cannot be carried out is
+ * "error TEXT".
  *
- * <p>What Curator tells of the connection of connect, hold and release comes between answers, as
- * "belief WORD": held, unsure, or lost, which it remains until the next hold.
+ * <p>Curator's reports on the connection of connect, hold and release come between replies, as
+ * "belief WORD": held, unsure, or lost, which remains until the next hold.
  *
- * <p>Contender I has a client and with it a session of its own, which it keeps from order to order.
+ * <p>Contender I has its own client and session, which it keeps between orders.
  */
 public final class CuratorContest {
     private final Clients clients;
-    /** Clients that reach the server in another way, by address. */
+    /** Clients for other addresses of the server, by address. */
     private final Map<String, Clients> elsewhere = new HashMap<>();
-    private final PrintStream answers;
-    /** That of the orders connect, hold and release. */
+    private final PrintStream replies;
+    /** The client of the orders connect, hold and release. */
     private CuratorFramework first;
     private InterProcessMutex held;
     private boolean isLost;
 
-    private CuratorContest(Clients clients, PrintStream answers) {
+    private CuratorContest(Clients clients, PrintStream replies) {
         this.clients = clients;
-        this.answers = answers;
+        this.replies = replies;
     }
 
     public static void main(String[] args) throws Exception {
         // Not flushed with every line: a history has many.
-        PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), false);
+        PrintStream replies = new PrintStream(new FileOutputStream(FileDescriptor.out), false);
         Clients clients = new Clients(args[0], Integer.parseInt(args[1]));
-        CuratorContest contest = new CuratorContest(clients, answers);
+        CuratorContest contest = new CuratorContest(clients, replies);
         BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
         for (String line = orders.readLine(); line != null; line = orders.readLine()) {
             try {
                 String[] words = line.split(" ");
                 contest.obey(words[0], options(words));
             } catch (Exception e) {
-                contest.answer("error " + e.toString().replace('\n', ' '));
+                contest.reply("error " + e.toString().replace('\n', ' '));
             }
         }
         // No more orders.
@@ -87,18 +87,18 @@ public final class CuratorContest {
 
     private void obey(String order, Map<String, String> options) throws Exception {
         switch (order) {
-            case "clock" -> answer("clock " + System.nanoTime());
-            case "connect" -> answer("connected " + Clients.session(first()));
+            case "clock" -> reply("clock " + System.nanoTime());
+            case "connect" -> reply("connected " + Clients.session(first()));
             case "contest" -> contest(options);
             case "hold" -> hold(options.get("path"), Long.parseLong(options.get("limit_ms")));
             case "release" -> release();
-            default -> throw new IllegalArgumentException("no order is called " + order);
+            default -> throw new IllegalArgumentException("unknown order " + order);
         }
     }
 
-    private synchronized void answer(String line) {
-        answers.println(line);
-        answers.flush();
+    private synchronized void reply(String line) {
+        replies.println(line);
+        replies.flush();
     }
 
     private void contest(Map<String, String> options) throws Exception {
@@ -106,12 +106,12 @@ public final class CuratorContest {
         Clients own = address == null ? clients : elsewhere.computeIfAbsent(address, clients::at);
         List<String> history = Contest.run(own, options);
         synchronized (this) {
-            history.forEach(answers::println);
-            answers.flush();
+            history.forEach(replies::println);
+            replies.flush();
         }
     }
 
-    /** Curator's locks belong to threads: this one and release() are called in the same. */
+    /** Curator's locks belong to threads: this and release() run in the same thread. */
     private void hold(String path, long limitMs) throws Exception {
         if (held != null) {
             throw new IllegalStateException("a lock is held already");
@@ -124,7 +124,7 @@ public final class CuratorContest {
         boolean isHeld = lock.acquire(limitMs, TimeUnit.MILLISECONDS);
         long atNs = System.nanoTime();
         held = isHeld ? lock : null;
-        answer((isHeld ? "held " : "refused ") + atNs);
+        reply((isHeld ? "held " : "refused ") + atNs);
     }
 
     private CuratorFramework first() throws Exception {
@@ -141,7 +141,7 @@ public final class CuratorContest {
 
     private synchronized void believe(String word) {
         isLost |= word.equals("lost");
-        answer("belief " + (isLost ? "lost" : word));
+        reply("belief " + (isLost ? "lost" : word));
     }
 
     private void release() throws Exception {
@@ -150,6 +150,6 @@ public final class CuratorContest {
         }
         held.release();
         held = null;
-        answer("released " + System.nanoTime());
+        reply("released " + System.nanoTime());
     }
 }

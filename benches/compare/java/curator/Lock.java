@@ -6,14 +6,14 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 
-/** What the recipes have in common, as one contender uses them. */
+/** The common operations of the recipes, as used by one contender. */
 interface Lock {
-    /** Whether it was got in time. */
+    /** Returns whether the lock was acquired in time. */
     boolean acquire(boolean toRead, long limitMs) throws Exception;
 
     void release() throws Exception;
 
-    /** The recipe that the options ask for: leases=N, readers=N; else the mutex. */
+    /** Returns the recipe that the options select: leases=N, readers=N; else the mutex. */
     static Lock of(CuratorFramework client, Map<String, String> options) {
         String path = options.get("path");
         if (options.containsKey("leases")) {

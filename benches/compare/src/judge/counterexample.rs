@@ -8,8 +8,8 @@ use crate::{
     peers::Access,
 };
 
-/// What happened to the owners of these holds while they had the lock or asked for it, a line an
-/// event, up to the end of the first of them that ends. Times count from the first line.
+/// The events of the owners of these holds while they had the lock or waited for it, one line per
+/// event, up to the end of the hold that ends first. Times count from the first line.
 pub(super) fn of(history: &History, holds: &[&Hold]) -> String {
     let from = holds.iter().map(|hold| hold.asked_ns).min().unwrap_or(0);
     let granted = holds.iter().map(|hold| hold.granted_ns).max().unwrap_or(0);
@@ -22,7 +22,7 @@ pub(super) fn of(history: &History, holds: &[&Hold]) -> String {
     lines(history, holds, from, until)
 }
 
-/// The same up to a certain time.
+/// Like [`of`], up to a given time.
 pub(super) fn until(history: &History, holds: &[&Hold], until: u64) -> String {
     let from = holds.iter().map(|hold| hold.asked_ns).min().unwrap_or(0);
     lines(history, holds, from, until)
@@ -44,13 +44,13 @@ fn lines(history: &History, holds: &[&Hold], from: u64, until: u64) -> String {
             text,
             "{at:>10}  contender {}: {}",
             event.contender,
-            said(event.what)
+            text_of(event.what)
         );
     }
     text
 }
 
-fn said(what: What) -> String {
+fn text_of(what: What) -> String {
     let with = |token: Option<u64>| {
         token.map_or_else(
             || "without a token".to_owned(),
@@ -58,13 +58,13 @@ fn said(what: What) -> String {
         )
     };
     match what {
-        What::Due => "is to ask".into(),
+        What::Due => "is due to ask for the lock".into(),
         What::Asked(Access::Exclusive) => "asks for the lock".into(),
-        What::Asked(Access::Shared) => "asks to read".into(),
-        What::Granted { token } => format!("HAS it, {}", with(token)),
-        What::Refused => "does not get it".into(),
+        What::Asked(Access::Shared) => "asks for the lock to read".into(),
+        What::Granted { token } => format!("HAS the lock, {}", with(token)),
+        What::Refused => "does not get the lock".into(),
         What::GaveUp => "stops waiting".into(),
-        What::AcquireUnknown => "does not know whether it has it".into(),
+        What::AcquireUnknown => "does not know whether it has the lock".into(),
         What::Wrote {
             token,
             is_accepted: true,
@@ -73,11 +73,11 @@ fn said(what: What) -> String {
             token,
             is_accepted: false,
         } => format!("writes {}: refused", with(token)),
-        What::Lost => "learns that it is lost".into(),
+        What::Lost => "learns that the lock is lost".into(),
         What::Died => "dies".into(),
-        What::Releasing => "gives it back".into(),
-        What::Released => "has given it back".into(),
-        What::ReleaseRefused => "learns that it had lost it".into(),
-        What::ReleaseUnknown => "does not know whether it has given it back".into(),
+        What::Releasing => "begins to release the lock".into(),
+        What::Released => "has released the lock".into(),
+        What::ReleaseRefused => "learns on release that the lock was lost".into(),
+        What::ReleaseUnknown => "does not know whether it has released the lock".into(),
     }
 }

@@ -1,4 +1,4 @@
-//! Did holds overlap that exclude one another?
+//! Did holds that exclude one another overlap?
 
 use crate::{
     history::History,
@@ -13,13 +13,15 @@ pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
         return Finding::NotChecked("no contender got the lock".into());
     };
     if holds.iter().all(|hold| hold.contender == first.contender) {
-        return Finding::NotChecked("one contender alone got it: nothing could overlap".into());
+        return Finding::NotChecked(
+            "only one contender got the lock, so no holds could overlap".into(),
+        );
     }
     if let Kind::Semaphore(leases) = history.kind
         && history.sessions.len() <= usize::try_from(leases).unwrap_or(usize::MAX)
     {
         return Finding::NotChecked(format!(
-            "{} contenders cannot hold more than {leases} leases",
+            "{} contenders cannot exceed {leases} leases",
             history.sessions.len()
         ));
     }
@@ -35,12 +37,12 @@ pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
     }
 }
 
-/// Every grant at which too many had the lock, with all that had it then.
+/// Every grant at which too many contenders had the lock, with all the holds at that time.
 fn violations(kind: Kind, holds: &[Hold]) -> Vec<Vec<&Hold>> {
     let mut held: Vec<&Hold> = Vec::new();
     let mut broken = Vec::new();
     for hold in holds {
-        // At the very moment of one's end another may begin.
+        // A hold may begin at the very moment at which another ends.
         held.retain(|other| other.end_ns > hold.granted_ns);
         match kind {
             Kind::Mutex => broken.extend(held.iter().map(|other| vec![*other, hold])),
@@ -62,7 +64,7 @@ fn violations(kind: Kind, holds: &[Hold]) -> Vec<Vec<&Hold>> {
     broken
 }
 
-/// Few holds are small, then a short time.
+/// The order of counterexamples: fewer holds first, then fewer writes, then a shorter time.
 fn size(group: &[&Hold]) -> (usize, usize, u64) {
     let from = group.iter().map(|hold| hold.asked_ns).min().unwrap_or(0);
     let until = group.iter().map(|hold| hold.granted_ns).max().unwrap_or(0);

@@ -13,11 +13,10 @@ use super::{Finding, counterexample};
 pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
     if matches!(history.kind, Kind::Semaphore(_)) {
         return Finding::NotChecked(
-            "leases are held side by side: their tokens tell them apart, and are in no order"
-                .into(),
+            "leases are held at the same time: their tokens identify them but have no order".into(),
         );
     }
-    // Readers do not write, so they raise no mark.
+    // Readers do not write, so they do not raise the highest token seen.
     let writers: Vec<&Hold> = holds
         .iter()
         .filter(|hold| hold.access == Access::Exclusive)
@@ -32,9 +31,11 @@ pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
     }
     let with_token = writers.iter().filter(|hold| hold.token.is_some()).count();
     match (with_token, writers.len()) {
-        (0, 0) => Finding::NotChecked("no contender got it to write".into()),
+        (0, 0) => Finding::NotChecked("no contender got the lock to write".into()),
         (0, _) => Finding::NotChecked("the lock gives no token".into()),
-        (1, _) => Finding::NotChecked("one grant has no order".into()),
+        (1, _) => {
+            Finding::NotChecked("there was only one grant, so there is no order to check".into())
+        }
         (some, all) if some < all => {
             Finding::NotChecked(format!("{} of {all} grants had no token", all - some))
         }
@@ -42,7 +43,7 @@ pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
     }
 }
 
-/// Grants whose token is not larger than that of the grant before.
+/// Grants whose token is not larger than that of the previous grant.
 fn disorder(history: &History, writers: &[&Hold]) -> Vec<String> {
     writers
         .windows(2)
@@ -51,10 +52,11 @@ fn disorder(history: &History, writers: &[&Hold]) -> Vec<String> {
         .collect()
 }
 
-/// Writes refused to the one who has the lock, and writes accepted after that of a later holder.
+/// Refused writes of the contender that has the lock, and writes accepted after that of a later
+/// holder.
 fn wrong_writes(history: &History, writers: &[&Hold]) -> Vec<String> {
     let mut broken = Vec::new();
-    // The latest holds of which a write was accepted, by the time of that write.
+    // Holds with an accepted write, in the order of those writes.
     let mut accepted: Vec<(u64, &Hold)> = Vec::new();
     let mut writes: Vec<(u64, bool, &Hold)> = writers
         .iter()
@@ -74,7 +76,7 @@ fn wrong_writes(history: &History, writers: &[&Hold]) -> Vec<String> {
                 broken.push(counterexample::until(history, &[hold, other], at_ns));
             }
             (true, None) => accepted.push((at_ns, hold)),
-            // Late, and refused: that is what a token is for.
+            // A late write that is refused: this is the purpose of a token.
             (false, Some(_)) => {}
             (false, None) => broken.push(counterexample::until(history, &[hold], at_ns)),
         }

@@ -6,7 +6,7 @@ use crate::{
     peers::{Access, Kind},
 };
 
-/// `(time, contender, what)`.
+/// A history from `(time, contender, what)`.
 fn history(kind: Kind, contenders: usize, events: &[(u64, u32, What)]) -> History {
     History {
         kind,
@@ -37,7 +37,7 @@ const fn wrote(token: u64, is_accepted: bool) -> What {
     }
 }
 
-/// From grant to release, with the asking before.
+/// The events of one hold, from the request to the return of release.
 fn hold(from: u64, to: u64, who: u32, granted: What) -> [(u64, u32, What); 4] {
     [
         (from - 1, who, ASKED),
@@ -90,7 +90,11 @@ fn overlap_is_found_and_the_smallest_shown() {
         "{counterexample}"
     );
     assert_eq!(lines.len(), 5, "{counterexample}");
-    assert!(verdict.refusal.is_some_and(|why| why.contains("more than")));
+    assert!(
+        verdict
+            .refusal
+            .is_some_and(|why| why.contains("more contenders"))
+    );
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn hold_ends_where_its_client_learns_of_the_loss_or_dies() {
         let verdict = judge(&history(Kind::Mutex, 2, &events), None);
         assert_eq!(verdict.exclusion, Finding::Holds { checked: 2 }, "{end:?}");
     }
-    // Without a word of it there are two.
+    // Without such an event there are two holders.
     let mut events = vec![(1, 0, ASKED), (2, 0, GRANTED)];
     events.extend(hold(11, 20, 1, GRANTED));
     assert!(
@@ -172,7 +176,10 @@ fn late_writes_have_to_be_refused() {
     };
     let refused = with(wrote(5, false));
     assert_eq!(refused.fencing, Finding::Holds { checked: 2 });
-    assert!(refused.exclusion.is_violated(), "it believed all the time");
+    assert!(
+        refused.exclusion.is_violated(),
+        "it believed in its lock throughout"
+    );
     let Finding::Violated { counterexample, .. } = with(wrote(5, true)).fencing else {
         panic!("a lost update");
     };
@@ -217,7 +224,7 @@ fn late_write_without_a_token_is_a_lost_update_too() {
 }
 
 #[test]
-fn what_was_not_checked_is_no_pass() {
+fn unchecked_question_is_not_a_pass() {
     let alone = sorted(&[hold(10, 20, 0, token(1)), hold(30, 40, 0, token(2))]);
     let verdict = judge(&history(Kind::Mutex, 2, &alone), None);
     assert!(matches!(verdict.exclusion, Finding::NotChecked(_)));
@@ -257,5 +264,5 @@ fn shared_sessions_and_busy_generators_are_not_published() {
 fn nonsense_is_not_judged() {
     let verdict = judge(&history(Kind::Mutex, 1, &[(5, 0, GRANTED)]), None);
     let why = verdict.refusal.expect("granted without being asked for");
-    assert!(why.contains("who wants nothing"), "{why}");
+    assert!(why.contains("which is idle"), "{why}");
 }

@@ -1,20 +1,21 @@
-//! etcd's own lock, the `Mutex` of its concurrency package, by which `etcdctl lock` and the
-//! server's call `Lock` lock too.
+//! etcd's own lock, the `Mutex` of its concurrency package, which `etcdctl lock` and the server's
+//! `Lock` call use too.
 //!
 //! *Acquire*: one transaction puts a key under the lock's name, bound to the contender's lease, and
-//! reads the oldest key there. If that is another, the contender waits until the youngest of the
-//! keys older than its own is deleted, until there is none, and then asks for its own once more:
-//! with its lease it may have gone.
+//! reads the oldest key there. If that is another key, the contender waits until the youngest of
+//! the older keys is deleted, and repeats this until there is none. Then it reads its own key once
+//! more, which may have gone with its lease.
 //!
-//! *Try* is the `TryLock` of version 3.5: the same transaction; if the oldest key is another, the
-//! own one is deleted.
+//! *Try* is the `TryLock` of version 3.5: the same transaction; if the oldest key is another, it
+//! deletes its own.
 //!
-//! *Giving up* deletes the key. What was cut short may come to the server late, and the next key of
-//! the same lease would have the same name. So after it the lease is revoked, which removes the key
-//! and lets none follow, and the contender goes on with a new one.
+//! *Giving up* deletes the key. A cancelled request may reach the server late, and the next key of
+//! the same lease would have the same name. So the lease is then revoked, which removes the key and
+//! prevents any later one, and the contender continues with a new lease.
 //!
-//! Not done by the call `Lock`: when many give up at once, the server's own watches come to a stop,
-//! and it grants nothing any more (etcd issue 13336; seen with 3.4.23 after 32 to 128 had waited).
+//! The server's `Lock` call is not used: when many contenders give up at once, the server's own
+//! watches stop, and it grants nothing any more (etcd issue 13336; seen with 3.4.23 after 32 to 128
+//! had waited).
 //!
 //! Source: etcd 3.4, `clientv3/concurrency/{key,mutex}.go`; etcd 3.5,
 //! `client/v3/concurrency/mutex.go`. Checked against a live server in `tests/etcd.rs`.
@@ -40,14 +41,14 @@ use lease::{CALL_LIMIT, Lease, RETRY_PAUSE};
 /// etcd's lock on a server.
 #[derive(Clone, Debug)]
 pub struct EtcdLock {
-    /// What it stands on, as in tables: `etcd 3.4.23`.
+    /// The server's name in tables: `etcd 3.4.23`.
     pub server: String,
-    /// What the server keeps through a crash.
+    /// What survives a crash of the server.
     pub durability: &'static str,
-    /// Where clients reach it.
+    /// The address clients connect to.
     pub addr: SocketAddr,
-    /// How long a lease lives without being kept alive, in seconds. etcd itself grants no less than
-    /// one and a half election timeouts, which is 2 s as shipped.
+    /// How long a lease lives without being kept alive, in seconds. etcd grants at least one and a
+    /// half election timeouts, which is 2 s as shipped.
     pub lease_ttl_s: u32,
 }
 
@@ -65,11 +66,11 @@ impl LockUnderTest for EtcdLock {
         }
     }
 
-    /// Dropped, it revokes nothing: its lease is no longer kept alive, as if it had died.
+    /// Dropping it revokes nothing: its lease is no longer kept alive, as if its process had died.
     fn contender<'a>(&'a self, resource: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>> {
         Box::pin(async move {
             let failed = |error: EtcdError| {
-                Error::Unexpected(format!("etcd at {} gives no lease: {error}", self.addr))
+                Error::Unexpected(format!("etcd at {} grants no lease: {error}", self.addr))
             };
             let options = ConnectOptions::new().with_connect_timeout(CALL_LIMIT);
             let client = Client::connect([self.addr.to_string()], Some(options))
@@ -96,23 +97,23 @@ struct One {
     key: Key,
 }
 
-/// What is known of the contender's key.
+/// The known state of the contender's key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Key {
     /// There is none.
     None,
     /// A call that puts or deletes it has begun, and its outcome is unknown.
     InDoubt,
-    /// It is there, behind older ones.
+    /// It exists, behind older ones.
     Waits,
     /// It is the oldest.
     Holds,
 }
 
-/// What the transaction that puts the key says.
+/// The result of the transaction that puts the key.
 enum Entered {
     First(Grant),
-    /// It is there since this revision.
+    /// It exists since this revision, behind older ones.
     Behind(i64),
 }
 
@@ -121,7 +122,7 @@ impl One {
         format!("{}/{:x}", self.name, self.lease.id())
     }
 
-    /// Puts the key, under a lease that lives and under which nothing of this lock is left.
+    /// Puts the key, under a live lease with no older key of this lock.
     async fn enter(&mut self) -> Result<Entered, LockFailure> {
         match self.key {
             Key::None if self.lease.belief() == Belief::Lost => self.renew().await,
@@ -129,7 +130,7 @@ impl One {
             Key::InDoubt | Key::Waits | Key::Holds => self.withdraw().await?,
         }
         if self.lease.belief() == Belief::Lost {
-            let reason = "etcd gives no lease in place of the one that is gone";
+            let reason = "etcd grants no lease in place of the one that is gone";
             return Err(LockFailure::NotHeld(reason.into()));
         }
         let key = self.key();
@@ -143,15 +144,15 @@ impl One {
             .when([Compare::create_revision(key.as_str(), CompareOp::Equal, 0)])
             .and_then([TxnOp::put(key.as_str(), "", Some(put)), oldest]);
         self.key = Key::InDoubt;
-        let answer = match self.client.kv_client().txn(entry).await {
-            Ok(answer) if answer.succeeded() => answer,
-            Ok(_) => return Err(self.unknown("its key is there already".into())),
+        let reply = match self.client.kv_client().txn(entry).await {
+            Ok(reply) if reply.succeeded() => reply,
+            Ok(_) => return Err(self.unknown("its key already exists".into())),
             Err(error) => {
                 self.withdraw().await?;
                 return Err(LockFailure::NotHeld(error.to_string()));
             }
         };
-        let is_oldest = answer.op_responses().iter().any(|response| {
+        let is_oldest = reply.op_responses().iter().any(|response| {
             let TxnOpResponse::Get(found) = response else {
                 return false;
             };
@@ -159,17 +160,17 @@ impl One {
             first.is_some_and(|first| first.key() == key.as_bytes())
         });
         if is_oldest {
-            return Ok(Entered::First(self.granted(answer.header())));
+            return Ok(Entered::First(self.granted(reply.header())));
         }
         self.key = Key::Waits;
-        let put_at = answer.header().map_or(0, ResponseHeader::revision);
+        let put_at = reply.header().map_or(0, ResponseHeader::revision);
         Ok(Entered::Behind(put_at))
     }
 
     fn granted(&mut self, header: Option<&ResponseHeader>) -> Grant {
         self.key = Key::Holds;
-        // The revision at which the key was seen to be the oldest. The deletion of the holder's key
-        // before was a revision too, so it is larger than any that this holder can have.
+        // The revision at which the key was seen to be the oldest. The deletion of the previous
+        // holder's key was a revision too, so this one is larger than any token of that holder.
         let revision = header.map(ResponseHeader::revision);
         Grant {
             token: revision.and_then(|revision| u64::try_from(revision).ok()),
@@ -181,8 +182,7 @@ impl One {
             Entered::First(grant) => return Ok(grant),
             Entered::Behind(put_at) => put_at,
         };
-        // A connection that broke has taken nothing from the queue: the key is there as long as the
-        // lease is.
+        // A broken connection removes nothing from the queue: the key exists as long as the lease.
         while self.lease.belief() != Belief::Lost {
             let waited = watch::all_deleted_before(&mut self.client, &self.name, put_at).await;
             if waited.is_ok()
@@ -208,7 +208,7 @@ impl One {
         }
     }
 
-    /// Makes sure that no key is there.
+    /// Makes sure that there is no key.
     async fn withdraw(&mut self) -> Result<(), LockFailure> {
         let is_deleted = match self.key {
             Key::None => true,
@@ -239,22 +239,22 @@ impl One {
         Ok(())
     }
 
-    /// Deletes the key. Whether it was there; until that is known, it is in doubt.
+    /// Deletes the key; returns whether it existed. Until that is known, the key is in doubt.
     async fn delete(&mut self) -> Result<bool, EtcdError> {
         self.key = Key::InDoubt;
-        let answer = self.client.kv_client().delete(self.key(), None).await?;
+        let reply = self.client.kv_client().delete(self.key(), None).await?;
         self.key = Key::None;
-        Ok(answer.deleted() > 0)
+        Ok(reply.deleted() > 0)
     }
 
-    /// A new lease, if there is one to be had; the next acquire tries again.
+    /// Replaces the lease by a new one, if possible; otherwise the next acquire tries again.
     async fn renew(&mut self) {
         if let Ok(lease) = Lease::grant(&self.client, self.ttl_s).await {
             self.lease = lease;
         }
     }
 
-    /// The key may exist. It is deleted with the lease once that is no longer kept alive.
+    /// Notes that the key may exist. It is deleted with the lease, which is no longer kept alive.
     fn unknown(&mut self, reason: String) -> LockFailure {
         self.key = Key::InDoubt;
         self.lease.lost();
@@ -262,14 +262,14 @@ impl One {
     }
 }
 
-/// Whether the server says that there is no such lease.
+/// Whether the error means that there is no such lease.
 fn is_not_found(error: &EtcdError) -> bool {
     const NOT_FOUND: i32 = 5;
     matches!(error, EtcdError::GRpcStatus(status) if i32::from(status.code()) == NOT_FOUND)
 }
 
 impl Contender for One {
-    /// The lease, which is a new one after a call that was cut short.
+    /// The id of the lease, which is a new one after a cancelled call.
     fn session(&self) -> String {
         format!("0x{:x}", self.lease.id())
     }
@@ -309,7 +309,7 @@ impl Contender for One {
             match self.delete().await {
                 Ok(true) => Ok(()),
                 Ok(false) => {
-                    let reason = "its key is gone, as its lease is";
+                    let reason = "its key is gone, and so is its lease";
                     Err(LockFailure::NotHeld(reason.into()))
                 }
                 Err(error) => Err(self.unknown(error.to_string())),

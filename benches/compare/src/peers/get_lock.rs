@@ -1,13 +1,13 @@
-//! `GET_LOCK` of MariaDB: a name is locked for a connection, and free when that releases it or
+//! `GET_LOCK` of MariaDB: it locks a name for a connection until the connection releases it or
 //! ends.
 //!
 //! Source: MariaDB's documentation of `GET_LOCK` and `RELEASE_LOCK`: times are in seconds and may
-//! have fractions, names ignore case and are the whole server's, waiting contenders are promised no
-//! order. A negative time is refused (MySQL takes it for "for ever"). Checked against a live server
-//! in `tests/mariadb.rs`.
+//! have fractions, names ignore case and apply to the whole server, and waiting contenders are
+//! promised no order. A negative time is refused (in MySQL it means "for ever"). Checked against a
+//! live server in `tests/mariadb.rs`.
 //!
-//! An acquire that is dropped may go on in the server until it has the lock; its connection ends
-//! then, and the lock with it.
+//! After an acquire is dropped, the server may continue to wait until it has the lock; the
+//! connection then ends, and the lock with it.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -19,15 +19,15 @@ use super::{
 };
 use crate::Error;
 
-/// How long one call waits when there is no limit; it is then repeated.
+/// How long one call waits if there is no limit; it is then repeated.
 const CALL_WAIT: Duration = Duration::from_secs(3_600);
 
 /// `GET_LOCK` on a server.
 #[derive(Clone, Debug)]
 pub struct GetLock {
-    /// What it stands on, as in tables: `MariaDB 10.11`.
+    /// The server's name in tables: `MariaDB 10.11`.
     pub server: String,
-    /// Where clients reach it.
+    /// The address clients connect to.
     pub addr: SocketAddr,
 }
 
@@ -64,16 +64,16 @@ impl LockUnderTest for GetLock {
 struct One {
     addr: SocketAddr,
     name: String,
-    /// The connection's, for the server.
+    /// The connection's id on the server.
     id: u32,
-    /// None after it broke, or when a call on it was abandoned: the lock goes with it.
+    /// `None` after it broke or a call on it was dropped: the lock goes with it.
     connection: Option<Conn>,
     is_held: bool,
 }
 
 impl One {
-    /// The connection, or a new one. Out of its place while it is used: who drops a call in between
-    /// drops it too.
+    /// Takes the connection, or opens a new one. It is taken out while in use, so that dropping a
+    /// call drops it too.
     async fn connection(&mut self) -> Result<Conn, LockFailure> {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
@@ -85,13 +85,13 @@ impl One {
         Ok(connection)
     }
 
-    /// Whether it was got; the server counts the time.
+    /// Returns whether the lock was acquired; the server measures the time.
     async fn get(&mut self, limit: Duration) -> Result<bool, LockFailure> {
         let mut connection = self.connection().await?;
         let call = (self.name.as_str(), limit.as_secs_f64());
-        let answer: Result<Option<Option<i64>>, _> =
+        let reply: Result<Option<Option<i64>>, _> =
             connection.exec_first("SELECT GET_LOCK(?, ?)", call).await;
-        match answer {
+        match reply {
             Ok(got) => {
                 self.connection = Some(connection);
                 match got.flatten() {
@@ -141,10 +141,10 @@ impl Plain for One {
         let Some(mut connection) = self.connection.take() else {
             return Err(LockFailure::NotHeld("its connection is gone".into()));
         };
-        let answer: Result<Option<Option<i64>>, _> = connection
+        let reply: Result<Option<Option<i64>>, _> = connection
             .exec_first("SELECT RELEASE_LOCK(?)", (self.name.as_str(),))
             .await;
-        match answer {
+        match reply {
             Ok(released) => {
                 self.connection = Some(connection);
                 match released.flatten() {

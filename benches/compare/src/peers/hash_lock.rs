@@ -1,5 +1,5 @@
 //! The lock that Redisson and its imitation keep in Redis: a hash with one field, the owner, whose
-//! value counts the holds; it ends with its lease. The server changes it by scripts.
+//! value counts the holds. It expires with its lease, and is changed only by scripts on the server.
 //!
 //! Source: `docs/curator-recipes.md` section 13.6.
 
@@ -14,14 +14,14 @@ use super::{
 };
 use crate::Error;
 
-/// How many times a watchdog renews within a lease.
+/// How many times a watchdog renews within one lease.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// What the owner publishes when it gives the lock back.
+/// The message an owner publishes when it releases the lock.
 const UNLOCKED: &str = "0";
 
-/// Keys: lock. Arguments: lease in ms, owner. Returns nil when acquired, else the rest of the other
-/// owner's lease in ms: -1 without end, -2 if it has just ended.
+/// Keys: lock. Arguments: lease in ms, owner. Returns nil if acquired, else the rest of the other
+/// owner's lease in ms: -1 if it does not end, -2 if it has just ended.
 const LOCK: &str = "
 local mine = redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1
 if mine or redis.call('EXISTS', KEYS[1]) == 0 then
@@ -32,8 +32,8 @@ end
 return redis.call('PTTL', KEYS[1])
 ";
 
-/// Keys: lock, channel. Arguments: lease in ms, owner, message. Answers nil when it is not the
-/// owner's, 0 when holds remain, 1 when it is free.
+/// Keys: lock, channel. Arguments: lease in ms, owner, message. Returns nil if it is not the
+/// owner's, 0 if holds remain, 1 if it is free.
 const UNLOCK: &str = "
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
     return false
@@ -48,7 +48,7 @@ redis.call('PUBLISH', KEYS[2], ARGV[3])
 return 1
 ";
 
-/// Keys: lock. Arguments: lease in ms, owner. Answers 1 when it is the owner's and was extended.
+/// Keys: lock. Arguments: lease in ms, owner. Returns 1 if it is the owner's and was extended.
 const RENEW: &str = "
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
     return redis.call('PEXPIRE', KEYS[1], ARGV[1])
@@ -56,7 +56,7 @@ end
 return 0
 ";
 
-/// Keys: lock, channel. Arguments: message. Answers 1 when there was a lock.
+/// Keys: lock, channel. Arguments: message. Returns 1 if there was a lock.
 const FORCE: &str = "
 local existed = redis.call('DEL', KEYS[1])
 if existed == 1 then
@@ -81,7 +81,7 @@ pub(super) struct HashLock {
 
 impl HashLock {
     /// Opens a connection and another for the channel, and loads the scripts, so that the first
-    /// acquire costs what the others cost.
+    /// acquire costs the same as later ones.
     pub(super) async fn open(
         addr: SocketAddr,
         resource: &str,
@@ -98,7 +98,7 @@ impl HashLock {
             connection,
             key: resource.to_owned(),
             channel: channel.clone(),
-            // The second part is the thread's number.
+            // The second part is the number of the thread.
             owner: format!("{}:1", unique()),
             lease,
             lock,
@@ -117,7 +117,7 @@ impl HashLock {
         &self.owner
     }
 
-    /// What an unlock says of a lock that is not the owner's.
+    /// The error of an unlock if the lock is not the owner's.
     pub(super) fn not_mine(&self) -> LockFailure {
         LockFailure::NotHeld(format!("lock {:?}: not locked by {}", self.key, self.owner))
     }
@@ -127,7 +127,8 @@ impl HashLock {
         self.lease / RENEWALS_PER_LEASE
     }
 
-    /// `None`: held, once more than before. Else the milliseconds left to another's hold.
+    /// Returns `None` if it is held, once more than before, else the milliseconds left to another
+    /// owner's hold.
     pub(super) async fn lock(&mut self) -> RedisResult<Option<i64>> {
         self.lock
             .key(&self.key)
@@ -137,7 +138,7 @@ impl HashLock {
             .await
     }
 
-    /// `None`: not the owner's. Else whether it is free now.
+    /// Returns `None` if it is not the owner's, else whether it is free now.
     pub(super) async fn unlock(&mut self) -> RedisResult<Option<bool>> {
         self.unlock
             .key(&self.key)
@@ -149,7 +150,7 @@ impl HashLock {
             .await
     }
 
-    /// Whether it is the owner's still; then its lease starts anew.
+    /// Restarts the lease; returns false if the lock is not the owner's any more.
     pub(super) async fn renew(&mut self) -> RedisResult<bool> {
         self.renew
             .key(&self.key)

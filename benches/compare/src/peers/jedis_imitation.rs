@@ -1,22 +1,22 @@
-//! An imitation of Redisson's lock on a plain Redis client, as an article gives it. **It is broken
-//! on purpose**: the judge must have something to find.
+//! An imitation of Redisson's lock on a plain Redis client, taken from an article. **It is broken
+//! on purpose**: it tests the judge.
 //!
-//! The same scripts as Redisson, another prefix of the channel, and these defects, by their number
+//! It has Redisson's scripts, another prefix of the channel, and these defects, with their numbers
 //! in the source:
 //!
-//! 1. What started the watchdog is never forgotten: the second hold of the same contender finds it
-//!    and starts none, so that its lease ends under it. This breaks exclusion.
-//! 3. The watchdog ends for ever at its first error, and does not look at what renewing answered:
-//!    it goes on for a lock that is lost.
-//! 4. Subscribing is not awaited: a message before it is lost, and its waiter sleeps until the
-//!    other's lease has ended.
-//! 6. A remaining time of 0, -1 or -2 is taken for no time: the contender asks again at once, and
+//! 1. The handle of the watchdog is never removed: the second hold of the same contender finds it
+//!    and starts none, so its lease ends while it is held. This breaks exclusion.
+//! 3. The watchdog ends for ever at its first error, and ignores the reply to a renewal: it keeps
+//!    running for a lost lock.
+//! 4. Subscribing is not awaited: a message before it is lost, and the waiter sleeps until the
+//!    other lease has ended.
+//! 6. A remaining time of 0, -1 or -2 is treated as no time: the contender asks again at once and
 //!    keeps the server busy.
-//! 7. Release by a contender that does not hold it decrements the holds all the same, and so ends
+//! 7. A release by a contender that does not hold the lock still decrements the holds, and so ends
 //!    the watchdog of a hold.
 //!
 //! Not imitated: 2, a contender has one thread; 5, it has its own connections; 8, a waiting
-//! contender here can give up after a time, so that the harness ends.
+//! contender here can give up after a time, so that the bench ends.
 //!
 //! Source: `docs/curator-recipes.md` section 13.7.
 
@@ -36,11 +36,11 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// The imitation on one Redis.
 #[derive(Clone, Debug)]
 pub struct JedisImitation {
-    /// What it stands on, as in tables: `Redis 7.0.15`.
+    /// The server's name in tables: `Redis 7.0.15`.
     pub server: String,
-    /// What the server keeps through a crash.
+    /// What survives a crash of the server.
     pub durability: &'static str,
-    /// Where.
+    /// The server's address.
     pub addr: SocketAddr,
     /// How long a hold lasts without renewal. The article's: [`LEASE`].
     pub lease: Duration,
@@ -77,15 +77,15 @@ impl LockUnderTest for JedisImitation {
 struct One {
     link: HashLock,
     channel: Channel,
-    /// Defect 7: below zero after a release too many.
+    /// Defect 7: negative after one release too many.
     holds: i64,
-    /// Defect 1: never emptied.
+    /// Defect 1: never removed.
     watchdog: Option<JoinHandle<()>>,
 }
 
 impl Drop for One {
     fn drop(&mut self) {
-        // It stands for a process; a dead one renews nothing.
+        // A contender stands for a process, and a dead process renews nothing.
         if let Some(watchdog) = &self.watchdog {
             watchdog.abort();
         }
@@ -117,7 +117,7 @@ impl Plain for One {
     }
 
     async fn unlock(&mut self) -> Result<(), LockFailure> {
-        let answer = self.link.unlock().await;
+        let reply = self.link.unlock().await;
         // Defect 7: before the reply is evaluated.
         self.holds -= 1;
         if self.holds <= 0
@@ -126,7 +126,7 @@ impl Plain for One {
             // Defect 1: ended, but still there.
             watchdog.abort();
         }
-        match answer {
+        match reply {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(self.link.not_mine()),
             Err(error) => Err(error.into()),
@@ -153,7 +153,7 @@ async fn wait(
         let Some(remaining_ms) = link.lock().await? else {
             return Ok(true);
         };
-        // Defect 6: without an end is taken for no time.
+        // Defect 6: a lease without an end is treated as no time.
         let remaining = Duration::from_millis(u64::try_from(remaining_ms).unwrap_or(0));
         if !remaining.is_zero() {
             subscription.message(Some(remaining.min(left()))).await?;
@@ -165,7 +165,7 @@ async fn wait(
 /// Renews at once and then for ever, until the first error.
 async fn renew(mut link: HashLock) {
     let pause = link.renewal_pause();
-    // Defect 3: the answer says whether there is still something to renew.
+    // Defect 3: the reply says whether the lock is still held.
     while let Ok(_ignored) = link.renew().await {
         sleep(pause).await;
     }

@@ -1,11 +1,11 @@
-//! The `resource_lock` table of MySQL, on MariaDB: a row is the lock and holds its owner and count.
+//! The `resource_lock` table of MySQL, on MariaDB: a row is the lock, with its owner and count.
 //! Contenders poll it every 3 ms.
 //!
-//! Corrected as the section says: an insert is an acquire, unlock is a transaction, values are
-//! bound, a wait ends, an owner is unique. What is weak about it stays: all contenders queue on the
-//! row, so that even *try* may wait for others' transactions, up to `innodb_lock_wait_timeout`; it
-//! may say no to a lock that is free, when others insert into the same gap of the index, be it for
-//! another name; and [`ResourceLock::sweep`] frees what living owners hold.
+//! Corrected as that section describes: an insert counts as an acquire, unlock is a transaction,
+//! values are bound, waits are limited, and owners are unique. Its weaknesses remain: all
+//! contenders queue on the row, so that even *try* may wait for others' transactions, up to
+//! `innodb_lock_wait_timeout`; a try may fail on a free lock while others insert into the same gap
+//! of the index, even for another name; and [`ResourceLock::sweep`] frees locks of living owners.
 //!
 //! Source: `docs/curator-recipes.md` section 13.4. Checked against a live server in
 //! `tests/mariadb.rs`.
@@ -22,10 +22,10 @@ mod owner;
 use owner::is_conflict;
 pub use owner::{Owner, PAUSE};
 
-/// How many characters the name of a resource may have.
+/// The largest number of characters in the name of a resource.
 pub const NAME_CHARS_MAX: usize = 32;
 
-/// How often a sweep is begun that a dead-lock ended.
+/// How often a sweep is tried if deadlocks end it.
 const SWEEPS_MAX: u32 = 100;
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS bench.resource_lock (
@@ -57,11 +57,11 @@ impl ResourceLock {
         }
     }
 
-    /// Makes the table if it is not there. `server` is what it stands on, as in tables:
-    /// `MariaDB 10.11`; `durability` what that keeps through a crash.
+    /// Creates the table if it does not exist. `server` is the server's name in tables: `MariaDB
+    /// 10.11`; `durability` is what survives a crash of it.
     ///
     /// # Errors
-    /// When the server cannot be reached or refuses.
+    /// If the server cannot be reached or refuses.
     pub async fn prepare(
         addr: SocketAddr,
         server: String,
@@ -84,17 +84,17 @@ impl ResourceLock {
         Ok(table)
     }
 
-    /// One who wants the lock of this name, as [`contender`](LockUnderTest::contender) gives it,
-    /// but with what the trait has no words for.
+    /// Creates a contender for the lock with this name, like
+    /// [`contender`](LockUnderTest::contender), but with the operations the trait lacks.
     ///
     /// # Errors
-    /// When the name is longer than [`NAME_CHARS_MAX`], or the server cannot be reached.
+    /// If the name is longer than [`NAME_CHARS_MAX`], or the server cannot be reached.
     pub async fn owner(&self, resource: &str) -> Result<Owner, Error> {
         let chars = resource.chars().count();
         if chars > NAME_CHARS_MAX {
             return Err(Error::Setup(format!(
-                "resource {resource:?}: {chars} characters exceed the limit of {NAME_CHARS_MAX} \
-                 of the table; give it a shorter name"
+                "resource {resource:?}: {chars} characters exceed the table's limit of {NAME_CHARS_MAX}; \
+                 give it a shorter name"
             )));
         }
         Owner::connect(self.addr, resource)
@@ -102,11 +102,11 @@ impl ResourceLock {
             .map_err(|error| self.failed(&error))
     }
 
-    /// Frees every lock that was not taken or re-entered for so long, by the database's clock,
-    /// whether its owner lives or not. Returns how many. Nothing does it by itself.
+    /// Frees every lock that was last acquired longer ago than `older_than`, by the database's
+    /// clock, whether its owner lives or not. Returns their number. Nothing calls it automatically.
     ///
     /// # Errors
-    /// When the server cannot be reached or refuses, or ends each try with a dead-lock.
+    /// If the server cannot be reached or refuses, or ends each try with a deadlock.
     pub async fn sweep(&self, older_than: Duration) -> Result<u64, Error> {
         let swept = async {
             let mut connection = connect(self.addr).await?;

@@ -1,24 +1,25 @@
-//! Contenders for locks that are plain mutexes without tokens, as most here are.
+//! Contenders for locks that are plain mutexes without tokens, like most here.
 
 use std::time::Duration;
 
 use super::{Access, Belief, Contender, Doing, Grant, LockFailure};
 
-/// What such a contender has to say; [`Contender`] is made of it, boxes and all.
+/// The operations of such a contender; it implements [`Contender`], with the boxes.
 pub(super) trait Plain: Send {
-    /// As [`Contender::session`].
+    /// See [`Contender::session`].
     fn session(&self) -> String;
 
-    /// Waits for the lock, so long at most: whether it is held. Without a limit it is, or that failed.
+    /// Waits for the lock, for at most `limit`; returns whether it is held. Without a limit it
+    /// never returns false.
     fn lock(
         &mut self,
         limit: Option<Duration>,
     ) -> impl Future<Output = Result<bool, LockFailure>> + Send;
 
-    /// As [`Contender::belief`].
+    /// See [`Contender::belief`].
     fn belief(&self) -> Belief;
 
-    /// As [`Contender::release`].
+    /// See [`Contender::release`].
     fn unlock(&mut self) -> impl Future<Output = Result<(), LockFailure>> + Send;
 }
 

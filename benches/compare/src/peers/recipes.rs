@@ -1,5 +1,4 @@
-//! This project's recipes, and its locks as they are written by hand, on any server that speaks
-//! ZooKeeper's protocol.
+//! This project's recipes and its hand-written locks, on any server with ZooKeeper's protocol.
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -20,14 +19,14 @@ use crate::Error;
 /// How often [`Algorithm::Polling`] tries.
 pub const POLLING_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Which lock.
+/// The kind of lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Algorithm {
-    /// `InterProcessMutex` as it is.
+    /// `InterProcessMutex` with default options.
     Mutex,
-    /// The same, whose guards are dropped: the release is sent, and its answer not waited for.
+    /// The same, with guards that are dropped: the release is sent, but its reply not awaited.
     MutexDropped,
-    /// `InterProcessMutex` that sends what Curator sends.
+    /// `InterProcessMutex` with the same requests as Curator's.
     CuratorExact,
     /// `InterProcessReadWriteLock`.
     ReadWrite,
@@ -45,7 +44,7 @@ pub enum Algorithm {
     Sequential,
 }
 
-/// Where the server is.
+/// The way to the server.
 #[derive(Clone)]
 pub enum Reach {
     /// At this address.
@@ -66,23 +65,23 @@ impl fmt::Debug for Reach {
 /// A recipe on a server.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// What it stands on, as in tables: `minikeeper`, `ZooKeeper 3.8 kindest`.
+    /// The server's name in tables: `minikeeper`, `ZooKeeper 3.8 kindest`.
     pub server: String,
-    /// What the server keeps through a crash.
+    /// What survives a crash of the server.
     pub durability: &'static str,
-    /// Which lock.
+    /// The kind of lock.
     pub algorithm: Algorithm,
-    /// Where.
+    /// The way to the server.
     pub reach: Reach,
-    /// What is asked for; the server may grant another.
+    /// The requested time-out; the server may grant another.
     pub session_timeout: Duration,
 }
 
 impl Recipe {
-    /// A client with a session of its own.
+    /// Creates a client with its own session.
     ///
     /// # Errors
-    /// When no session is granted.
+    /// If no session is granted.
     pub async fn client(&self) -> Result<Client, Error> {
         let host = match &self.reach {
             Reach::Tcp(addr) => addr.to_string(),
@@ -158,7 +157,7 @@ impl LockUnderTest for Recipe {
     }
 }
 
-/// A lock object of any of them.
+/// A lock object of one of the algorithms.
 enum Lock {
     Mutex(InterProcessMutex<Client>),
     ReadWrite(InterProcessReadWriteLock<Client>),
@@ -236,7 +235,7 @@ impl Lock {
     }
 }
 
-/// What is held.
+/// The guard or lease of a lock that is held.
 enum Held {
     Guard(Guard<Client>),
     Write(WriteGuard<Client>),
@@ -250,7 +249,7 @@ impl Held {
             Self::Guard(guard) => guard.token().czxid,
             Self::Write(guard) => guard.token().czxid,
             Self::Lease(lease) => lease.czxid().0,
-            // One a member, and no order among them.
+            // One per member, with no order among them.
             Self::Multi(_) => return Grant { token: None },
         };
         Grant {
@@ -285,7 +284,7 @@ struct One {
 }
 
 impl One {
-    /// A lock's error is certain: what may be left behind is cleaned up.
+    /// Keeps the guard and returns its grant.
     fn keep(&mut self, held: Held) -> Grant {
         let grant = held.grant();
         self.held = Some(held);

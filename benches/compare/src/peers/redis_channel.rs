@@ -1,9 +1,9 @@
 //! Waiting for messages on a channel of Redis.
 //!
-//! Each contender has a second connection for messages, as Redisson has. The second one speaks
-//! RESP3: a message then goes from the task that reads it straight to the waiter, without a queue
-//! in between. One connection for both would be possible with RESP3, but Redisson of that time
-//! cannot do it, and the number of connections is part of what is compared.
+//! Each contender has a second connection for messages, like Redisson. The second one uses RESP3: a
+//! message then goes from the task that reads it directly to the waiter, without a queue in
+//! between. One connection for both would be possible with RESP3, but Redisson of that version
+//! cannot do it, and the number of connections is part of the comparison.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -16,23 +16,23 @@ use super::{
 };
 use crate::Error;
 
-/// One channel, and the connection to hear it by.
+/// One channel and its connection.
 pub(super) struct Channel {
     connection: MultiplexedConnection,
     name: String,
     /// One permit for each message that no caller has waited for yet.
     messages: Arc<Semaphore>,
-    /// The last change of the subscription that was not waited for.
+    /// The last change of the subscription, if not awaited yet.
     changing: Option<JoinHandle<()>>,
 }
 
 impl Channel {
     pub(super) async fn open(addr: SocketAddr, name: String) -> Result<Self, Error> {
         let messages = Arc::new(Semaphore::new(0));
-        let heard = Arc::clone(&messages);
+        let received = Arc::clone(&messages);
         let connection = connect_for_messages(addr, move |info: PushInfo| match info.kind {
-            PushKind::Message => heard.add_permits(1),
-            PushKind::Disconnection => heard.close(),
+            PushKind::Message => received.add_permits(1),
+            PushKind::Disconnection => received.close(),
             _ => {}
         });
         Ok(Self {
@@ -49,12 +49,12 @@ impl Channel {
     pub(super) async fn subscribe(&mut self) -> RedisResult<Subscription<'_>> {
         let subscription = self.fresh().await;
         let channel = &mut *subscription.0;
-        // Whatever becomes of this, dropping the subscription takes it back.
+        // Whatever the result, dropping the subscription undoes it.
         channel.connection.subscribe(&channel.name).await?;
         Ok(subscription)
     }
 
-    /// Asks to be subscribed, some time: messages until then are lost.
+    /// Subscribes without waiting for it: messages until then are lost.
     pub(super) async fn subscribe_unconfirmed(&mut self) -> Subscription<'_> {
         let subscription = self.fresh().await;
         let channel = &mut *subscription.0;
@@ -74,14 +74,14 @@ impl Channel {
     }
 }
 
-/// While it lives, messages arrive. It ends in the background, as Redisson ends it.
+/// A subscription; messages arrive while it lives. It ends in the background, as Redisson's does.
 pub(super) struct Subscription<'a>(&'a mut Channel);
 
 impl Subscription<'_> {
-    /// Waits for a message, so long at most.
+    /// Waits for a message, for at most `limit`.
     ///
     /// # Errors
-    /// When the connection is gone, so that no message can come.
+    /// If the connection is gone, so that no message can arrive.
     pub(super) async fn message(&self, limit: Option<Duration>) -> Result<(), LockFailure> {
         let arriving = self.0.messages.acquire();
         let arrived = match limit {
@@ -105,7 +105,7 @@ impl Subscription<'_> {
 
 impl Drop for Subscription<'_> {
     fn drop(&mut self) {
-        // Without a runtime the connection ends too, and the subscription with it.
+        // Without a runtime the connection ends, and the subscription with it.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };

@@ -1,5 +1,5 @@
-//! What the locks on Redis share: how a contender reaches a server, what its holds are called
-//! there, and what a failure means.
+//! Common parts of the locks on Redis: connections of contenders, names of holds, and the meaning
+//! of failures.
 
 use std::{
     net::SocketAddr,
@@ -16,10 +16,10 @@ use redis::{
 use super::LockFailure;
 use crate::{Error, clock::now_ns};
 
-/// How long an answer may take before its outcome counts as unknown. Redisson's default.
-pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+/// How long a reply may take before the outcome counts as unknown. Redisson's default.
+pub(super) const REPLY_LIMIT: Duration = Duration::from_secs(3);
 
-/// Keys: lock. Arguments: value. Answers 1 when the lock had this value.
+/// Keys: lock. Arguments: value. Returns 1 if the lock had this value.
 pub(super) const DELETE_IF_MINE: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then
     return redis.call('DEL', KEYS[1])
@@ -27,7 +27,7 @@ end
 return 0
 ";
 
-/// Sets a key that ends by itself, unless there is one: answers whether it did.
+/// A command that sets a key with an expiry unless there is one. Its reply says whether it did.
 pub(super) fn set_if_absent(key: &str, value: &str, ttl: Duration) -> Cmd {
     let mut command = redis::cmd("SET");
     command.arg(key).arg(value).arg("NX");
@@ -35,19 +35,19 @@ pub(super) fn set_if_absent(key: &str, value: &str, ttl: Duration) -> Cmd {
     command
 }
 
-/// A connection for commands.
+/// Opens a connection for commands.
 pub(super) async fn connect(addr: SocketAddr) -> RedisResult<MultiplexedConnection> {
     open(addr, ProtocolVersion::RESP2, AsyncConnectionConfig::new()).await
 }
 
-/// A connection for messages: `heard` is called with each, from the task that reads them, and must
+/// Opens a connection for messages: the task that reads them calls `received` with each, which must
 /// not block.
 pub(super) async fn connect_for_messages(
     addr: SocketAddr,
-    heard: impl Fn(PushInfo) + Send + Sync + 'static,
+    received: impl Fn(PushInfo) + Send + Sync + 'static,
 ) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new().set_push_sender(move |info| {
-        heard(info);
+        received(info);
         Ok::<(), ()>(())
     });
     open(addr, ProtocolVersion::RESP3, config).await
@@ -61,11 +61,12 @@ async fn open(
     let info = ConnectionAddr::Tcp(addr.ip().to_string(), addr.port())
         .into_connection_info()?
         .set_redis_settings(RedisConnectionInfo::default().set_protocol(protocol))
-        // A command is one small write: held back, it would wait for an acknowledgement.
+        // A command is one small write; with Nagle's algorithm it would wait for an
+        // acknowledgement.
         .set_tcp_settings(TcpSettings::default().set_nodelay(true));
     let config = config
-        .set_connection_timeout(Some(ANSWER_LIMIT))
-        .set_response_timeout(Some(ANSWER_LIMIT));
+        .set_connection_timeout(Some(REPLY_LIMIT))
+        .set_response_timeout(Some(REPLY_LIMIT));
     Client::open(info)?
         .get_multiplexed_async_connection_with_config(&config)
         .await
@@ -78,20 +79,20 @@ pub(super) fn unique() -> String {
     format!("{:x}-{number:x}-{:x}", std::process::id(), now_ns())
 }
 
-/// A time to live as Redis takes it: whole milliseconds, at least one.
+/// A time to live for Redis: whole milliseconds, at least one.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis())
         .unwrap_or(u64::MAX)
         .max(1)
 }
 
-/// A contender that cannot be set up.
+/// The error of a contender that cannot be set up.
 pub(super) fn setup_failed(addr: SocketAddr, error: &RedisError) -> Error {
     Error::Unexpected(format!("Redis on {addr}: {error}"))
 }
 
-/// What is known after a command failed: a server that answers with an error has done nothing; any
-/// other failure may hide that it did.
+/// A server that replies with an error has done nothing; after any other failure it may have
+/// carried out the command.
 impl From<RedisError> for LockFailure {
     fn from(error: RedisError) -> Self {
         match error.kind() {

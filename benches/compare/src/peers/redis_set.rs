@@ -14,21 +14,21 @@ use super::{
 };
 use crate::{Error, clock::Deadline};
 
-/// How often a contender tries. The same as the polling lock of the recipes.
+/// The pause between tries, the same as of the recipes' polling lock.
 pub const POLLING_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A key with an end on one Redis.
+/// A key that expires, on one Redis.
 #[derive(Clone, Debug)]
 pub struct RedisSet {
-    /// What it stands on, as in tables: `Redis 7.0.15`.
+    /// The server's name in tables: `Redis 7.0.15`.
     pub server: String,
-    /// What the server keeps through a crash.
+    /// What survives a crash of the server.
     pub durability: &'static str,
-    /// Where.
+    /// The server's address.
     pub addr: SocketAddr,
     /// How long a hold lasts; it is not renewed.
     pub ttl: Duration,
-    /// How often a contender tries. Usually [`POLLING_INTERVAL`].
+    /// The pause between tries. Usually [`POLLING_INTERVAL`].
     pub interval: Duration,
 }
 
@@ -77,7 +77,7 @@ struct One {
 }
 
 impl One {
-    /// Each try has a value of its own: an old hold of ours is not the new one.
+    /// Each try has its own value, which distinguishes a new hold from our old ones.
     async fn attempt(&mut self) -> Result<bool, LockFailure> {
         let value = unique();
         let set = set_if_absent(&self.key, &value, self.ttl);
@@ -108,7 +108,7 @@ impl Plain for One {
         }
     }
 
-    /// There is no library that would know: who took it must hope that the time has not passed.
+    /// No library knows: the holder can only hope that the time has not passed.
     fn belief(&self) -> Belief {
         match self.held {
             None => Belief::Lost,

@@ -1,7 +1,7 @@
 //! Redisson's RLock on Redis.
 //!
-//! A contender is a process with one thread: it has its own renewal and its own subscription. Not
-//! imitated: Redisson sends a command that was not answered again.
+//! A contender stands for a process with one thread: it has its own renewal and its own
+//! subscription. Not imitated: Redisson repeats a command without a reply.
 //!
 //! Source: `docs/curator-recipes.md` section 13.6.
 
@@ -24,9 +24,9 @@ pub const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
 /// How long a hold lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lease {
-    /// So long, and a watchdog renews it every third of that. Default: [`WATCHDOG_LEASE`].
+    /// This time, renewed by a watchdog after every third of it. Default: [`WATCHDOG_LEASE`].
     Watched(Duration),
-    /// So long and no longer.
+    /// This time, without renewal.
     Fixed(Duration),
 }
 
@@ -47,21 +47,21 @@ impl Lease {
 /// RLock on one Redis.
 #[derive(Clone, Debug)]
 pub struct Redisson {
-    /// What it stands on, as in tables: `Redis 7.0.15`.
+    /// The server's name in tables: `Redis 7.0.15`.
     pub server: String,
-    /// What the server keeps through a crash.
+    /// What survives a crash of the server.
     pub durability: &'static str,
-    /// Where.
+    /// The server's address.
     pub addr: SocketAddr,
     /// How long a hold lasts.
     pub lease: Lease,
 }
 
 impl Redisson {
-    /// A contender with all that RLock can do.
+    /// Creates a contender with all operations of an RLock.
     ///
     /// # Errors
-    /// When the server cannot be reached.
+    /// If the server cannot be reached.
     pub async fn open(&self, resource: &str) -> Result<RLock, Error> {
         let channel = format!("redisson_lock__channel:{{{resource}}}");
         let opening = HashLock::open(self.addr, resource, channel, self.lease.length());
@@ -95,15 +95,15 @@ impl LockUnderTest for Redisson {
     }
 }
 
-/// A contender for an RLock; re-entrant.
+/// A contender for an RLock, which is re-entrant.
 ///
-/// Dropped while it holds the lock, it is as a process that died: the lock is free when its lease
-/// ends.
+/// Dropping it while it holds the lock is like the death of its process: the lock is free when the
+/// lease ends.
 pub struct RLock {
     link: HashLock,
     channel: Channel,
     lease: Lease,
-    /// How often it was acquired and not released, as far as this side knows.
+    /// How often it was acquired and not released, as far as this contender knows.
     holds: u32,
     renewal: Option<Renewal>,
 }
@@ -123,7 +123,7 @@ impl RLock {
         }
     }
 
-    /// One hold fewer; the watchdog ends with the last.
+    /// Counts one hold fewer; the watchdog ends with the last one.
     fn uncount(&mut self) {
         self.holds = self.holds.saturating_sub(1);
         if let Some(renewal) = &mut self.renewal {
@@ -134,11 +134,11 @@ impl RLock {
         }
     }
 
-    /// Acquires the lock again if it is still held; each acquire needs a release. `false`: another
-    /// contender holds it.
+    /// Acquires the lock again if it is still held; each acquire needs a release. Returns false if
+    /// another contender holds it.
     ///
     /// # Errors
-    /// When the server did not answer, or refused.
+    /// If the server did not reply, or refused.
     pub async fn acquire_again(&mut self) -> Result<bool, LockFailure> {
         let is_held = self.link.lock().await?.is_none();
         if is_held {
@@ -147,10 +147,10 @@ impl RLock {
         Ok(is_held)
     }
 
-    /// How often this contender holds it, as the server counts.
+    /// Returns how often this contender holds the lock, by the server's count.
     ///
     /// # Errors
-    /// When the server did not answer, or refused.
+    /// If the server did not reply, or refused.
     pub async fn hold_count(&mut self) -> Result<u32, LockFailure> {
         Ok(self.link.holds().await?)
     }
@@ -158,31 +158,33 @@ impl RLock {
     /// Returns whether any contender holds it.
     ///
     /// # Errors
-    /// When the server did not answer, or refused.
+    /// If the server did not reply, or refused.
     pub async fn is_locked(&mut self) -> Result<bool, LockFailure> {
         Ok(self.link.is_locked().await?)
     }
 
-    /// Whether this contender holds it, as the server says.
+    /// Asks the server whether this contender holds the lock.
     ///
     /// # Errors
-    /// When the server did not answer, or refused.
+    /// If the server did not reply, or refused.
     pub async fn is_held_by_me(&mut self) -> Result<bool, LockFailure> {
         Ok(self.hold_count().await? > 0)
     }
 
-    /// What is left of the holder's lease. Unit: milliseconds; -1: without end, -2: not locked.
+    /// Returns the rest of the holder's lease in milliseconds; -1 if it does not end, -2 if the
+    /// lock is free.
     ///
     /// # Errors
-    /// When the server did not answer, or refused.
+    /// If the server did not reply, or refused.
     pub async fn remaining_ms(&mut self) -> Result<i64, LockFailure> {
         Ok(self.link.left_ms().await?)
     }
 
-    /// Frees it for any holder, and ends the own watchdog. `false`: it was free.
+    /// Frees the lock, whoever holds it, and ends this contender's watchdog. Returns false if it
+    /// was free.
     ///
     /// # Errors
-    /// When the server did not answer, or refused.
+    /// If the server did not reply, or refused.
     pub async fn force_unlock(&mut self) -> Result<bool, LockFailure> {
         self.renewal = None;
         self.holds = 0;
@@ -210,7 +212,7 @@ impl Plain for RLock {
         Ok(is_held)
     }
 
-    /// Redisson asks the server, always: of what it got it says nothing by itself.
+    /// Redisson always asks the server; it has no answer without it.
     fn belief(&self) -> Belief {
         match self.holds {
             0 => Belief::Lost,
@@ -225,7 +227,7 @@ impl Plain for RLock {
                 Ok(())
             }
             Ok(None) => {
-                // The watchdog is left alone; it ends when it finds that the lock is not ours.
+                // The watchdog keeps running; it ends when it finds that the lock is not ours.
                 self.holds = 0;
                 Err(self.link.not_mine())
             }
@@ -237,7 +239,8 @@ impl Plain for RLock {
     }
 }
 
-/// Waits until the lock is held, or the time is over: `false`. All that takes time counts.
+/// Waits until the lock is held. Returns false if the time is over, including the time of all
+/// requests.
 async fn wait(
     link: &mut HashLock,
     channel: &mut Channel,
@@ -265,7 +268,7 @@ async fn wait(
         let Some(remaining_ms) = link.lock().await? else {
             return Ok(true);
         };
-        // Negative: the other's hold has no end, and only a message tells of it.
+        // Negative: the other hold does not end by itself, so only a message wakes the waiter.
         let remaining = u64::try_from(remaining_ms).ok().map(Duration::from_millis);
         let pause = match (remaining, left()) {
             (_, Some(Duration::ZERO)) => return Ok(false),
@@ -288,7 +291,7 @@ impl Drop for Renewal {
     }
 }
 
-/// Renews until the lock is not the owner's, or once fails.
+/// Renews until the lock is not the owner's any more, or a renewal fails.
 async fn renew(mut link: HashLock) {
     let pause = link.renewal_pause();
     loop {

@@ -1,4 +1,4 @@
-//! Redlock: one lock over several Redis processes that know nothing of one another.
+//! Redlock: one lock over several independent Redis processes.
 //!
 //! Source: `docs/curator-recipes.md` section 13.8.
 
@@ -21,22 +21,22 @@ use crate::{
     clock::{Deadline, nanos, now_ns},
 };
 
-/// How long one instance may take to answer.
+/// How long one instance may take to reply.
 pub const INSTANCE_LIMIT: Duration = Duration::from_millis(50);
 
-/// How often a hold is extended at most.
+/// The largest number of extensions of a hold.
 pub const EXTENSIONS_MAX: u32 = 3;
 
-/// The shortest and longest wait before the next try, in milliseconds.
+/// The shortest and the longest wait before the next try, in milliseconds.
 const RETRY_MS: (u64, u64) = (50, 200);
 
-/// The part of clocks' drift that does not grow with the time to live.
+/// The part of the clocks' drift that does not grow with the time to live.
 const DRIFT_FIXED: Duration = Duration::from_millis(2);
 
-/// The part that does is a hundredth.
+/// The part that grows with the time to live is a hundredth of it.
 const DRIFT_DIVISOR: u32 = 100;
 
-/// Keys: lock. Arguments: value, time to live in ms. Answers 1 when the lock had this value.
+/// Keys: lock. Arguments: value, time to live in ms. Replies 1 when the lock had this value.
 const EXTEND_IF_MINE: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then
     return redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -47,25 +47,25 @@ return 0
 /// Redlock over these instances.
 #[derive(Clone, Debug)]
 pub struct Redlock {
-    /// What it stands on, as in tables: `5 x Redis 7.0.15`.
+    /// The servers' name in tables: `5 x Redis 7.0.15`.
     pub server: String,
-    /// What the servers keep through a crash.
+    /// What survives a crash of the servers.
     pub durability: &'static str,
-    /// Where. An odd number, usually 5.
+    /// The servers' addresses. An odd number, usually 5.
     pub addrs: Vec<SocketAddr>,
     /// How long a hold lasts.
     pub ttl: Duration,
-    /// How long one instance may take to answer. Usually [`INSTANCE_LIMIT`].
+    /// How long one instance may take to reply. Usually [`INSTANCE_LIMIT`].
     pub instance_limit: Duration,
-    /// How often a hold is extended at most. Usually [`EXTENSIONS_MAX`].
+    /// The largest number of extensions of a hold. Usually [`EXTENSIONS_MAX`].
     pub extensions_max: u32,
-    /// What the random waits start from; contenders differ all the same.
+    /// The seed of the random waits; contenders differ nevertheless.
     pub seed: u64,
 }
 
 impl Redlock {
-    /// A contender with all that Redlock can do. An instance that cannot be reached counts as one
-    /// that refuses, here and later.
+    /// Creates a contender with all operations of a Redlock. An instance that cannot be reached
+    /// counts as one that refuses, now and later.
     #[must_use]
     pub fn open(&self, resource: &str) -> Holder {
         let id = unique();
@@ -114,9 +114,9 @@ impl LockUnderTest for Redlock {
     }
 }
 
-/// How long a hold may be trusted that took so long to get; `None`: not at all.
+/// How long a hold can be trusted if acquiring it took this long; `None` if not at all.
 ///
-/// What the instances promised, less the time it took and what clocks may drift.
+/// The time the instances promised, less the elapsed time and the possible drift of the clocks.
 #[must_use]
 pub fn validity(ttl: Duration, elapsed: Duration) -> Option<Duration> {
     let drift = ttl / DRIFT_DIVISOR + DRIFT_FIXED;
@@ -141,7 +141,7 @@ pub struct Holder {
     held: Option<Held>,
 }
 
-/// A hold, as this side knows it.
+/// A hold, as far as the contender knows.
 struct Held {
     value: String,
     until_ns: u64,
@@ -152,8 +152,8 @@ impl Holder {
     async fn attempt(&mut self) -> bool {
         let value = unique();
         let began_ns = now_ns();
-        let answers = self.on_all(&Step::Set(value.clone(), self.ttl)).await;
-        if let Some(until_ns) = self.trusted_until(began_ns, &answers) {
+        let replies = self.on_all(&Step::Set(value.clone(), self.ttl)).await;
+        if let Some(until_ns) = self.trusted_until(began_ns, &replies) {
             self.held = Some(Held {
                 value,
                 until_ns,
@@ -161,24 +161,24 @@ impl Holder {
             });
             return true;
         }
-        // Also where it seemed to fail: the answer may have been lost, not the command.
+        // Also on instances where it seemed to fail: the reply may have been lost, not the command.
         self.on_all(&Step::Delete(value)).await;
         false
     }
 
-    fn trusted_until(&self, began_ns: u64, answers: &Answers) -> Option<u64> {
+    fn trusted_until(&self, began_ns: u64, replies: &Replies) -> Option<u64> {
         let elapsed = Duration::from_nanos(now_ns() - began_ns);
         let validity = validity(self.ttl, elapsed)?;
         let now_ns = began_ns + nanos(elapsed);
-        (answers.yes >= majority(self.instances.len())).then(|| now_ns + nanos(validity))
+        (replies.yes >= majority(self.instances.len())).then(|| now_ns + nanos(validity))
     }
 
-    /// Starts the time to live anew, on a majority and while the hold can still be trusted.
-    /// `false`: not extended, by the instances or because it was extended often enough; the hold
-    /// ends when it would have ended.
+    /// Restarts the time to live, which needs a majority and a hold that can still be trusted.
+    /// Returns false if it was not extended, because the instances refused or the limit on
+    /// extensions was reached; the hold then ends as before.
     ///
     /// # Errors
-    /// When nothing is held any more.
+    /// If nothing is held any more.
     pub async fn extend(&mut self) -> Result<bool, LockFailure> {
         let began_ns = now_ns();
         let held = self.held.as_ref();
@@ -191,8 +191,8 @@ impl Holder {
             return Ok(false);
         }
         let step = Step::Extend(held.value.clone(), self.ttl);
-        let (old_until_ns, answers) = (held.until_ns, self.on_all(&step).await);
-        let until_ns = self.trusted_until(began_ns, &answers);
+        let (old_until_ns, replies) = (held.until_ns, self.on_all(&step).await);
+        let until_ns = self.trusted_until(began_ns, &replies);
         // Replies after the end of the lease are too late: another contender may have held it
         // since.
         let until_ns = until_ns.filter(|_| now_ns() < old_until_ns);
@@ -203,29 +203,29 @@ impl Holder {
         Ok(until_ns.is_some())
     }
 
-    /// How long the hold can still be trusted; zero when nothing is held.
+    /// How long the hold can still be trusted; zero if nothing is held.
     #[must_use]
     pub fn validity_left(&self) -> Duration {
         let until_ns = self.held.as_ref().map_or(0, |held| held.until_ns);
         Duration::from_nanos(until_ns.saturating_sub(now_ns()))
     }
 
-    /// Does the same on all instances at once, and waits for all of them.
-    async fn on_all(&self, step: &Step) -> Answers {
+    /// Performs a step on all instances at once and waits for all of them.
+    async fn on_all(&self, step: &Step) -> Replies {
         let mut running = JoinSet::new();
         for instance in &self.instances {
             let (instance, key, step) = (Arc::clone(instance), self.key.clone(), step.clone());
             running.spawn(async move { instance.ask(&key, &step).await });
         }
-        let mut answers = Answers::default();
-        while let Some(answer) = running.join_next().await {
-            match answer.ok().flatten() {
-                Some(true) => answers.yes += 1,
-                Some(false) => answers.no += 1,
-                None => answers.silent += 1,
+        let mut replies = Replies::default();
+        while let Some(reply) = running.join_next().await {
+            match reply.ok().flatten() {
+                Some(true) => replies.yes += 1,
+                Some(false) => replies.no += 1,
+                None => replies.silent += 1,
             }
         }
-        answers
+        replies
     }
 }
 
@@ -260,18 +260,18 @@ impl Plain for Holder {
         let Some(held) = self.held.take() else {
             return Err(LockFailure::NotHeld("nothing was acquired".into()));
         };
-        let answers = self.on_all(&Step::Delete(held.value)).await;
+        let replies = self.on_all(&Step::Delete(held.value)).await;
         let majority = majority(self.instances.len());
-        if answers.yes >= majority {
+        if replies.yes >= majority {
             return Ok(());
         }
-        let Answers { yes, no, silent } = answers;
+        let Replies { yes, no, silent } = replies;
         let text = format!(
-            "lock {:?}: deleted on {yes} instances, not ours on {no}, no answer from {silent}; \
+            "lock {:?}: deleted on {yes} instances, not ours on {no}, no reply from {silent}; \
              {majority} were needed",
             self.key
         );
-        // Those that are silent may have deleted it too; if even so there is no majority, it was
+        // The silent instances may have deleted it too; if there is no majority even then, it was
         // lost before.
         if yes + silent < majority {
             Err(LockFailure::NotHeld(text))
@@ -281,28 +281,28 @@ impl Plain for Holder {
     }
 }
 
-/// What is done on each instance.
+/// A step performed on each instance.
 #[derive(Clone)]
 enum Step {
-    /// Connect, if there is no connection.
+    /// Connects if there is no connection.
     Reach,
-    /// Set this value for so long, if there is none.
+    /// Sets this value for this time, if there is none.
     Set(String, Duration),
-    /// Start anew the time of this value.
+    /// Restarts the time of this value.
     Extend(String, Duration),
-    /// Delete this value.
+    /// Deletes this value.
     Delete(String),
 }
 
-/// How many instances did it, would not, did not answer.
+/// The number of instances that did it, refused, or did not reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Answers {
+struct Replies {
     yes: usize,
     no: usize,
     silent: usize,
 }
 
-/// One Redis of them, as one contender reaches it.
+/// One contender's access to one of the Redis processes.
 struct Instance {
     addr: SocketAddr,
     limit: Duration,
@@ -312,7 +312,7 @@ struct Instance {
 }
 
 impl Instance {
-    /// `None`: no answer in time, or an error.
+    /// Returns `None` if there is no reply in time, or an error.
     async fn ask(&self, key: &str, step: &Step) -> Option<bool> {
         timeout(self.limit, self.tell(key, step)).await.ok()?.ok()
     }
@@ -343,7 +343,7 @@ impl Instance {
         done
     }
 
-    /// The connection, new if the old one has ended.
+    /// Returns the connection, a new one if the old one has ended.
     async fn connected(&self) -> RedisResult<MultiplexedConnection> {
         let mut kept = self.connection.lock().await;
         if let Some(connection) = &*kept {
@@ -358,11 +358,11 @@ impl Instance {
     }
 }
 
-/// Random enough for waits: xorshift.
+/// Pseudorandom numbers, good enough for waits: xorshift.
 struct Random(u64);
 
 impl Random {
-    /// Contenders of the same seed differ by their names.
+    /// Contenders with the same seed differ by their names.
     fn new(seed: u64, name: &str) -> Self {
         let mixed = name.bytes().fold(seed, |mixed, byte| {
             (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -396,7 +396,7 @@ mod tests {
             Some(ms(10_000 - 30 - 100 - 2))
         );
         assert_eq!(validity(ms(1_000), ms(987)), Some(ms(1)));
-        // Nothing left is nothing held.
+        // Without any time left nothing is held.
         assert_eq!(validity(ms(1_000), ms(988)), None);
         assert_eq!(validity(ms(1_000), ms(5_000)), None);
         assert_eq!(validity(ms(2), ms(0)), None);

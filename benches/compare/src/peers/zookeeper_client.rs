@@ -1,20 +1,19 @@
-//! The lock of the crate zookeeper-client, under Curator's names, so that it stands in one queue
-//! with Curator's and ours.
+//! The lock of the crate zookeeper-client with Curator's names, so that it shares its queue with
+//! Curator's locks and ours.
 //!
-//! What the crate does not offer, and what is done about it here:
+//! The crate lacks some features, for which this adapter makes up:
 //!
 //! - Its guard releases the lock in the background when dropped, so a caller cannot wait for it.
-//!   Here the adapter deletes its znode and waits for that, as with the others.
-//! - It says that a lock can be timed by dropping the call. Under Curator's names a call that is
-//!   dropped, or that fails, while its znode is being created leaves that znode in the queue for as
-//!   long as the session lives (`docs/client.md` section 2, E1). Here, after each call that did not
-//!   get the lock, the ephemeral znodes which the session has in the lock's folder are asked for
-//!   and deleted: one request more, and a delete if one is left.
-//! - It has no try. Here the adapter lists the folder first; if it is not empty, the try fails.
-//!   Otherwise it acquires the lock, and gives up after [`TRY_LIMIT`] if another contender came
-//!   first.
-//! - It drops what the server said of the znode, so that a fencing token would cost a request more:
-//!   there is none.
+//!   The adapter deletes its znode and waits for that, as with the other locks.
+//! - Its documentation says that dropping the call limits its time. With Curator's names, a call
+//!   that is dropped or fails while its znode is being created leaves that znode in the queue for
+//!   as long as the session lives (`docs/client.md` section 2, E1). After each call that did not
+//!   get the lock, the adapter lists the session's ephemeral znodes in the lock's folder and
+//!   deletes them: one more request, and a delete if one is left.
+//! - It has no try. The adapter reads the folder's number of children first; if it is not empty,
+//!   the try fails. Otherwise it acquires the lock, and gives up after [`TRY_LIMIT`] if another
+//!   contender came first.
+//! - It drops the znode's stat, so that a fencing token would cost one more request: there is none.
 //!
 //! Source: `docs/client.md` section 2, E1 and E2b; the crate's documentation of `Client::lock`.
 
@@ -29,23 +28,23 @@ use super::{
 };
 use crate::Error;
 
-/// How long a try waits that found the queue empty.
+/// How long a try waits after it found the queue empty.
 pub const TRY_LIMIT: Duration = Duration::from_millis(100);
 
-/// How often a release is sent again after the connection was lost, as the crate's own guard does
-/// without an end.
+/// How often a release is sent if the connection is lost; the crate's own guard repeats it without
+/// a limit.
 const RELEASES_MAX: u32 = 10;
 
 /// The crate's lock on a server.
 #[derive(Clone, Debug)]
 pub struct ZookeeperClient {
-    /// What it stands on, as in tables: `minikeeper`, `ZooKeeper 3.8.0 kindest`.
+    /// The server's name in tables: `minikeeper`, `ZooKeeper 3.8.0 kindest`.
     pub server: String,
-    /// What the server keeps through a crash.
+    /// What survives a crash of the server.
     pub durability: &'static str,
-    /// Where.
+    /// The server's address.
     pub addr: SocketAddr,
-    /// What is asked for; the server may grant another.
+    /// The requested time-out; the server may grant another.
     pub session_timeout: Duration,
 }
 
@@ -79,12 +78,12 @@ impl LockUnderTest for ZookeeperClient {
     }
 }
 
-/// One who wants the lock.
+/// A contender.
 struct One {
     client: Client,
-    /// Where the queue is.
+    /// The parent of the queue.
     folder: String,
-    /// The path of the znode that is the lock.
+    /// The path of this contender's znode while it holds the lock.
     held: Option<String>,
 }
 
@@ -95,22 +94,22 @@ impl One {
         let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(parents)?;
         let lock = self.client.lock(prefix, b"", options).await?;
         self.held = Some(lock.lock_path().to_owned());
-        // Dropped it would delete the znode a second time, after the release. What is forgotten is
-        // the path once more.
+        // Dropping it would delete the znode a second time, after the release. This leaks only a
+        // copy of the path.
         std::mem::forget(lock);
         Ok(())
     }
 
-    /// Deletes what the session has in the queue; it holds nothing at this time.
+    /// Deletes the session's znodes in the queue; it holds nothing at this time.
     async fn leave(&self) -> Result<(), ClientError> {
         let inside = format!("{}/", self.folder);
         for path in self.client.list_ephemerals(&self.folder).await? {
-            // The server knows of beginnings, not of folders.
+            // The server compares prefixes, not folders.
             if !path.starts_with(&inside) {
                 continue;
             }
             match self.client.delete(&path, None).await {
-                // The crate deletes in the background what it knows of.
+                // The crate deletes known znodes in the background.
                 Ok(()) | Err(ClientError::NoNode) => {}
                 Err(error) => return Err(error),
             }
@@ -118,7 +117,7 @@ impl One {
         Ok(())
     }
 
-    /// What is known after a call that failed.
+    /// The failure of a call, by what is known after it.
     async fn failure(&self, error: ClientError) -> LockFailure {
         let is_gone = error == ClientError::SessionExpired || self.leave().await.is_ok();
         if is_gone || self.client.state() == SessionState::Expired {
@@ -128,7 +127,7 @@ impl One {
         }
     }
 
-    /// The call, or its being dropped after the limit, whichever comes first.
+    /// Runs the call, and drops it after the limit.
     async fn enter_within(&mut self, limit: Duration) -> Result<bool, LockFailure> {
         match tokio::time::timeout(limit, self.enter()).await {
             Ok(Ok(())) => Ok(true),
@@ -162,7 +161,7 @@ impl Plain for One {
             Some(Duration::ZERO) => match self.is_queue_empty().await {
                 Ok(true) => self.enter_within(TRY_LIMIT).await,
                 Ok(false) => Ok(false),
-                // Nothing was asked for.
+                // No lock was requested.
                 Err(error) => Err(LockFailure::NotHeld(error.to_string())),
             },
             Some(limit) => self.enter_within(limit).await,
@@ -188,7 +187,7 @@ impl Plain for One {
         for _ in 0..RELEASES_MAX {
             match self.client.delete(&path, None).await {
                 Ok(()) => return Ok(()),
-                // The one before has done it, and its answer was lost.
+                // The previous request has deleted it, and its reply was lost.
                 Err(ClientError::NoNode) if is_repeated => return Ok(()),
                 Err(error @ (ClientError::NoNode | ClientError::SessionExpired)) => {
                     return Err(LockFailure::NotHeld(error.to_string()));

@@ -1,20 +1,20 @@
-//! Axes: from values to places, with ticks at round numbers.
+//! Axes: positions of values, with ticks at round numbers.
 
-/// Where the ends of an axis are, in hundredths of the width: marks and labels need room beyond.
+/// The low end of an axis in hundredths of the width: marks and labels need space beyond.
 pub const PERCENT_MIN: f64 = 4.0;
-/// The same, of its high end.
+/// The high end of an axis.
 pub const PERCENT_MAX: f64 = 96.0;
 
-/// Below and above these a logarithmic axis does not go; what lies beyond is at its end.
+/// The limits of a logarithmic axis; values beyond them are placed at its end.
 const LOG_BOUNDS: (f64, f64) = (1e-3, 1e18);
 
-/// Above this a linear axis does not go, so that its steps can be summed.
+/// The upper limit of a linear axis, so that its steps can be summed.
 const LINEAR_MAX: f64 = 1e300;
 
-/// With more decades than this not every one is labelled.
+/// With more decades than this, only some are labelled.
 const DECADES_LABELLED: i32 = 7;
 
-/// From a value to its place on an axis.
+/// Maps values to positions.
 #[derive(Clone, Debug)]
 pub struct Axis {
     low: f64,
@@ -24,18 +24,18 @@ pub struct Axis {
     pub ticks: Vec<Tick>,
 }
 
-/// A line across the picture.
+/// A line across the chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tick {
-    /// Where.
+    /// Its value on the axis.
     pub value: f64,
-    /// What is written there, if anything.
+    /// Its label, if any.
     pub label: Option<String>,
 }
 
 impl Axis {
-    /// A logarithmic axis around these values; those that have no logarithm are left out. `None` if
-    /// there are no others.
+    /// A logarithmic axis around these values, without those that have no logarithm. `None` if none
+    /// has one.
     #[must_use]
     pub fn log(values: impl IntoIterator<Item = f64>, label: fn(f64) -> String) -> Option<Self> {
         let values = values.into_iter();
@@ -46,7 +46,7 @@ impl Axis {
                 let (low, high) = range.unwrap_or((value, value));
                 Some((low.min(value), high.max(value)))
             })?;
-        // A hair inwards, so that a round value is its own bound in spite of rounding.
+        // Slightly inwards, so that a round value is its own bound despite rounding errors.
         let (low, high) = (
             round_log(low * 1.000_001, false),
             round_log(high * 0.999_999, true),
@@ -60,8 +60,8 @@ impl Axis {
         })
     }
 
-    /// A logarithmic axis from the first to the last of these values, with a tick at each. They rise
-    /// and lie above zero; `None` if they are fewer than two.
+    /// A logarithmic axis from the first to the last of these values, with a tick at each. They
+    /// must be positive and rising; `None` if there are fewer than two.
     #[must_use]
     pub fn log_at(values: &[f64], label: fn(f64) -> String) -> Option<Self> {
         let (&low, &high) = (values.first()?, values.last()?);
@@ -114,8 +114,8 @@ impl Axis {
         (self.low, self.high)
     }
 
-    /// From 0 at the low end to 1 at the high one. `None` for what has no place: zero on a
-    /// logarithmic axis, what is no number.
+    /// From 0 at the low end to 1 at the high one. `None` for a value without a position: zero on a
+    /// logarithmic axis, or not a number.
     #[must_use]
     pub fn share(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || self.is_log && value <= 0.0 {
@@ -129,7 +129,7 @@ impl Axis {
         })
     }
 
-    /// The same in hundredths of the width of a picture that has a margin.
+    /// The same in hundredths of the width of a chart, which has a margin.
     #[must_use]
     pub fn percent(&self, value: f64) -> Option<f64> {
         let share = self.share(value)?;
@@ -148,12 +148,12 @@ fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, the next one up.
+/// The next number up that is 1, 2 or 5 times a power of ten.
 fn round_step(value: f64) -> f64 {
     round_log(value, true)
 }
 
-/// 1, 2 or 5 times a power of ten, the next one up or down.
+/// The next number up or down that is 1, 2 or 5 times a power of ten.
 fn round_log(value: f64, is_up: bool) -> f64 {
     let decade = decade(value.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * decade);
@@ -166,7 +166,7 @@ fn round_log(value: f64, is_up: bool) -> f64 {
     }
 }
 
-/// A power of ten, as exact as its decimal notation.
+/// A power of ten, exact as its decimal notation.
 fn decade(exponent: f64) -> f64 {
     format!("1e{exponent:.0}").parse().unwrap_or(1.0)
 }
@@ -200,7 +200,7 @@ fn log_ticks(low: f64, high: f64, label: fn(f64) -> String) -> Vec<Tick> {
     ticks
 }
 
-/// A round time on an axis, from nanoseconds: `200 µs`.
+/// Formats a round time in nanoseconds for an axis: `200 µs`.
 #[must_use]
 pub fn time(ns: f64) -> String {
     match ns {
@@ -212,13 +212,13 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// A round number on an axis.
+/// Formats a round number for an axis.
 #[must_use]
 pub fn count(value: f64) -> String {
     round(value)
 }
 
-/// A round number of bytes.
+/// Formats a round number of bytes for an axis.
 #[must_use]
 pub fn bytes(value: f64) -> String {
     match value {
@@ -228,7 +228,7 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
-/// A number that is round but for the rounding of sums.
+/// Formats a number that is round except for rounding errors.
 fn round(value: f64) -> String {
     if value >= 1e15 {
         return format!("{value:e}");

@@ -1,9 +1,9 @@
-//! The report as one page: figures and places on axes, put into the template `page.html`,
-//! which takes its charts from `charts.html`.
+//! The report as one page: fills the template `page.html` with figures and positions on axes.
+//! `page.html` takes its charts from `charts.html`.
 //!
-//! The page needs no script and nothing from elsewhere, is readable without colour, and carries the
-//! results as JSON. Across, places are hundredths of a picture's width, so that a picture is as
-//! wide as its column and its letters keep their size; down, they are pixels.
+//! The page needs no script and no other file, is readable without colour, and contains the results
+//! as JSON. Horizontal positions are hundredths of a chart's width, so that a chart fills its
+//! column while its letters keep their size; vertical ones are pixels.
 
 use std::collections::BTreeSet;
 
@@ -23,17 +23,17 @@ use crate::{
     table::{duration_ns, grouped, number as digits},
 };
 
-/// What stands where nothing was measured.
+/// The text shown where nothing was measured.
 const NONE: &str = "–";
 
-/// The number of contenders whose details are shown, if it was measured.
+/// The size of the hand-over whose details are shown, if it was measured.
 const CONTENDERS: u32 = 8;
 
-/// How high histograms of latencies, and of grants, are.
+/// The heights of the histograms of latencies and of grants.
 const HISTOGRAM_HEIGHT: f64 = 84.0;
 const GRANTS_HEIGHT: f64 = 72.0;
 
-/// How many bars a histogram of latencies has.
+/// The number of bars in a histogram of latencies.
 const HISTOGRAM_BARS: usize = 56;
 
 /// More contenders than this share bars.
@@ -45,13 +45,13 @@ const LANE_HEIGHT: f64 = 13.0;
 const HOLDS_MAX: usize = 60;
 const LANES_OF_ALL_MAX: u32 = 24;
 
-/// The picture of growth: its least height, the room above and below the lines, and how far apart
-/// the names at the ends of lines are.
+/// The chart of growth: its minimum height, the space above and below the lines, and the distance
+/// between the names at the ends of lines.
 const GROWTH_HEIGHT_MIN: f64 = 340.0;
 const GROWTH_MARGIN: f64 = 10.0;
 const NAME_HEIGHT: f64 = 17.0;
 
-/// The marks of contestants, the plainest first, as paths; the last two are strokes.
+/// The marks of contestants as paths, the simplest first; the last two are strokes.
 const MARKS: [&str; 7] = [
     "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
     "M-4-4h8v8h-8z",
@@ -62,7 +62,7 @@ const MARKS: [&str; 7] = [
     "M-5 0h10M0-5v10",
 ];
 
-/// Dashes of contestants' lines: the next one each time the marks are used up.
+/// Dash patterns of contestants' lines: the next one each time the marks are used up.
 const DASHES: [&str; 4] = ["none", "6 3", "2 3", "9 3 2 3"];
 
 /// The whole page.
@@ -82,7 +82,7 @@ pub fn html(report: &Report) -> String {
         .unwrap_or_else(|error| panic!("the template does not fit the report: {error:#}"))
 }
 
-/// Two digits behind the point, if they are not zero.
+/// Formats with two decimal places, without trailing zeros.
 fn short(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -92,7 +92,7 @@ fn short(value: f64) -> String {
 struct Page<'a> {
     report: &'a Report,
     groups: Vec<(Workload, Vec<&'a Row>)>,
-    /// In the order in which they first appear; it decides how they look in all pictures.
+    /// In the order in which they first appear; the order decides how they look in all charts.
     contestants: Vec<&'a str>,
     /// The hand-over whose details are shown.
     shown: Option<Workload>,
@@ -158,7 +158,7 @@ impl<'a> Page<'a> {
             .collect()
     }
 
-    /// A contestant's name, and how it looks in all pictures.
+    /// A contestant's name, and how it looks in all charts.
     fn contestant(&self, name: &str) -> Value {
         let at = self.contestants.iter().position(|of| *of == name);
         let at = at.unwrap_or(self.contestants.len());
@@ -182,7 +182,7 @@ impl<'a> Page<'a> {
         json!({ "servers": servers.join(", "), "echo": echo })
     }
 
-    /// Our recipe in two figures, and what the judge says of all.
+    /// Our recipe in two figures, and the judge's verdict on all contestants.
     fn cards(&self) -> Vec<Value> {
         let figures = [
             (Workload::Cycle, "acquire and release, free lock"),
@@ -201,7 +201,7 @@ impl<'a> Page<'a> {
                     "what": what,
                     "large": format!("{multiple} ×"),
                     "bad": false,
-                    "small": format!("the round trip to an echo; p50 {p50}; {}", row.contestant),
+                    "small": format!("the round trip to the echo; p50 {p50}; {}", row.contestant),
                 }))
             })
             .collect();
@@ -231,7 +231,7 @@ impl<'a> Page<'a> {
         cards
     }
 
-    /// Our row of a workload: on minikeeper if there is one.
+    /// Our row for a workload: on minikeeper if there is one.
     fn ours(&self, workload: Workload) -> Option<&Row> {
         let rows = || self.report.rows.iter();
         let ours = || rows().filter(move |row| row.workload == workload && row.is_ours());
@@ -263,7 +263,7 @@ impl<'a> Page<'a> {
             .map(|(workload, rows)| {
                 let has_details = workload == Workload::Cycle || Some(workload) == self.shown;
                 json!({
-                    // The cycle has a section of its own.
+                    // The cycle has its own section.
                     "title": (workload != Workload::Cycle).then(|| workload.title()),
                     "strips": self.dots(&rows),
                     "histograms": has_details.then(|| self.histograms(&rows)),
@@ -291,8 +291,8 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// One contestant's line in a table whose second column is a picture: a dot with a whisker, or
-    /// bars one behind the other from zero.
+    /// One contestant's row in a table whose second column is a chart: a dot with a whisker, or
+    /// bars one after the other from zero.
     fn strip(
         &self,
         row: &Row,
@@ -323,7 +323,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// Latencies, one picture a contestant, all over one logarithmic axis and equally high.
+    /// Latencies, one chart per contestant, all over the same logarithmic axis and equally high.
     fn histograms(&self, rows: &[&Row]) -> Value {
         let recorded = rows.iter().filter(|row| !row.latencies.is_empty());
         let ends = recorded.flat_map(|row| {
@@ -342,7 +342,7 @@ impl<'a> Page<'a> {
         let figures = rows.iter().zip(&shares).map(|(row, shares)| {
             let bars = (0u64..).zip(shares).filter(|(_, share)| **share > 0.0);
             let bars = bars.map(|(at, share)| {
-                // Not so low that it cannot be seen: the tail is what a reader looks for.
+                // High enough to be seen: readers look for the tail.
                 let height = (share / peak * (HISTOGRAM_HEIGHT - 4.0)).max(1.0);
                 json!({
                     "x": width.mul_add(as_f64(at), axis::PERCENT_MIN),
@@ -367,14 +367,14 @@ impl<'a> Page<'a> {
         json!({
             "height": HISTOGRAM_HEIGHT,
             "fair": null,
-            // Every label of a wide axis does not fit below a small picture.
+            // Not all labels of a wide axis fit below a small chart.
             "ticks": ticks(Some(&axis), 3),
             "figures": figures.collect::<Vec<_>>(),
         })
     }
 
-    /// Lines over the number of contenders, each with its name at its end; null if there are no two
-    /// numbers of contenders.
+    /// Lines over the number of contenders, each with its name at its end; null if fewer than two
+    /// numbers of contenders were measured.
     fn growth(&self) -> Value {
         let mut series: Vec<(&str, Vec<(f64, f64)>)> = Vec::new();
         for (workload, rows) in &self.groups {
@@ -437,7 +437,7 @@ impl<'a> Page<'a> {
         let letters = letters.max().unwrap_or(0).min(50);
         json!({
             "height": height,
-            // About as wide as the longest name and its piece of line; the lines have the rest.
+            // About as wide as the longest name and its sample of line; the lines get the rest.
             "names_width": 7.8f64.mul_add(as_f64(letters as u64), 48.0),
             "ticks": ticks(Some(&across), 1),
             "down": down_ticks.collect::<Vec<_>>(),
@@ -445,13 +445,14 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// How often each contender got the lock, in fair shares, so that fast and slow locks compare.
+    /// How often each contender got the lock, in fair shares, so that fast and slow locks can be
+    /// compared.
     fn grants(&self, workload: Workload, rows: &[&Row]) -> Value {
         let shares: Vec<_> = rows.iter().map(|row| fair_shares(&row.grants)).collect();
         if shares.iter().all(Vec::is_empty) {
             return Value::Null;
         }
-        // Room for a bar a little above the fair share.
+        // Space for a bar a little above the fair share.
         let peak = shares.iter().flatten().copied().fold(1.25, f64::max);
         let figures = rows.iter().zip(&shares);
         let figures = figures.filter(|(_, shares)| !shares.is_empty());
@@ -519,7 +520,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// Who held the lock when.
+    /// Which contender held the lock when.
     fn lanes(&self, workload: Workload, rows: &[&Row]) -> Value {
         let Workload::HandOver(contenders) = workload else {
             return Value::Null;
@@ -581,10 +582,10 @@ impl<'a> Page<'a> {
             })
         };
         let groups = groups.into_iter().map(|(workload, rows)| {
-            let bytes = "bytes a grant, both ways (from zero)";
+            let bytes = "bytes per grant, both ways (from zero)";
             json!({
                 "title": workload.title(),
-                "events": bars(&rows, "events a grant (from zero)", "events", axis::count, |round| round.events),
+                "events": bars(&rows, "events per grant (from zero)", "events", axis::count, |round| round.events),
                 "bytes": bars(&rows, bytes, "bytes", axis::bytes, |round| round.bytes),
             })
         });
@@ -651,7 +652,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The ticks of an axis across; where there are more labels than fit, only some.
+/// The ticks of a horizontal axis. If there are more labels than fit, only some are written.
 fn ticks(axis: Option<&Axis>, labels_max: usize) -> Vec<Value> {
     let Some(axis) = axis else {
         return Vec::new();
@@ -691,8 +692,8 @@ fn latency_shares(histogram: &Histogram<u64>, axis: &Axis) -> [f64; HISTOGRAM_BA
     shares
 }
 
-/// Grants divided by their mean, the most first; neighbours are put together where there are too
-/// many. Empty if there are none.
+/// Grants divided by their mean, the most first; neighbours share a bar if there are too many.
+/// Empty if there are none.
 fn fair_shares(grants: &[u64]) -> Vec<f64> {
     let mut sorted: Vec<f64> = grants.iter().copied().map(as_f64).collect();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -707,10 +708,10 @@ fn fair_shares(grants: &[u64]) -> Vec<f64> {
         .collect()
 }
 
-/// Places near the wanted ones, none nearer to the one before than the height of a name.
+/// Positions near the wanted ones, at least the height of a name apart.
 fn apart(wanted: &[f64], height: f64) -> Vec<f64> {
     let mut places: Vec<f64> = wanted.to_vec();
-    // Down from the top, then up from the bottom: what hangs over the end moves back.
+    // Down from the top, then up from the bottom: names beyond the end move back.
     let mut least = NAME_HEIGHT / 2.0;
     for place in &mut places {
         *place = place.max(least);
@@ -724,7 +725,7 @@ fn apart(wanted: &[f64], height: f64) -> Vec<f64> {
     places
 }
 
-/// One lane a contender, with its times of waiting and of holding; `None` if there are no holds.
+/// One lane per contender, with its waiting and holding times; `None` if there are no holds.
 fn lanes(timeline: &[Hold], contenders: u32) -> Option<Value> {
     let mut holds = timeline.to_vec();
     holds.sort_by_key(|hold| hold.granted_ns);
@@ -752,7 +753,7 @@ fn lanes(timeline: &[Hold], contenders: u32) -> Option<Value> {
         let waits = waits.chain(waiting.map(|hold| [x(hold.asked_ns), x(end)]));
         let held = own().map(|hold| {
             let from = x(hold.granted_ns);
-            // Wide enough to be seen, though it be short.
+            // Wide enough to be seen, however short.
             let to = x(hold.releasing_ns.max(hold.granted_ns)).max(from + 0.4);
             let [waited, held] = [
                 hold.granted_ns.saturating_sub(hold.asked_ns),
@@ -778,7 +779,7 @@ fn lanes(timeline: &[Hold], contenders: u32) -> Option<Value> {
     }))
 }
 
-/// All that is no pass.
+/// The tally of verdicts, and all that did not pass.
 fn judge(report: &Report) -> Value {
     let findings = Findings::of(report);
     let violations = findings.violations.iter().map(|violation| {
@@ -806,7 +807,7 @@ fn judge(report: &Report) -> Value {
     })
 }
 
-/// Rounds and runs whose figures are not published.
+/// Rounds and runs whose figures are not published, each with the reason.
 fn refused(report: &Report) -> Vec<String> {
     let rounds = report.rows.iter().flat_map(|row| {
         let subject = format!("{}: {}", row.workload.title(), row.contestant);
@@ -819,7 +820,7 @@ fn refused(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// A word about a row whose lock may not have been one.
+/// A warning for a row whose lock may not have been exclusive.
 fn warning(word: Word) -> Value {
     match word {
         Word::Holds | Word::ExclusionOnly => Value::Null,

@@ -1,4 +1,4 @@
-//! The report for programs: everything, nothing summed up. Units are in the names of the keys.
+//! The report for programs: everything, with no summaries. Units are in the names of the keys.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::{
     peers::{Belief, Promises},
 };
 
-/// Rises when a key changes its meaning or goes; new keys do not raise it.
+/// Grows when a key changes its meaning or is removed, but not for new keys.
 pub const FORMAT: u32 = 1;
 
-/// The whole report. What was not measured, or is no finite number, is null.
+/// The whole report. A value that was not measured or is not finite is null.
 #[must_use]
 pub fn json(report: &Report) -> Value {
     let about = &report.about;

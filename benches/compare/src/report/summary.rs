@@ -1,4 +1,4 @@
-//! What all shapes of the report say alike: medians of the rounds, words for verdicts, groups.
+//! The parts common to all forms of the report: medians of the rounds, words for verdicts, groups.
 
 use super::{Figures, Report, Row, Workload};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Workload {
-    /// As headings say it.
+    /// Its name in headings.
     #[must_use]
     pub fn title(self) -> String {
         let grouped = |count: u32| table::grouped(count.into());
@@ -30,7 +30,7 @@ impl Workload {
             }
             Self::OpenLoop { contenders, rate } => {
                 format!(
-                    "open loop, {}, {} asks a second",
+                    "open loop, {}, {} requests per second",
                     of(contenders),
                     grouped(rate)
                 )
@@ -48,7 +48,7 @@ impl Workload {
 }
 
 impl Row {
-    /// The spread of a figure over the rounds that have it; what is no finite number is left out.
+    /// The spread of a figure over the rounds that have it, without values that are not finite.
     #[must_use]
     pub fn spread(&self, figure: impl Fn(&Figures) -> Option<f64>) -> Option<Spread> {
         let values = self.rounds.iter().filter_map(figure);
@@ -61,7 +61,7 @@ impl Row {
         self.spread(figure).map(|spread| spread.median)
     }
 
-    /// The median of a latency over the rounds, in nanoseconds; `None` where none is measured.
+    /// The median of a latency over the rounds, in nanoseconds; `None` if none is measured.
     #[must_use]
     pub fn latency(&self, figure: impl Fn(&Figures) -> f64) -> Option<f64> {
         let has_latency = self.workload.has_latency();
@@ -92,14 +92,14 @@ impl Row {
     }
 }
 
-/// Whether a contestant is one of this project's own recipes: they say so first.
+/// Whether a contestant is one of this project's own recipes: their names begin with `recipes`.
 #[must_use]
 pub fn is_ours(contestant: &str) -> bool {
     contestant.starts_with("recipes")
 }
 
 impl Belief {
-    /// As tables say it.
+    /// Its name in tables.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ pub enum Word {
 }
 
 impl Word {
-    /// As tables say it.
+    /// Its name in tables.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -168,7 +168,7 @@ impl Verdict {
     }
 }
 
-/// How many verdicts on this project's own recipes are violations.
+/// The number of verdicts on this project's own recipes that are violations.
 #[must_use]
 pub fn own_violations(report: &Report) -> usize {
     judged(report)
@@ -208,7 +208,7 @@ pub struct Violation<'a> {
     pub subject: String,
     /// `exclusion` or `fencing`.
     pub question: &'static str,
-    /// How often.
+    /// The number of violations.
     pub times: usize,
     /// The smallest part of the history that shows it.
     pub counterexample: &'a str,
@@ -225,25 +225,25 @@ impl Violation<'_> {
     }
 }
 
-/// Something that was not checked, everywhere for the same reason.
+/// A question that was not checked, with all subjects that share the reason.
 #[derive(Debug)]
 pub struct Unchecked<'a> {
     /// `exclusion` or `fencing`.
     pub question: &'static str,
-    /// Why not.
+    /// The reason.
     pub why: &'a str,
-    /// Contestants, each with the workloads in which it was not.
+    /// Contestants, each with the workloads in which it was not checked.
     pub subjects: Vec<(&'a str, Vec<String>)>,
 }
 
-/// All that is no pass, and how many passes there are.
+/// All that did not pass, and the number of verdicts of each kind.
 #[derive(Debug, Default)]
 pub struct Findings<'a> {
-    /// What was violated.
+    /// The violations.
     pub violations: Vec<Violation<'a>>,
-    /// What was not checked.
+    /// The questions that were not checked.
     pub unchecked: Vec<Unchecked<'a>>,
-    /// Runs of which the figures must not be published: subject and reason.
+    /// Runs whose figures must not be published: subject and reason.
     pub refusals: Vec<(String, &'a str)>,
     /// Unknown outcomes: subject and number.
     pub unknown: Vec<(String, usize)>,
@@ -326,7 +326,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// `30 holds, 2 VIOLATED`, or that nothing was judged.
+    /// `30 holds, 2 VIOLATED`, or `nothing was judged`.
     #[must_use]
     pub fn text(&self) -> String {
         if self.tally.is_empty() {
@@ -353,7 +353,7 @@ pub fn figure(value: f64) -> String {
     table::number(value)
 }
 
-/// Nanoseconds as tables say them.
+/// Formats nanoseconds for tables.
 #[must_use]
 pub fn duration(ns: f64) -> String {
     if ns >= 1e24 {

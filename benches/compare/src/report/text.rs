@@ -1,4 +1,4 @@
-//! The report for the terminal: tables of medians, then all that is no pass.
+//! The report for the terminal: tables of medians, then all that did not pass.
 
 use super::{
     Report, Row, Workload,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{stats::Spread, table::Table};
 
-/// What stands where nothing was measured.
+/// The text shown where nothing was measured.
 const NONE: &str = "-";
 
 /// The whole report.
@@ -158,10 +158,10 @@ fn pauses(report: &Report) -> String {
     }
     let mut table = Table::new(&[
         "contestant",
-        "away",
+        "outage",
         "timeout",
         "next grant after",
-        "it says",
+        "client says",
         "late write",
         "verdict",
     ])
@@ -180,14 +180,14 @@ fn pauses(report: &Report) -> String {
             match pause.late_write_accepted {
                 Some(true) => "TAKEN",
                 Some(false) => "refused",
-                None => "none: it knew",
+                None => "none: it stopped in time",
             }
             .into(),
             pause.verdict.text(),
         ]);
     }
     format!(
-        "Holder away for longer than its session or lease\n{}",
+        "Holder cut off or paused for longer than its session or lease\n{}",
         table.text()
     )
 }

@@ -12,18 +12,18 @@ use crate::{
     process::{Pin, free_port},
 };
 
-/// How long one question over HTTP may take.
+/// How long one request over HTTP may take.
 const ASK_LIMIT: Duration = Duration::from_secs(2);
 
-/// Starts it on free ports and waits until it says that it is healthy, which includes that it
+/// Starts it on free ports and waits until it reports that it is healthy, which includes that it
 /// has elected itself.
 ///
 /// [`Storage::AsShipped`] syncs its log to disk with every change; [`Storage::Memory`] is
 /// `--unsafe-no-fsync` with data in memory.
 ///
 /// # Errors
-/// When etcd is not installed, or is not healthy within
-/// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
+/// If etcd is not installed, or is not healthy within [`START_LIMIT`](crate::process::START_LIMIT);
+/// the text quotes its log.
 pub fn start(storage: Storage, pin: Pin) -> Result<Running, Error> {
     let folder = storage.folder("etcd")?;
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
@@ -43,8 +43,8 @@ pub fn start(storage: Storage, pin: Pin) -> Result<Running, Error> {
         command.arg("--unsafe-no-fsync");
     }
     Running::start(folder, command, addr, || {
-        let answer = get(addr, "/health").unwrap_or_default();
-        if !answer.contains(r#""health":"true""#) {
+        let reply = get(addr, "/health").unwrap_or_default();
+        if !reply.contains(r#""health":"true""#) {
             return Ok(None);
         }
         version(&get(addr, "/version")?).map(Some)
@@ -62,23 +62,23 @@ fn other_port(taken: u16) -> Result<u16, Error> {
     Err(Error::Setup("the system has no two free ports".into()))
 }
 
-/// The whole answer to a request for this path.
+/// Returns the whole reply to a request for this path.
 fn get(addr: SocketAddr, path: &str) -> Result<String, Error> {
     let what = || format!("cannot ask etcd at {addr} for {path}");
     let mut stream = TcpStream::connect_timeout(&addr, ASK_LIMIT).context(what)?;
     stream.set_read_timeout(Some(ASK_LIMIT)).context(what)?;
-    // With HTTP 1.0 the end of the answer is the end of the connection.
+    // With HTTP 1.0 the reply ends with the connection.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n");
     stream.write_all(request.as_bytes()).context(what)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).context(what)?;
-    Ok(answer)
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).context(what)?;
+    Ok(reply)
 }
 
-fn version(answer: &str) -> Result<String, Error> {
-    let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+fn version(reply: &str) -> Result<String, Error> {
+    let body = reply.split("\r\n\r\n").nth(1).unwrap_or_default();
     serde_json::from_str::<serde_json::Value>(body)
         .ok()
         .and_then(|json| json["etcdserver"].as_str().map(str::to_owned))
-        .ok_or_else(|| Error::Unexpected(format!("etcd does not say its version: {answer:?}")))
+        .ok_or_else(|| Error::Unexpected(format!("etcd does not report its version: {reply:?}")))
 }

@@ -22,21 +22,21 @@ pub const CONNECTIONS_MAX: u32 = 1_300;
 /// How long one greeting may take.
 const GREETING_LIMIT: Duration = Duration::from_secs(2);
 
-/// The log of changes, in bytes: as shipped it is 96 MiB, which only costs time to make.
+/// The log of changes, in bytes: the default of 96 MiB only takes time to create.
 const LOG_BYTES: &str = "16M";
 
-/// Makes its system tables, starts it on a free port and waits until it greets.
+/// Creates its system tables, starts it on a free port and waits for its greeting.
 ///
 /// [`Storage::AsShipped`] flushes its log to disk with every commit
-/// (`innodb_flush_log_at_trx_commit=1`); [`Storage::Memory`] writes it once a second, with data
-/// in memory. Other settings are as shipped, but the buffer pool and the log file, which are
+/// (`innodb_flush_log_at_trx_commit=1`); [`Storage::Memory`] writes it once a second, with data in
+/// memory. Other settings are as shipped, except for the buffer pool and the log file, which are
 /// small, and [`CONNECTIONS_MAX`].
 ///
 /// # Errors
-/// When MariaDB is not installed, its tables cannot be made, or it does not greet within
-/// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
+/// If MariaDB is not installed, its tables cannot be created, or it sends no greeting within
+/// [`START_LIMIT`](crate::process::START_LIMIT); the text quotes its log.
 pub fn start(storage: Storage, pin: Pin) -> Result<Running, Error> {
-    // Asked first: without the server its tables are of no use.
+    // Checked first: without the server its tables are of no use.
     let mariadbd = program("mariadbd")?;
     let folder = storage.folder("mariadb")?;
     let data = folder.path().join("data");
@@ -62,19 +62,19 @@ pub fn start(storage: Storage, pin: Pin) -> Result<Running, Error> {
     Running::start(folder, command, addr, || Ok(greeting(addr).ok()))
 }
 
-/// Makes the system tables, with a [`USER`] without a password.
+/// Creates the system tables, with a [`USER`] without a password.
 fn install(folder: &ScratchFolder, data: &Path) -> Result<(), Error> {
     let log = folder.path().join("install-log");
-    // Not placed: it is no part of what is measured, and is faster where there is room.
+    // Not placed on a core: it is not measured, and is faster on a free core.
     let mut command = Pin::None.server(program("mariadb-install-db")?);
     command
-        // In a shared one each MariaDB that starts removes the temporary tables of the others.
+        // In a shared folder, each MariaDB that starts removes the temporary tables of the others.
         .env("TMPDIR", folder.path())
         .arg("--no-defaults")
         .arg(option("--datadir", data))
         .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
         .arg("--skip-name-resolve")
-        // If the machine fails now, there is nothing to save.
+        // If the machine fails now, there is no data to lose.
         .arg("--innodb-flush-method=nosync")
         .arg(format!("--innodb-log-file-size={LOG_BYTES}"))
         .args(as_root());
@@ -103,8 +103,8 @@ fn as_root() -> Option<&'static str> {
         .then_some("--user=root")
 }
 
-/// The version in the packet with which the server speaks first. It does so once it takes
-/// connections; when it has too many, it sends an error instead.
+/// Returns the version in the server's first packet. The server sends it once it accepts
+/// connections; if it has too many, it sends an error instead.
 fn greeting(addr: SocketAddr) -> Result<String, Error> {
     let what = || format!("cannot read the greeting of MariaDB at {addr}");
     let mut stream = TcpStream::connect_timeout(&addr, GREETING_LIMIT).context(what)?;
@@ -125,6 +125,6 @@ fn greeting(addr: SocketAddr) -> Result<String, Error> {
             head[4]
         )));
     }
-    // For the sake of old replicas it calls itself 5.5.5 first.
+    // The version begins with 5.5.5 for the sake of old replicas.
     Ok(version.trim_start_matches("5.5.5-").to_owned())
 }

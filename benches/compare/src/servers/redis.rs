@@ -1,4 +1,4 @@
-//! Redis on loopback: one process, or several that know nothing of one another.
+//! Redis on loopback: one process, or several independent ones.
 
 use std::{
     io::{Read as _, Write as _},
@@ -14,20 +14,20 @@ use crate::{
     process::{Pin, START_LIMIT, Server, free_port, shown},
 };
 
-/// The program, as Debian's package `redis-server` names it.
+/// The program's name in Debian's package `redis-server`.
 const PROGRAM: &str = "redis-server";
 
 /// How long one try to reach a starting server may take.
 const TRY_LIMIT: Duration = Duration::from_millis(200);
 
-/// More than its 10,000: a fan-out may have 15,000 subscribers. Fewer where the system's limit of
-/// open files is lower.
+/// More than the default 10,000: a fan-out may have 15,000 subscribers. Redis lowers it if the
+/// limit on open files is lower.
 const CLIENTS_MAX: &str = "20000";
 
-/// How often a server is started: the free port may be taken before the server binds it.
+/// How often a start is tried: the free port may be taken before the server binds it.
 const STARTS_MAX: u32 = 3;
 
-/// What of its data a server writes to disk.
+/// Which of its data a server writes to disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Keeping {
     /// Nothing: a crash loses every lock.
@@ -35,18 +35,18 @@ pub enum Keeping {
     Nothing,
     /// A log, flushed every second: a crash loses up to a second.
     EverySecond,
-    /// A log, flushed before the answer: a crash loses nothing that was answered.
+    /// A log, flushed before the reply: a crash loses nothing that was acknowledged.
     EveryWrite,
 }
 
 impl Keeping {
-    /// As tables say it.
+    /// Its name in tables.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
             Self::Nothing => "none: memory only",
             Self::EverySecond => "all but the last second",
-            Self::EveryWrite => "all that was answered",
+            Self::EveryWrite => "everything acknowledged",
         }
     }
 
@@ -59,19 +59,19 @@ impl Keeping {
     }
 }
 
-/// A Redis process of our own; stopped when dropped, and its folder removed.
+/// A Redis process of this bench; stopped when dropped, and its folder removed.
 #[derive(Debug)]
 pub struct Redis {
     server: Server,
-    // Dropped after the server, which writes there.
+    // Dropped after the server, which writes to it.
     _folder: ScratchFolder,
 }
 
 impl Redis {
-    /// Starts one on a free port and waits until it answers.
+    /// Starts one on a free port and waits until it replies.
     ///
     /// # Errors
-    /// When Redis is not installed, cannot be started, or does not answer within [`START_LIMIT`].
+    /// If Redis is not installed, cannot be started, or does not reply within [`START_LIMIT`].
     pub fn start(pin: Pin, keeping: Keeping) -> Result<Self, Error> {
         let program = program(PROGRAM)?;
         let mut starts = 0;
@@ -94,7 +94,7 @@ impl Redis {
             let mut server = Server::starting(child);
             server.addr = addr;
             starts += 1;
-            let deadline = Deadline::new(START_LIMIT, format!("first answer of {name}"));
+            let deadline = Deadline::new(START_LIMIT, format!("first reply of {name}"));
             let answered = deadline.poll(Duration::from_millis(5), || {
                 server.expect_alive(&name)?;
                 Ok(ping(addr).then_some(()))
@@ -115,37 +115,37 @@ impl Redis {
     /// Starts N servers, each with its own port and folder.
     ///
     /// # Errors
-    /// As [`start`](Self::start); those that run already are stopped.
+    /// Like [`start`](Self::start); servers already running are stopped.
     pub fn start_many(count: usize, pin: Pin, keeping: Keeping) -> Result<Vec<Self>, Error> {
         (0..count).map(|_| Self::start(pin, keeping)).collect()
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.server.addr
     }
 
-    /// Its process, for its CPU time and memory. `None` once it was stopped.
+    /// Its process id, for its CPU time and memory. `None` once it was stopped.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.server.pid
     }
 
-    /// Stops it before its time: what it held in memory is gone, its connections are closed.
+    /// Stops it early: its data in memory is lost and its connections are closed.
     ///
     /// # Errors
-    /// When it does not end in time; it is killed then.
+    /// If it does not end in time; it is then killed.
     pub fn stop(&mut self) -> Result<(), Error> {
         self.server.pid = None;
         self.server.stop().map(drop)
     }
 }
 
-/// The version of the installed program, as tables name it: `7.0.15`.
+/// The version of the installed program: `7.0.15`.
 ///
 /// # Errors
-/// When it is not installed, cannot be run or does not say its version.
+/// If it is not installed, cannot be run or does not report a version.
 pub fn version() -> Result<String, Error> {
     let mut command = Pin::None.server(program(PROGRAM)?);
     let output = command
@@ -156,11 +156,14 @@ pub fn version() -> Result<String, Error> {
     let word = text
         .split_whitespace()
         .find_map(|word| word.strip_prefix("v="));
-    word.map(str::to_owned)
-        .ok_or_else(|| Error::Unexpected(format!("{PROGRAM} --version says {text:?}, no v=...")))
+    word.map(str::to_owned).ok_or_else(|| {
+        Error::Unexpected(format!(
+            "{PROGRAM} --version printed {text:?}, which has no v=..."
+        ))
+    })
 }
 
-/// Whether a Redis answers there.
+/// Whether a Redis replies there.
 fn ping(addr: SocketAddr) -> bool {
     let asked = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&addr, TRY_LIMIT)?;

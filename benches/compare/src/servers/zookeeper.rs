@@ -1,7 +1,7 @@
 //! Apache ZooKeeper on loopback, one process (standalone), from Debian's package `zookeeper`.
 //!
-//! Two setups bound what ZooKeeper can do: as a user gets it, and with everything that could hold
-//! it back taken away.
+//! Two setups bound what ZooKeeper can do: as a user gets it, and without anything that could slow
+//! it down.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{
     process::{Pin, Server, free_port},
 };
 
-/// Where Debian puts the jars.
+/// The folder in which Debian puts the jars.
 pub(crate) const JARS: &str = "/usr/share/java";
 
 /// The shortest session that [`Setup::Kindest`] grants: two ticks.
@@ -27,39 +27,40 @@ pub const KINDEST_SESSION_MIN: Duration = Duration::from_millis(400);
 /// The longest session that [`Setup::Kindest`] grants. Twenty ticks, the default, would be 4 s.
 pub const KINDEST_SESSION_MAX: Duration = Duration::from_secs(60);
 
-/// How often another port is tried when a server ends at once: another process may have taken the
-/// free port in between.
+/// How often a start is tried if the server ends at once: another process may have taken the free
+/// port in between.
 const STARTS_MAX: u32 = 3;
 
-/// With which settings ZooKeeper runs.
+/// The settings ZooKeeper runs with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setup {
     /// Debian's example settings and Java's own: a tick of 2,000 ms (sessions of 4 to 40 s), every
-    /// change forced to disk before it is answered. Three things differ from what is shipped:
+    /// change forced to disk before the reply. Three things differ from what is shipped:
     ///
-    /// - `maxClientCnxns` is 0, because all contenders come from one address, and 60 is the
-    ///   default;
-    /// - the admin server is off, because its port 8080 is one for the whole machine;
-    /// - nothing is logged, where Debian writes a line for each session to a file.
+    /// - `maxClientCnxns` is 0, because all contenders connect from one address, and the default is
+    ///   60;
+    /// - the admin server is off, because its fixed port 8080 may be taken;
+    /// - nothing is logged, while Debian's settings write a line for each session to a file.
     ///
-    /// The data is in the temporary folder, on a disk if that is on one (`TMPDIR` names another).
-    /// Java chooses heap and collector by the memory and cores it sees: on one core a serial one.
+    /// The data is in the temporary folder, on a disk if that folder is (`TMPDIR` names another).
+    /// Java chooses heap and collector by the memory and cores it sees: on one core, a serial
+    /// collector.
     AsShipped,
     /// Everything for speed on few cores, nothing for durability:
     ///
     /// - data and log in memory, nothing forced to disk, no snapshot in the middle of a run;
     /// - no digest of the tree with every change;
     /// - the selector thread reads and writes sockets itself, which saves a hand-off each way;
-    /// - a heap that does not grow, with a collector that needs no thread of its own, and enough
-    ///   room for the young that few collections happen;
-    /// - a tick of 200 ms, so that sessions of 400 ms can be had; up to 60 s all the same.
+    /// - a heap that does not grow, a collector without its own thread, and a young generation so
+    ///   large that few collections happen;
+    /// - a tick of 200 ms, which allows sessions of 400 ms; sessions of up to 60 s remain possible.
     ///
-    /// The log grows in memory, by some hundreds of bytes for each acquire and release.
+    /// The log grows in memory, by a few hundred bytes for each acquire and release.
     Kindest,
 }
 
 impl Setup {
-    /// How tables say it.
+    /// Its name in tables.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -68,16 +69,17 @@ impl Setup {
         }
     }
 
-    /// What is kept through a crash of the server.
+    /// What survives a crash of the server.
     #[must_use]
     pub const fn durability(self) -> &'static str {
         match self {
-            Self::AsShipped => "on disk before the answer",
+            Self::AsShipped => "on disk before the reply",
             Self::Kindest => "in memory only",
         }
     }
 
-    /// How often sessions are looked at; one ends at the first tick after its time.
+    /// The interval between checks of sessions; a session ends at the first tick after its
+    /// time-out.
     #[must_use]
     pub const fn tick(self) -> Duration {
         match self {
@@ -129,10 +131,10 @@ impl Setup {
     }
 }
 
-/// A ZooKeeper that runs; stopped when dropped, and its data with it.
+/// A running ZooKeeper; stopped when dropped, and its data removed.
 #[derive(Debug)]
 pub struct ZooKeeper {
-    // Before the folder: what runs is stopped before its data goes.
+    // Before the folder: dropped first, so the server stops before its data is removed.
     server: Server,
     _folder: ScratchFolder,
     setup: Setup,
@@ -140,14 +142,14 @@ pub struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// Starts one on a free port, and waits until it grants a session.
+    /// Starts one on a free port and waits until it grants a session.
     ///
     /// # Errors
-    /// When Java or the jars are missing (the text says how to install them), or when it does not
-    /// serve.
+    /// If Java or the jars are missing (the text says how to install them), or if the server grants
+    /// no session.
     pub fn start(setup: Setup, pin: Pin) -> Result<Self, Error> {
         let java = program("java")?;
-        // The jar names what it needs in its manifest. Without a logger of its own it complains.
+        // The jar's manifest names its dependencies. Without a logger it prints warnings.
         let class_path = class_path(Path::new(JARS), &["zookeeper", "slf4j-nop"])?;
         for attempt in 1.. {
             let folder = setup.folder()?;
@@ -178,13 +180,13 @@ impl ZooKeeper {
         unreachable!("the last start returns")
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.server.addr
     }
 
-    /// Its process.
+    /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.server.pid.expect("it was started here")
@@ -196,28 +198,28 @@ impl ZooKeeper {
         self.setup
     }
 
-    /// What it says of itself: `3.8.0`.
+    /// The version it reports: `3.8.0`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// As tables name it: `ZooKeeper 3.8.0 kindest`.
+    /// Its name in tables: `ZooKeeper 3.8.0 kindest`.
     #[must_use]
     pub fn name(&self) -> String {
         format!("ZooKeeper {} {}", self.version, self.setup.text())
     }
 
-    /// Asks it to end, and waits.
+    /// Asks it to end and waits.
     ///
     /// # Errors
-    /// When it does not end in time; it is killed then.
+    /// If it does not end in time; it is then killed.
     pub fn stop(mut self) -> Result<(), Error> {
         self.server.stop().map(drop)
     }
 }
 
-/// These jars of a folder as a class path.
+/// Returns the class path of these jars in a folder.
 pub(crate) fn class_path(folder: &Path, names: &[&str]) -> Result<String, Error> {
     let mut path = String::new();
     for name in names {
@@ -236,28 +238,28 @@ pub(crate) fn class_path(folder: &Path, names: &[&str]) -> Result<String, Error>
     Ok(path)
 }
 
-/// Asks with the command `srvr`, which the default settings allow.
+/// Asks for the version with the command `srvr`, which the default settings allow.
 fn version(addr: SocketAddr) -> Result<String, Error> {
     let failed = || format!("cannot ask the ZooKeeper at {addr} for its version");
     let mut stream = dial(addr)?;
     stream.set_read_timeout(Some(TRY_LIMIT)).context(failed)?;
     stream.write_all(b"srvr").context(failed)?;
-    let mut answer = String::new();
-    // Enough for its ten lines, and a bound in case another server listens there.
+    let mut reply = String::new();
+    // Enough for its ten lines, and a limit in case another server listens there.
     stream
         .take(4_096)
-        .read_to_string(&mut answer)
+        .read_to_string(&mut reply)
         .context(failed)?;
-    version_in(&answer).ok_or_else(|| {
+    version_in(&reply).ok_or_else(|| {
         Error::Unexpected(format!(
-            "{addr} does not answer srvr as ZooKeeper does: {answer:?}"
+            "{addr} does not reply to srvr like ZooKeeper: {reply:?}"
         ))
     })
 }
 
 /// `Zookeeper version: 3.8.0--1, built on ...`: the number is followed by a dash and the commit.
-fn version_in(answer: &str) -> Option<String> {
-    let rest = answer.split("ookeeper version: ").nth(1)?;
+fn version_in(reply: &str) -> Option<String> {
+    let rest = reply.split("ookeeper version: ").nth(1)?;
     let number = rest.split(['-', ',', ' ', '\n']).next()?;
     (!number.is_empty()).then(|| number.to_owned())
 }
@@ -267,11 +269,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_is_found_in_the_answer_to_srvr() {
-        let answer = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-06-16\nLatency";
-        assert_eq!(version_in(answer).as_deref(), Some("3.8.0"));
-        let answer = "Zookeeper version: 3.9.5-abc, built on 2026-01-01";
-        assert_eq!(version_in(answer).as_deref(), Some("3.9.5"));
+    fn version_is_found_in_the_reply_to_srvr() {
+        let reply = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-06-16\nLatency";
+        assert_eq!(version_in(reply).as_deref(), Some("3.8.0"));
+        let reply = "Zookeeper version: 3.9.5-abc, built on 2026-01-01";
+        assert_eq!(version_in(reply).as_deref(), Some("3.9.5"));
         assert_eq!(version_in("This ZooKeeper instance is not serving"), None);
     }
 

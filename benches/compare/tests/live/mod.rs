@@ -1,4 +1,4 @@
-//! What the tests of locks on live servers share.
+//! Common parts of the tests of locks on live servers.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use minikeeper_bench::{
     peers::{Access, Belief, Contender, Grant, LockFailure, LockUnderTest},
 };
 
-/// For what must happen soon, on a slow machine too.
+/// The limit for everything that must happen soon, even on a slow machine.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
-/// Runs a test, and ends it if it hangs.
+/// Runs a test and ends it if it hangs.
 pub(crate) fn run_within(limit: Duration, test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -39,8 +39,9 @@ pub(crate) async fn elapsed<T>(doing: impl Future<Output = T>) -> (T, Duration) 
     (done, Duration::from_nanos(now_ns() - began_ns))
 }
 
-/// Checks what every lock must do. `held` is its belief while it is held; `expect_holders` looks at
-/// the server, and panics if the lock has more state there than this number of holders needs.
+/// Checks the behaviour that every lock must have. `held` is its belief while it is held;
+/// `expect_holders` checks the server, and panics if the lock has more state there than this number
+/// of holders needs.
 pub(crate) async fn behaves_as_a_lock(
     lock: &dyn LockUnderTest,
     resource: &str,
@@ -56,21 +57,21 @@ pub(crate) async fn behaves_as_a_lock(
     assert_eq!(one.belief(), Belief::Lost, "{name}");
     assert!(is_not_held(&one.release().await), "{name}");
 
-    // A free lock is got by a try.
+    // A try gets a free lock.
     let tried = one.acquire_within(Access::Exclusive, Duration::ZERO).await;
     let first = tried.unwrap().expect("the lock is free");
     assert_eq!(first.token.is_some(), has_token, "{name}");
     assert_eq!(one.belief(), held, "{name}");
     expect_holders(1).await;
 
-    // Try says no at once.
+    // A try fails at once.
     let (got, took) = elapsed(is_got_within(&mut *two, Duration::ZERO)).await;
     assert!(!got, "{name}");
     assert!(took < SOON, "{name}: {took:?}");
     assert_eq!(two.belief(), Belief::Lost, "{name}");
     expect_holders(1).await;
 
-    // Timed gives up, not before its time.
+    // A timed acquire gives up, but not too early.
     let limit = Duration::from_millis(400);
     let (got, took) = elapsed(is_got_within(&mut *two, limit)).await;
     assert!(!got, "{name}");
@@ -83,7 +84,7 @@ pub(crate) async fn behaves_as_a_lock(
     assert!(is_not_held(&two.release().await), "{name}");
     assert!(!is_got_within(&mut *two, Duration::ZERO).await, "{name}");
 
-    // A waiter gets it after the release, and not before.
+    // A waiter gets the lock after the release, and not before.
     let waiting = tokio::spawn(async move { (acquire(&mut *two).await, two) });
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!waiting.is_finished(), "{name}");
@@ -101,7 +102,7 @@ pub(crate) async fn behaves_as_a_lock(
     assert!(is_not_held(&one.release().await), "{name}");
     assert!(!is_got_within(&mut *one, Duration::ZERO).await, "{name}");
 
-    // Given back, it is free, and nothing of all this is left.
+    // After the release it is free, and no state is left.
     two.release().await.unwrap();
     assert_eq!(two.belief(), Belief::Lost, "{name}");
     expect_holders(0).await;

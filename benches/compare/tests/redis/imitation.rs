@@ -1,4 +1,4 @@
-//! The broken lock: its defects are there, by their number in the source.
+//! The broken lock: it has its defects, with their numbers in the source.
 //!
 //! Source: `docs/curator-recipes.md` section 13.7.
 
@@ -72,7 +72,7 @@ fn imitation_excludes_while_its_first_hold_lasts() {
 }
 
 #[test]
-fn imitation_loses_the_second_hold_under_its_holder() {
+fn imitation_loses_its_second_hold_too_early() {
     run(async {
         let server = started();
         let lock = imitation(&server, SHORT);

@@ -1,4 +1,4 @@
-//! What the judge says of these locks when a holder is away, and of the broken one.
+//! The judge's verdict on these locks when a holder is away, and on the broken one.
 
 use minikeeper_bench::{
     contest::Contest,
@@ -15,8 +15,8 @@ use minikeeper_bench::{
 
 use super::{imitation::imitation, redis_set::redis_set, redisson::redisson, *};
 
-/// The verdict on a holder that is away for longer than its lease; and whether its late write was
-/// taken.
+/// The verdict on a holder that is away for longer than its lease, and whether its late write was
+/// accepted.
 async fn away<L: LockUnderTest>(
     outage: Outage,
     servers: &[Redis],
@@ -30,7 +30,10 @@ async fn away<L: LockUnderTest>(
     let relayed = lock(relays.iter().map(|relay| relay.addr).collect());
     let gone = outage::run(outage, &direct, &relayed, &relays, SOON, KEY).await;
     let gone = gone.unwrap();
-    assert!(gone.granted_after.is_some(), "{outage:?}: the other waits");
+    assert!(
+        gone.granted_after.is_some(),
+        "{outage:?}: the other contender still waits"
+    );
     (judge(&gone.history, None), gone.late_write_accepted)
 }
 
@@ -46,8 +49,8 @@ fn redlock(addrs: Vec<SocketAddr>) -> Redlock {
     }
 }
 
-/// A lease that ends under a paused holder: the first example of what no lock without a token can
-/// prevent.
+/// A lease that ends while its holder is paused: no lock without a token can prevent the lost
+/// update.
 #[test]
 fn paused_holder_of_redlock_loses_an_update() {
     run(async {
@@ -60,7 +63,7 @@ fn paused_holder_of_redlock_loses_an_update() {
     });
 }
 
-/// It knows its validity, so who asks in time stops in time.
+/// It knows its validity, so a holder that asks in time stops in time.
 #[test]
 fn cut_off_holder_of_redlock_knows() {
     run(async {
@@ -71,7 +74,7 @@ fn cut_off_holder_of_redlock_knows() {
     });
 }
 
-/// Neither client can say that its key is gone.
+/// Neither client can report that its key is gone.
 #[test]
 fn cut_off_holders_of_one_redis_do_not_know() {
     run(async {
@@ -94,7 +97,7 @@ fn cut_off_holders_of_one_redis_do_not_know() {
     });
 }
 
-/// Defect 1: the second hold of a process has no watchdog, and ends under its holder.
+/// Defect 1: the second hold of a process has no watchdog, so its lease ends while it is held.
 #[test]
 fn judge_finds_the_imitation_broken_and_the_original_not() {
     let contest = Contest {

@@ -1,17 +1,17 @@
 //! The locks on Redis, against real servers: each test starts its own.
 //!
-//! | module | what belongs there |
+//! | module | content |
 //! | --- | --- |
-//! | [`imitation`] | the broken lock: that its defects are there |
-//! | [`judged`] | what the judge says of them |
+//! | [`imitation`] | the broken lock: it has its defects |
+//! | [`judged`] | the judge's verdicts |
 //! | [`redis_set`] | `SET NX PX` |
 //! | [`redisson`] | RLock |
 //! | [`redlock`] | Redlock |
 //! | [`server`] | the servers themselves |
 //!
-//! `tests/live` checks what every lock must do. Times are the server's leases, which a test cannot
-//! move: a lower bound is exact up to the server's milliseconds; an upper bound only distinguishes
-//! a message from the end of a long lease.
+//! `tests/live` checks the behaviour that every lock must have. Times are the server's leases,
+//! which a test cannot shift: a lower bound is exact up to the server's milliseconds; an upper
+//! bound only distinguishes a message from the end of a long lease.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ use live::{SOON, acquire, elapsed, is_got_within, is_not_held};
 const KEY: &str = "lock";
 const REDISSON_CHANNEL: &str = "redisson_lock__channel:{lock}";
 
-/// Longer than any test: what ends within the test does not end by it.
+/// Longer than any test: whatever ends within a test ends for another reason.
 const LONG: Duration = Duration::from_secs(60);
 /// A lease that a test can wait for.
 const SHORT: Duration = Duration::from_millis(600);
@@ -62,7 +62,7 @@ fn many(count: usize) -> Vec<Redis> {
         .unwrap_or_else(|error| panic!("these tests need Redis: {}", error.chain()))
 }
 
-/// A connection to look with.
+/// A connection with which the test observes the server.
 async fn eye(addr: SocketAddr) -> redis::aio::MultiplexedConnection {
     let client = redis::Client::open(format!("redis://{addr}")).unwrap();
     client.get_multiplexed_async_connection().await.unwrap()
@@ -75,12 +75,12 @@ async fn keys(server: &Redis) -> Vec<String> {
 async fn subscribers(addr: SocketAddr, channel: &str) -> u32 {
     let mut eye = eye(addr).await;
     let mut command = redis::cmd("PUBSUB");
-    let answer: redis::RedisResult<(String, u32)> = command
+    let reply: redis::RedisResult<(String, u32)> = command
         .arg("NUMSUB")
         .arg(channel)
         .query_async(&mut eye)
         .await;
-    answer.unwrap().1
+    reply.unwrap().1
 }
 
 async fn until_subscribed(addr: SocketAddr, channel: &str, count: u32) {
@@ -91,7 +91,7 @@ async fn until_subscribed(addr: SocketAddr, channel: &str, count: u32) {
     }
 }
 
-/// What every lock must do, on servers where nothing else is.
+/// Checks the behaviour that every lock must have, on servers without other keys.
 async fn behaves_as_a_lock(lock: &dyn LockUnderTest, held: Belief, servers: &[Redis]) {
     let expect_holders = async |holders| {
         for server in servers {

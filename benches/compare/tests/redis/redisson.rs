@@ -71,7 +71,7 @@ fn redisson_hold_lasts_its_lease_without_its_holder() {
 fn redisson_waiter_is_woken_by_the_message_and_unsubscribes() {
     run(async {
         let server = started();
-        // No watchdog: nothing but the message can end the wait before a minute.
+        // No watchdog: only the message can end the wait within a minute.
         let [mut one, two] = two_of(&redisson(&server, Lease::Fixed(LONG))).await;
         acquire(&mut one).await;
         let waiting = waiting(&server, two).await;
@@ -88,13 +88,13 @@ fn redisson_waiter_is_woken_by_the_message_and_unsubscribes() {
 }
 
 #[test]
-fn redisson_waiter_that_is_given_up_unsubscribes() {
+fn redisson_dropped_waiter_unsubscribes() {
     run(async {
         let server = started();
         let [mut one, mut two] = two_of(&redisson(&server, Lease::Fixed(LONG))).await;
         acquire(&mut one).await;
         let watched = tokio::spawn(until_subscribed(server.addr(), REDISSON_CHANNEL, 1));
-        // The acquire is dropped where it stands.
+        // The acquire is dropped while it waits.
         let waits = two.acquire(Access::Exclusive);
         let waited = tokio::time::timeout(Duration::from_secs(1), waits).await;
         watched.await.unwrap();
@@ -135,7 +135,7 @@ fn redisson_watchdog_keeps_the_lock_for_more_than_two_leases() {
     run(async {
         let server = started();
         let [mut one, mut two] = two_of(&redisson(&server, Lease::Watched(SHORT))).await;
-        // The second hold of the same contender too: the imitation fails here.
+        // Also a second hold of the same contender: the imitation fails here.
         acquire(&mut one).await;
         one.release().await.unwrap();
         acquire(&mut one).await;
@@ -174,7 +174,8 @@ fn redisson_forced_unlock_ends_the_watchdog() {
         assert!(three.force_unlock().await.unwrap());
         let mut two = waiting.await.unwrap();
 
-        // The old holder's watchdog finds the lock in other hands, and leaves it alone.
+        // The old holder's watchdog finds that another contender holds the lock, and leaves it
+        // alone.
         until_unwatched(&one).await;
         assert!(is_not_held(&one.release().await));
         assert!(two.is_held_by_me().await.unwrap());

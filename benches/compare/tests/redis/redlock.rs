@@ -21,7 +21,7 @@ fn redlock(servers: &[Redis], ttl: Duration) -> Redlock {
         durability: Keeping::Nothing.text(),
         addrs: servers.iter().map(Redis::addr).collect(),
         ttl,
-        // Kinder than usual: a slow machine is no failed instance.
+        // Longer than usual: on a slow machine an instance has not failed.
         instance_limit: Duration::from_millis(500),
         extensions_max: 2,
         seed: 1,
@@ -48,7 +48,7 @@ fn redlock_hold_lasts_its_time() {
         acquire(&mut one).await;
         assert_eq!(one.belief(), Belief::Held);
         assert!(one.validity_left() < SHORT);
-        // Its own end comes first, by the drift.
+        // Its validity ends earlier, by the drift.
         let mut two = lock.open(KEY);
         assert!(is_got_within(&mut two, SOON).await);
         assert_eq!(one.belief(), Belief::Lost);
@@ -59,7 +59,7 @@ fn redlock_hold_lasts_its_time() {
 }
 
 #[test]
-fn redlock_is_extended_by_a_majority_and_not_for_ever() {
+fn redlock_is_extended_by_a_majority_up_to_its_limit() {
     run(async {
         let mut servers = many(5);
         let lock = redlock(&servers, LONG);
@@ -77,10 +77,10 @@ fn redlock_is_extended_by_a_majority_and_not_for_ever() {
         for server in &mut servers[..3] {
             server.stop().unwrap();
         }
-        // No majority: the hold goes on as it was.
+        // No majority: the hold continues unchanged.
         assert!(!one.extend().await.unwrap());
         assert_eq!(one.belief(), Belief::Held);
-        // It is unknown whether the three deleted it.
+        // It is unknown whether the three stopped instances deleted it.
         let released = one.release().await;
         assert!(
             matches!(released, Err(LockFailure::Unknown(_))),
@@ -98,7 +98,7 @@ fn redlock_is_extended_by_a_majority_and_not_for_ever() {
 }
 
 #[test]
-fn redlock_needs_a_majority_and_leaves_nothing_behind_without() {
+fn redlock_without_a_majority_fails_and_leaves_nothing_behind() {
     run(async {
         let mut servers = many(5);
         let lock = redlock(&servers, LONG);
@@ -114,7 +114,7 @@ fn redlock_needs_a_majority_and_leaves_nothing_behind_without() {
         for server in &servers[3..] {
             assert!(keys(server).await.is_empty());
         }
-        // A contender that never reached them neither.
+        // Nor does a contender that never reached them.
         let mut two = lock.contender(KEY).await.unwrap();
         assert!(!is_got_within(&mut *two, Duration::ZERO).await);
         assert_eq!(two.belief(), Belief::Lost);
@@ -122,7 +122,7 @@ fn redlock_needs_a_majority_and_leaves_nothing_behind_without() {
 }
 
 #[test]
-fn redlock_with_a_minority_taken_is_got_and_the_minority_left_alone() {
+fn redlock_is_acquired_despite_a_taken_minority_which_is_left_alone() {
     run(async {
         let servers = many(5);
         for server in &servers[..2] {

@@ -8,7 +8,7 @@ use minikeeper_bench::{
 use super::{eye, run, started};
 
 #[test]
-fn server_says_its_version_and_spends_cpu_time() {
+fn server_reports_its_version_and_uses_cpu_time() {
     let mut server = started();
     assert!(version().unwrap().contains('.'));
     assert!(cpu_ns(server.pid().unwrap()).unwrap() > 0);
@@ -19,7 +19,7 @@ fn server_says_its_version_and_spends_cpu_time() {
 }
 
 #[test]
-fn server_keeps_every_write_when_told_to() {
+fn server_can_be_set_to_keep_every_write() {
     run(async {
         let server = Redis::start(Pin::None, Keeping::EveryWrite).unwrap();
         let mut eye = eye(server.addr()).await;

@@ -1,8 +1,8 @@
-//! The shapes of the lock bench's report: nothing measured here, only told.
+//! Tests the forms of the lock bench's report, with made-up results.
 //!
-//! | module | what is there |
+//! | module | content |
 //! | --- | --- |
-//! | [`markup`] | reads a page as XML, and complains |
+//! | [`markup`] | reads a page as XML and reports errors |
 //! | [`odd`] | reports with values that no run should have |
 
 mod markup;
@@ -22,7 +22,7 @@ use minikeeper_bench::{
 use serde_json::Value;
 
 fn not_checked() -> Finding {
-    Finding::NotChecked("no asks".into())
+    Finding::NotChecked("no grants".into())
 }
 
 fn holds() -> Finding {
@@ -63,7 +63,7 @@ fn page_with_odd_values_is_well_formed_and_escaped() {
 }
 
 #[test]
-fn page_leaves_out_what_was_not_measured() {
+fn page_omits_unmeasured_sections() {
     let page = html(&odd::empty());
     markup::text(&page).unwrap_or_else(|fault| panic!("{fault}"));
     for id in [
@@ -83,7 +83,7 @@ fn page_leaves_out_what_was_not_measured() {
 }
 
 #[test]
-fn page_needs_nothing_from_elsewhere_and_has_no_script_but_its_data() {
+fn page_is_self_contained_and_its_only_script_is_its_data() {
     let page = html(&odd::report());
     let foreign = [
         "http:", "https:", "//", "<link", "<img", "src=", "url(", "@import",
@@ -99,18 +99,17 @@ fn page_needs_nothing_from_elsewhere_and_has_no_script_but_its_data() {
     assert_eq!(read, json(&odd::report()));
 }
 
-/// Odd values must not become words or places: `NaN` in an attribute hides a picture without a
-/// word.
+/// Odd values must not become words or positions: `NaN` in an attribute silently hides a chart.
 #[test]
-fn no_shape_has_nan_or_infinity() {
+fn no_form_has_nan_or_infinity() {
     let report = odd::report();
-    for shape in [html(&report), text(&report), json(&report).to_string()] {
-        let mut words = shape.split(|char: char| !char.is_alphanumeric());
+    for form in [html(&report), text(&report), json(&report).to_string()] {
+        let mut words = form.split(|char: char| !char.is_alphanumeric());
         assert!(!words.any(|word| matches!(word, "NaN" | "inf" | "Infinity")));
     }
 }
 
-/// Many contenders share bars, and not all of them have lanes.
+/// With many contenders, several share a bar, and not all have lanes.
 #[test]
 fn page_with_a_thousand_contenders_stays_small() {
     let page = html(&odd::thousand());
@@ -120,7 +119,7 @@ fn page_with_a_thousand_contenders_stays_small() {
 }
 
 #[test]
-fn word_is_a_pass_only_if_all_was_checked_and_holds() {
+fn word_is_a_pass_only_if_everything_was_checked_and_holds() {
     let all = [holds, violated, not_checked];
     for (exclusion, fencing) in all.iter().flat_map(|a| all.iter().map(move |b| (a(), b()))) {
         let is_pass = exclusion == holds() && fencing == holds();
@@ -145,12 +144,15 @@ fn not_checked_is_never_shown_as_a_pass() {
     report.pauses[0].late_write_accepted = Some(true);
     let page = html(&report);
     assert!(!section(&page, "pauses").contains("badge yes"));
-    assert!(section(&page, "judge").contains("exclusion not checked: no asks"));
+    assert!(section(&page, "judge").contains("exclusion not checked: no grants"));
     assert!(section(&page, "cycle").contains("not checked"));
     assert!(page.contains("0 of 4"), "the headline counts no pass");
     let text = text(&report);
     assert!(text.contains("Judge: 4 not checked\n"), "{text}");
-    assert!(text.contains("  not checked: fencing: no asks\n"), "{text}");
+    assert!(
+        text.contains("  not checked: fencing: no grants\n"),
+        "{text}"
+    );
     assert!(!text.contains("holds\n"), "{text}");
 }
 
@@ -159,20 +161,20 @@ fn violation_is_shown_with_its_counterexample() {
     let mut report = odd::plain();
     report.rows[1].verdict = verdict(violated(), holds());
     let page = html(&report);
-    assert!(page.contains("1 VIOLATED"), "the headline says it");
+    assert!(page.contains("1 VIOLATED"), "the headline has it");
     assert!(section(&page, "judge").contains("<pre>a &lt;b&gt; &amp; c\nd</pre>"));
     assert!(
         section(&page, "cycle").contains("VIOLATED"),
-        "beside its figures"
+        "next to its figures"
     );
     let text = text(&report);
-    let said = "  VIOLATED 2 times: exclusion: cycle, no other contender: Curator on minikeeper\n    \
+    let expected = "  VIOLATED 2 times: exclusion: cycle, no other contender: Curator on minikeeper\n    \
                 a <b> & c\n    d\n";
-    assert!(text.contains(said), "{text}");
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]
-fn goals_say_whether_they_hold() {
+fn goals_show_whether_they_hold() {
     let mut report = odd::empty();
     report.goals = [true, false]
         .into_iter()
@@ -198,7 +200,7 @@ fn goals_say_whether_they_hold() {
     );
 }
 
-/// A ratio is taken inside a round: the medians' ratio would be 200 / 20 here.
+/// Ratios are taken within a round: the ratio of the medians would be 200 / 20 here.
 #[test]
 fn multiple_of_the_echo_is_the_median_of_the_rounds_ratios() {
     let report = odd::plain();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What a page shows and says, entities resolved; or what is wrong with it, and where.
+/// Returns the text of a page with entities resolved; or what is wrong with it, and where.
 pub(crate) fn text(page: &str) -> Result<String, String> {
     let mut rest = page.strip_prefix("<!DOCTYPE html>").ok_or("no doctype")?;
     let (mut open, mut ids, mut text) = (Vec::new(), BTreeSet::new(), String::new());
@@ -40,7 +40,7 @@ pub(crate) fn text(page: &str) -> Result<String, String> {
     }
 }
 
-/// Where the tag at the beginning ends; a `>` in an attribute is not its end.
+/// The end of the tag at the beginning; a `>` in an attribute does not end it.
 fn tag_end(text: &str) -> Option<usize> {
     let mut is_quoted = false;
     text.bytes().position(|byte| {
@@ -49,7 +49,7 @@ fn tag_end(text: &str) -> Option<usize> {
     })
 }
 
-/// Names with values in double quotes, none twice, ids unique in the page.
+/// Checks that values are in double quotes, no name comes twice, and ids are unique in the page.
 fn check(mut attributes: &str, ids: &mut BTreeSet<String>) -> Result<(), String> {
     let mut names = BTreeSet::new();
     while !attributes.trim().is_empty() {

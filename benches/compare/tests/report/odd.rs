@@ -12,7 +12,7 @@ use crate::{holds, not_checked, verdict, violated};
 /// A contestant whose name is full of markup.
 pub(crate) const NAME: &str = "<i>\"a\" & 'b'</i>";
 
-/// Nothing was measured.
+/// A report without results.
 pub(crate) fn empty() -> Report {
     Report {
         about: About {
@@ -31,7 +31,7 @@ pub(crate) fn empty() -> Report {
     }
 }
 
-/// Two contestants, two workloads, a pause; all of it holds.
+/// Two contestants, two workloads and a pause; everything holds.
 pub(crate) fn plain() -> Report {
     let rounds = [(100.0, 20.0), (400.0, 20.0), (200.0, 50.0)];
     let figures = rounds.map(|(p50_ns, echo_ns)| Figures {
@@ -61,7 +61,7 @@ pub(crate) fn plain() -> Report {
     report
 }
 
-/// Every workload with rows that have too little, too much, or what is no number.
+/// Every workload, with rows that have too few values, too many, or values that are not finite.
 pub(crate) fn report() -> Report {
     let mut report = plain();
     report
@@ -114,7 +114,7 @@ pub(crate) fn report() -> Report {
     report
 }
 
-/// A thousand contenders, the first of which never got the lock, and very long holds.
+/// A thousand contenders, the first of which never got the lock, with very long holds.
 pub(crate) fn thousand() -> Report {
     let mut report = empty();
     let mut row = row(NAME, Workload::HandOver(1_000), vec![all(1e9)]);
@@ -152,7 +152,7 @@ fn row(contestant: &str, workload: Workload, rounds: Vec<Figures>) -> Row {
     }
 }
 
-/// Times that run backwards, one who got all, and everything the judge can complain about.
+/// Times that run backwards, a contender that got all grants, and everything the judge can report.
 fn odd_row(workload: Workload) -> Row {
     let mut row = row(NAME, workload, vec![all(0.0), all(f64::NAN)]);
     row.rounds[0].jain = None;

@@ -1,4 +1,4 @@
-//! Java Curator: whole contests, and contenders that are processes of their own.
+//! Java Curator: whole contests, and contenders in separate processes.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -55,7 +55,7 @@ fn order(resource: &str, kind: Kind) -> Order {
     }
 }
 
-/// Times by contender, in the order asked, granted, releasing, released, again and again.
+/// The times of each contender, in the order asked, granted, releasing, released, repeatedly.
 fn rounds(history: &History) -> Vec<Vec<[u64; 4]>> {
     let mut all = Vec::new();
     for contender in 0..u32::try_from(history.sessions.len()).unwrap() {
@@ -86,7 +86,7 @@ fn contest_of_curators_is_a_whole_history() {
     let server = server();
     let mut curator = mutex(&server, SESSION_TIMEOUT).start().unwrap();
     let order = order("contest", Kind::Mutex);
-    // The second finds its clients connected.
+    // The second contest finds its clients connected.
     let mut sessions = Vec::new();
     for _ in 0..2 {
         let before = now_ns();
@@ -119,9 +119,9 @@ fn contest_of_curators_is_a_whole_history() {
         holds.sort_unstable();
         let overlap = holds.windows(2).find(|pair| pair[0].1 > pair[1].0);
         assert_eq!(overlap, None, "two holders");
-        // The first waits for the others, so all have asked before the second is granted.
+        // The first holder waits for the others, so all have asked before the second grant.
         for one in &rounds {
-            let [asked, ..] = one.first().expect("each of them has a turn");
+            let [asked, ..] = one.first().expect("each contender gets the lock");
             assert!(*asked < holds[1].0);
         }
     }
@@ -140,7 +140,7 @@ fn contest_of_curators_is_a_whole_history() {
 
 /// Exclusive locks have one holder at a time, shared ones several.
 #[test]
-fn curators_other_recipes_share_what_may_be_shared_and_no_more() {
+fn curators_other_recipes_share_as_much_as_allowed() {
     let server = server();
     let mut curator = mutex(&server, SESSION_TIMEOUT).start().unwrap();
     for (name, kind, readers) in [
@@ -178,7 +178,7 @@ fn curators_other_recipes_share_what_may_be_shared_and_no_more() {
 }
 
 #[test]
-fn open_loop_of_curators_asks_when_asks_are_due() {
+fn open_loop_of_curators_asks_when_requests_are_due() {
     let server = server();
     let mut curator = mutex(&server, SESSION_TIMEOUT).start().unwrap();
     let due_ns: Vec<u64> = (1..=20).map(|ask| ask * 5_000_000).collect();
@@ -202,7 +202,7 @@ fn open_loop_of_curators_asks_when_asks_are_due() {
 }
 
 #[test]
-fn contest_over_a_relay_has_sessions_of_its_own_and_is_counted() {
+fn contest_over_a_relay_has_its_own_sessions_and_is_counted() {
     let server = server();
     let relay = Relay::start(server.addr(), Wire::ZooKeeper).unwrap();
     let mut curator = mutex(&server, SESSION_TIMEOUT).start().unwrap();
@@ -214,7 +214,7 @@ fn contest_over_a_relay_has_sessions_of_its_own_and_is_counted() {
         ..order("relayed", Kind::Mutex)
     };
     let (far, _) = curator.contest(&relayed).unwrap();
-    // One event a hand-over: nearly all of the 50 grants are such.
+    // One event per hand-over, and nearly all of the 50 grants are hand-overs.
     let events = relay.traffic().events.unwrap();
     assert!((40..=60).contains(&events), "{events} events");
     let sessions = [near, far].map(|recorders| History::of(Kind::Mutex, recorders).sessions);
@@ -225,7 +225,7 @@ fn contest_over_a_relay_has_sessions_of_its_own_and_is_counted() {
 fn contest_ends_at_its_limit_with_the_others_refused() {
     let server = server();
     let mut curator = mutex(&server, SESSION_TIMEOUT).start().unwrap();
-    // Each grant lasts longer than half the limit, so at most two fit in.
+    // Each hold lasts longer than half the limit, so at most two fit in.
     let order = Order {
         in_turn: false,
         hold: Duration::from_millis(600),
@@ -239,7 +239,7 @@ fn contest_ends_at_its_limit_with_the_others_refused() {
     let granted = count(What::Granted { token: None });
     assert!((1..=2).contains(&granted), "{history:?}");
     assert_eq!(count(What::Released), granted, "{history:?}");
-    // At the limit one holds it; all others are refused, and leave nothing behind.
+    // At the limit one contender holds the lock; all others are refused and leave nothing behind.
     let asked = count(What::Asked(Access::Exclusive));
     assert_eq!(count(What::Refused), asked - granted, "{history:?}");
     assert!(count(What::Refused) >= 2, "{history:?}");
@@ -250,9 +250,9 @@ fn contest_ends_at_its_limit_with_the_others_refused() {
     });
 }
 
-/// The compiler's complaint is the only thing that helps then.
+/// Only the compiler's message helps then.
 #[test]
-fn class_path_without_curator_fails_with_what_the_compiler_says() {
+fn class_path_without_curator_fails_with_the_compilers_message() {
     let compiled = Program::compile(Some("/usr/share/java/guava.jar"));
     let text = compiled.unwrap_err().to_string();
     assert!(text.contains("/usr/share/java/guava.jar"), "{text}");
@@ -260,7 +260,7 @@ fn class_path_without_curator_fails_with_what_the_compiler_says() {
 }
 
 #[test]
-fn curators_in_processes_of_their_own_exclude_on_a_real_zookeeper() {
+fn curators_in_separate_processes_exclude_on_a_real_zookeeper() {
     let server = server();
     let lock = mutex(&server, SESSION_TIMEOUT);
     run(async {
@@ -295,19 +295,19 @@ fn killed_holders_lock_is_granted_after_the_session_timeout_and_not_before() {
         "killed",
     ));
     let after = gone.unwrap().granted_after.expect("the holder is dead");
-    // The server has heard of it a third of its time ago at most.
+    // The server last heard from it at most a third of the time-out ago.
     assert!(
         after >= timeout / 2,
         "{after:?} after the holder was killed"
     );
-    // At most one tick later; the rest is for a machine that has more to do.
+    // At most one tick later; the rest is for a busy machine.
     let latest = timeout + 2 * Setup::Kindest.tick() + Duration::from_secs(5);
     assert!(after <= latest, "{after:?} after the holder was killed");
 }
 
-/// Curator's documentation asks its users to take SUSPENDED for a loss until it says RECONNECTED.
+/// Curator's documentation asks users to treat SUSPENDED as a loss until RECONNECTED.
 #[test]
-fn holder_that_is_cut_off_is_unsure_and_then_told_of_the_loss() {
+fn cut_off_holder_is_unsure_and_then_learns_of_the_loss() {
     let server = server();
     let relay = Relay::start(server.addr(), Wire::ZooKeeper).unwrap();
     let lock = CuratorLock {
@@ -327,7 +327,7 @@ fn holder_that_is_cut_off_is_unsure_and_then_told_of_the_loss() {
             }
         }
         relay.open();
-        // Back again, what was lost stays so.
+        // After reconnecting, a lost lock stays lost.
         let _ = holder.release().await;
         assert_eq!(holder.belief(), Belief::Lost);
         holder.acquire(Access::Exclusive).await.unwrap();

@@ -1,6 +1,7 @@
-//! The locks that speak ZooKeeper's protocol, on a real ZooKeeper: that what is measured is a lock.
+//! The locks with ZooKeeper's protocol on a real ZooKeeper: tests that the measured locks work.
 //!
-//! They need what `benches/compare/install-peers` installs; without it they fail and say so.
+//! They need the packages that `benches/compare/install-peers` installs; without them they fail
+//! with a message that says so.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,10 +28,10 @@ use minikeeper_client::Client;
 
 mod curator;
 
-/// How long anything may take that takes milliseconds on a machine with nothing else to do.
+/// The limit for everything that takes milliseconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// One for all tests that run at the same time; the last of them stops it.
+/// One server for all tests that run at the same time; the last of them stops it.
 fn server() -> Arc<ZooKeeper> {
     static SERVER: Mutex<Weak<ZooKeeper>> = Mutex::new(Weak::new());
     let mut shared = SERVER.lock().unwrap();
@@ -100,7 +101,7 @@ async fn await_queued(eyes: &Client, path: &str, wanted: usize) {
     }
 }
 
-/// What every lock must do that is to be measured.
+/// Checks the behaviour that every measured lock must have.
 async fn behaves(lock: &dyn LockUnderTest, resource: &str, eyes: &Client) {
     let name = lock.name();
     let path = format!("/bench/{resource}");
@@ -108,23 +109,23 @@ async fn behaves(lock: &dyn LockUnderTest, resource: &str, eyes: &Client) {
     let mut second = lock.contender(resource).await.unwrap();
     assert_ne!(first.session(), second.session(), "{name}");
 
-    // A free lock is got by a try.
+    // A try gets a free lock.
     let granted = first
         .acquire_within(Access::Exclusive, Duration::ZERO)
         .await
         .unwrap()
-        .unwrap_or_else(|| panic!("{name}: a try at a free lock said no"));
+        .unwrap_or_else(|| panic!("{name}: a try at a free lock failed"));
     assert_eq!(first.belief(), Belief::Held, "{name}");
     let holder = ephemerals(eyes, &path).await;
     assert!(!holder.is_empty(), "{name}: nothing in {path}");
 
-    // A held one is not, and the refused one has left nothing behind.
+    // A try does not get a held lock, and leaves nothing behind.
     let refused = second.acquire_within(Access::Exclusive, Duration::ZERO);
     assert_eq!(refused.await.unwrap(), None, "{name}");
     assert_eq!(second.belief(), Belief::Lost, "{name}");
     assert_eq!(ephemerals(eyes, &path).await, holder, "{name}: after a try");
 
-    // Nor by who waits a while.
+    // Nor does a timed acquire.
     let patience = Duration::from_millis(150);
     let before = now_ns();
     let refused = second.acquire_within(Access::Exclusive, patience);
@@ -161,14 +162,15 @@ async fn behaves(lock: &dyn LockUnderTest, resource: &str, eyes: &Client) {
     taken_again(&mut *first, &name, handed_over.token).await;
 }
 
-/// A waiter of a queue is seen there; one that polls or watches leaves no trace, and is given the
-/// time of some tries.
+/// Waits until a contender waits. In a queue it can be seen; one that polls or watches leaves no
+/// trace, so it gets the time of a few tries.
 async fn await_waiting(kind: Kind, name: &str, eyes: &Client, path: &str) {
     if name.starts_with("simple, polling") || name.starts_with("simple, herd") {
         tokio::time::sleep(Duration::from_millis(100)).await;
         return;
     }
-    // A lease of a semaphore is a znode, and who waits for one holds the lock of the queue.
+    // A lease of a semaphore is a znode, and the contender that waits for one holds the lock of the
+    // queue.
     let wanted = if matches!(kind, Kind::Semaphore(_)) {
         3
     } else {
@@ -242,8 +244,8 @@ fn zookeeper_client_that_gives_up_at_once_leaves_no_znode() {
 }
 
 #[test]
-fn server_tells_its_version_and_ends_when_dropped() {
-    // Its own: it is stopped here.
+fn server_reports_its_version_and_ends_when_dropped() {
+    // A separate server, as the test stops it.
     let server = ZooKeeper::start(Setup::AsShipped, Pin::None)
         .unwrap_or_else(|error| panic!("{}", error.chain()));
     let is_number = |part: &str| part.parse::<u32>().is_ok();

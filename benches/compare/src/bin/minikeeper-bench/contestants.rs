@@ -1,4 +1,4 @@
-//! Who takes part: locks with the servers under them.
+//! The contestants: locks with the servers under them.
 
 use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
@@ -18,16 +18,16 @@ use minikeeper_bench::{
 /// The session or lease timeout of runs in which no contender dies.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// With more who all try again and again, all the time goes into failed tries.
+/// With more contenders that poll, all the time goes into failed tries.
 pub(crate) const POLLERS_MAX: u32 = 32;
 
-/// More clients than that are more threads than one JVM has use for.
+/// More clients would need more threads than one JVM can make use of.
 const CURATORS_MAX: u32 = 128;
 
 /// Makes a lock on servers at these addresses, with this session or lease time-out.
 pub(crate) type Make = Box<dyn Fn(&[SocketAddr], Duration) -> Box<dyn LockUnderTest>>;
 
-/// A Java process with contenders, and a wire that is counted from it to the server.
+/// A Java process with contenders, and a relay that counts the traffic from it to the server.
 pub(crate) struct Java {
     pub(crate) curator: RefCell<Curator>,
     pub(crate) relay: Relay,
@@ -36,36 +36,36 @@ pub(crate) struct Java {
 /// A lock that takes part.
 pub(crate) struct Contestant {
     pub(crate) make: Make,
-    /// What is measured, where contenders of this process are not quick enough.
+    /// The contenders that are measured if those in this process are not quick enough.
     pub(crate) java: Option<Rc<Java>>,
     pub(crate) addrs: Vec<SocketAddr>,
     pub(crate) wire: Wire,
     pub(crate) cpu: Cpu,
-    /// The shortest session or lease time-out it can have; `None`: a dead holder's lock is not
-    /// freed by time.
+    /// The shortest session or lease time-out it can have; `None` if no time-out frees a dead
+    /// holder's lock.
     pub(crate) shortest: Option<Duration>,
-    /// The most contenders it is run with.
+    /// The largest number of contenders it runs with.
     pub(crate) contenders_max: u32,
-    /// Whether it differs from another in one respect, which one size shows.
+    /// Whether it differs from another contestant in only one respect, which one size shows.
     pub(crate) is_variant: bool,
-    /// Over how many cores its contenders may spread.
+    /// The number of cores its contenders may use.
     pub(crate) client_cores: f64,
 }
 
-/// Whose CPU time is the server's.
+/// The source of the server's CPU time.
 #[derive(Clone)]
 pub(crate) enum Cpu {
     /// A server in this process.
     Embedded(Rc<Embedded>),
     /// Processes.
     Processes {
-        /// What they are, and in which version.
+        /// The server's name and version.
         about: (String, String),
         pids: Vec<u32>,
-        /// What keeps them running.
+        /// The owner that keeps them running.
         _running: Rc<dyn std::any::Any>,
     },
-    /// It cannot be told from the contenders'.
+    /// It cannot be told apart from the contenders' CPU time.
     Unknown,
 }
 
@@ -86,12 +86,12 @@ impl Cpu {
 }
 
 impl Contestant {
-    /// The lock where its servers are.
+    /// The lock on its servers, reached directly.
     fn lock(&self) -> Box<dyn LockUnderTest> {
         (self.make)(&self.addrs, LONG)
     }
 
-    /// As tables name it.
+    /// Its name in tables.
     pub(crate) fn name(&self) -> String {
         self.lock().name()
     }
@@ -111,7 +111,7 @@ impl Contestant {
             Workload::HandOver(contenders) | Workload::Saturated(contenders) => {
                 (Kind::Mutex, contenders)
             }
-            // Over a wire that is counted or cut.
+            // Needs a wire on which traffic is counted or cut.
             Workload::Herd(_) | Workload::Recovery if self.addrs.is_empty() => return false,
             Workload::Herd(contenders) | Workload::OpenLoop { contenders, .. } => {
                 (Kind::Mutex, contenders)
@@ -125,7 +125,7 @@ impl Contestant {
     }
 }
 
-/// This project's recipes and hand-written locks on a server that speaks ZooKeeper's protocol.
+/// This project's recipes and hand-written locks on a server with ZooKeeper's protocol.
 pub(crate) fn recipes(
     server: &str,
     durability: &'static str,
@@ -173,7 +173,7 @@ pub(crate) fn recipes(
     .collect()
 }
 
-/// Curator's recipes; a Java process has the contenders of all of them.
+/// Curator's recipes; one Java process has the contenders of all of them.
 pub(crate) fn curators(
     mutex: &CuratorLock,
     java: Java,

@@ -1,4 +1,4 @@
-//! The goals, looked up in what was found.
+//! The goals, looked up in the results.
 
 use minikeeper_bench::{
     peers::Fairness,
@@ -12,7 +12,7 @@ const EXACT: &str = "recipes, curator_exact on minikeeper";
 const IN_PROCESS: &str = "recipes on minikeeper in process";
 const CURATOR_HERE: &str = "Curator on minikeeper";
 
-/// The project's own goals, those that were measured in this run.
+/// The project's own goals, as far as this run measured them.
 pub(crate) fn goals(rows: &[Row]) -> Vec<GoalRow> {
     let found = Found(rows);
     let mut goals = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn goals(rows: &[Row]) -> Vec<GoalRow> {
         .filter_map(cpu)
         .min_by(|a, b| a.median.total_cmp(&b.median));
     at_most(
-        "server CPU a lock, 8 contenders / least of the FIFO peers",
+        "server CPU per lock, 8 contenders / least of the FIFO peers",
         1.0,
         ours(busiest)
             .and_then(cpu)
@@ -133,7 +133,7 @@ pub(crate) fn goals(rows: &[Row]) -> Vec<GoalRow> {
 
 type IsPeer = fn(&str) -> bool;
 
-/// Name, goal of the cycle, goal of the hand-over, and which contestant it is.
+/// The name, the goals for the cycle and the hand-over, and the test for the contestant.
 const PEERS: &[(&str, Option<f64>, f64, IsPeer)] = &[
     ("Redisson's algorithm on Redis", Some(0.75), 0.4, |name| {
         name.starts_with("Redisson")
@@ -163,13 +163,13 @@ fn is(wanted: &'static str) -> impl Fn(&str) -> bool {
 struct Found<'a>(&'a [Row]);
 
 impl<'a> Found<'a> {
-    /// The published row of a contestant.
+    /// A contestant's row, if it has published rounds.
     fn row(&self, workload: Workload, is: impl Fn(&str) -> bool) -> Option<&'a Row> {
         let mut rows = self.0.iter();
         rows.find(|row| row.workload == workload && is(&row.contestant) && !row.rounds.is_empty())
     }
 
-    /// All other contestants that promise first come, first served.
+    /// All contestants not on minikeeper that promise first come, first served.
     fn fifo_peers(&self, workload: Workload) -> impl Iterator<Item = &'a Row> {
         self.0.iter().filter(move |row| {
             row.workload == workload
@@ -188,7 +188,7 @@ fn over_echo(row: Option<&Row>) -> Option<Spread> {
     row.and_then(Row::over_echo)
 }
 
-/// Round by round where both have the same rounds; otherwise by the other's median.
+/// Round by round if both have the same number of rounds; otherwise against the other's median.
 fn over(own: Option<&Row>, other: Option<&Row>) -> Option<Spread> {
     let (own, other) = own.zip(other)?;
     if own.rounds.len() != other.rounds.len() {

@@ -1,4 +1,4 @@
-//! The command `locks`: runs the workloads, lets the judge look, writes the report.
+//! The command `locks`: runs the workloads, has the judge check them, writes the report.
 
 use std::{path::PathBuf, rc::Rc, sync::Arc, time::Duration};
 
@@ -28,47 +28,47 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  minikeeper-bench locks                          the whole core on a server in this process, under two minutes
-  minikeeper-bench locks --quick                  to see that it runs
+  minikeeper-bench locks                          all workloads on a server in this process, in less than two minutes
+  minikeeper-bench locks --quick                  checks that it runs
   minikeeper-bench locks --only hand-over-8       one workload
   minikeeper-bench locks --contestant recipes     some contestants
-  minikeeper-bench locks --peers --awake          with ZooKeeper, Curator, Redis, etcd and MariaDB (build it with --features peers)
+  minikeeper-bench locks --peers --awake          with ZooKeeper, Curator, Redis, etcd and MariaDB (build with --features peers)
 
-The report is one HTML page; beside it is everything it is made of, as JSON.")]
+The report is an HTML page. A JSON file next to it has all its data.")]
 pub(crate) struct Args {
-    /// Rounds; figures are medians of them.
+    /// Number of rounds; figures are their medians.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
-    /// Only workloads whose name contains this; may be given several times.
+    /// Only workloads whose name contains this; may be repeated.
     #[arg(long)]
     only: Vec<String>,
-    /// Only contestants whose name contains this; may be given several times.
+    /// Only contestants whose name contains this; may be repeated.
     #[arg(long)]
     contestant: Vec<String>,
-    /// Few operations: to see that it runs.
+    /// Few operations, to check that it runs.
     #[arg(long)]
     quick: bool,
-    /// The other servers too, as far as they are installed; benches/compare/install-peers installs them.
+    /// Include the other servers that are installed; benches/compare/install-peers installs them.
     #[arg(long)]
     peers: bool,
-    /// Show minikeeper's own goals and whether they hold.
+    /// Show minikeeper's own goals and whether they are met.
     #[arg(long)]
     goals: bool,
     /// The jars of Curator and of ZooKeeper's client [default: Debian's].
     #[arg(long, value_name = "CLASSPATH")]
     curator: Option<String>,
-    /// Placement of generator and servers [default: split where there are two cores, else none].
+    /// Placement of generator and servers [default: split if there are two cores, else none].
     #[arg(long, value_enum)]
     pin: Option<Pin>,
-    /// Keep cores from going to sleep (as root).
+    /// Keep cores from sleeping (needs root).
     #[arg(long)]
     awake: bool,
-    /// Folder for the report, made if it is not there.
+    /// Folder for the report, created if missing.
     #[arg(long, value_name = "FOLDER", default_value = "lock-bench")]
     out: PathBuf,
 }
 
-/// Everything that takes part, and the servers it stands on.
+/// All contestants, with the servers they use.
 struct Field {
     contestants: Vec<Contestant>,
     echo: Embedded,
@@ -80,11 +80,15 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     let rounds = if args.quick { 1 } else { args.rounds };
     let _awake = args.awake.then(Awake::start).transpose()?;
-    // Now, and not after all was measured.
-    std::fs::create_dir_all(&args.out)
-        .context(|| format!("cannot make folder {:?} for the report", args.out.display()))?;
+    // Before measuring, so that a failure costs no time.
+    std::fs::create_dir_all(&args.out).context(|| {
+        format!(
+            "cannot create folder {:?} for the report",
+            args.out.display()
+        )
+    })?;
     let stop = Stop::listen()?;
-    // Before this thread is placed: afterwards it sees one core only.
+    // Before this thread is placed on a core: afterwards it sees only that one.
     let pin = pin(args);
     embedded::place(pin.generator_core());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -106,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
             .map(Workload::name)
             .collect();
         return Err(Error::Setup(format!(
-            "no workload has a name that contains one of {:?}; there are {}, cut-off, paused",
+            "no workload name contains any of {:?}; the workloads are {}, cut-off, paused",
             args.only,
             all.join(", ")
         )));
@@ -124,7 +128,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     Ok(is_clean)
 }
 
-/// Where things run: on cores that the kernel chooses anew each time nothing compares.
+/// The placement. By default on fixed cores: on cores that the kernel chooses, runs cannot be
+/// compared.
 fn pin(args: &Args) -> Pin {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let default = if cores > 1 { Pin::Split } else { Pin::None };
@@ -169,13 +174,13 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
             .iter()
             .map(|not_run| format!("\n{} did not start: {}", not_run.what, not_run.why));
         return Err(Error::Setup(format!(
-            "no contestant has a name that contains one of {:?}; there are {}{}",
+            "no contestant name contains any of {:?}; the contestants are {}{}",
             args.contestant,
             all.join("; "),
             missing.collect::<String>()
         )));
     }
-    // Those of contestants who are left: the others are stopped.
+    // Only the servers of the remaining contestants: the others have stopped.
     let mut servers = vec![("minikeeper".into(), env!("CARGO_PKG_VERSION").into())];
     for contestant in &contestants {
         if let Cpu::Processes { about, .. } = &contestant.cpu
@@ -208,7 +213,7 @@ fn measured(
         mut not_run,
     } = field;
     let contestants = Rc::new(contestants);
-    // In the order of the report: workload by workload.
+    // In the order of the report: by workload.
     let mut all: Vec<(usize, Row)> = Vec::new();
     for workload in workloads {
         for (at, contestant) in contestants.iter().enumerate() {
@@ -254,7 +259,7 @@ fn measured(
             ));
             let resource = format!("{}-{at}-{round}", row.workload.name());
             let contestant = &contestants[*contestant];
-            // In a task, as users' code is.
+            // In a task, like users' code.
             let done = local.block_on(runtime, async {
                 let echo_ns = echo.quiet_ns().await?;
                 let block =
@@ -316,14 +321,14 @@ fn pause(contestant: &Contestant, outage: Outage, gone: &Gone) -> Pause {
     }
 }
 
-/// A holder that does not run cannot know of its loss: then two believe that they have it, whatever
-/// the lock, and the question is whether its late write is refused.
+/// A paused holder cannot know that it lost the lock: with any lock, two contenders then believe
+/// that they have it, and the question is whether the late write is refused.
 fn judged(outage: Outage, gone: &Gone) -> Verdict {
     let verdict = judge::judge(&gone.history, None);
     if outage != Outage::Paused || !verdict.exclusion.is_violated() {
         return verdict;
     }
-    let why = "who does not run cannot know of the loss; what counts is its late write";
+    let why = "a paused holder cannot know of the loss; only its late write counts";
     Verdict {
         exclusion: Finding::NotChecked(why.into()),
         refusal: verdict.refusal.filter(|_| verdict.fencing.is_violated()),

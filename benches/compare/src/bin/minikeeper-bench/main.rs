@@ -1,4 +1,4 @@
-//! The lock bench: what locks cost, who gets them, and whether they keep their word.
+//! The lock bench: what locks cost, how fair they are, and whether they keep their promises.
 
 mod contestants;
 mod goals;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Measures locks, and judges them.
+/// Measures locks and judges their correctness.
 #[derive(Parser)]
 #[command(name = "minikeeper-bench")]
 struct Args {
@@ -24,7 +24,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs locks against one another: cycle, hand-over, fairness, recovery, safety.
+    /// Compares locks: cycle, hand-over, fairness, recovery, safety.
     Locks(locks::Args),
 }
 

@@ -22,21 +22,21 @@ use crate::{
     plan::{self, Size},
 };
 
-/// Round trips of one look at the echo.
+/// Round trips in one measurement of the echo.
 const ECHOES: u32 = 200;
 
-/// The size of a small reply, as `exists` has it.
+/// The size of a small reply, that of `exists`.
 const ECHO_BYTES: usize = 88;
 
 /// The largest ratio of an echo to the fastest one of the run; above it, something else disturbs
-/// the machine. Distant cores take 1.4 times as long as neighbouring ones.
+/// the machine. Distant cores alone take 1.4 times as long as neighbouring ones.
 const QUIET_MAX: f64 = 1.6;
 
-/// How long to wait for the machine to be quiet, and between two looks.
+/// How long to wait until the machine is quiet, and the pause between two measurements.
 const QUIET_LIMIT: Duration = Duration::from_secs(3);
 const QUIET_PAUSE: Duration = Duration::from_millis(20);
 
-/// What one run of a workload gave.
+/// The results of one run of a workload.
 pub(crate) struct Block {
     pub(crate) history: History,
     pub(crate) timed: Range<u64>,
@@ -86,7 +86,7 @@ pub(crate) async fn block(
         timed: contested.timed,
         client_cpu_ns: before.map(|_| contested.cpu_ns),
         server_cpu_ns: after.zip(before).map(|(after, before)| after - before),
-        // Where the server runs on the same thread, it is what keeps the thread busy.
+        // If the server runs on the same thread, it is the server that keeps the thread busy.
         busy: before.map(|_| contested.busy),
         traffic: sum(&relays),
     })
@@ -103,7 +103,7 @@ fn relayed(contestant: &Contestant, relays: &[Relay], timeout: Duration) -> Box<
     (contestant.make)(&addrs, timeout)
 }
 
-/// What a Java process is to do.
+/// The order to a Java process.
 fn order(
     contestant: &Contestant,
     workload: Workload,
@@ -132,7 +132,7 @@ fn order(
             readers: contest.readers,
             in_turn: contest.in_turn,
             hold: contest.hold,
-            // At the end the queue thins out.
+            // At the end fewer contenders wait.
             grants: contest.warmup + contest.grants + contest.contenders,
             limit: contest.limit,
             ..base
@@ -151,7 +151,7 @@ fn order(
     }
 }
 
-/// A contest in a Java process. This thread waits for it.
+/// Runs a contest in a Java process. This thread waits for it.
 fn java_block(
     contestant: &Contestant,
     java: &Java,
@@ -176,7 +176,7 @@ fn java_block(
 }
 
 /// Returns the part of a history from Java that counts: all of an open loop; of a contest, the part
-/// after each contender got the lock once, and before only few are left.
+/// after each contender got the lock once and before only a few remain.
 fn timed(history: &History, workload: Workload, contenders: u32) -> Range<u64> {
     let grants = |event: &&Event| matches!(event.what, What::Granted { .. });
     let at_ns = |event: &Event| event.at_ns;
@@ -200,13 +200,13 @@ fn sum(relays: &[Relay]) -> Option<Traffic> {
     })
 }
 
-/// A holder that is killed; the block's only hand-over is from its death.
+/// Kills a holder; the block's only hand-over starts at its death.
 async fn recovery(contestant: &Contestant, resource: &str) -> Result<Block, Error> {
     let gone = away(contestant, Outage::Killed, resource).await?;
     let events = &gone.history.events;
     let from = events.first().map_or(0, |event| event.at_ns);
     let to = events.last().map_or(0, |event| event.at_ns);
-    // The holder's own grant is not of interest.
+    // The holder's own grant does not count.
     let first = events
         .iter()
         .find(|event| event.what == What::Died)
@@ -221,14 +221,14 @@ async fn recovery(contestant: &Contestant, resource: &str) -> Result<Block, Erro
     })
 }
 
-/// A holder that is away for longer than the shortest session or lease.
+/// Runs an outage of a holder that lasts longer than the shortest session or lease.
 pub(crate) async fn away(
     contestant: &Contestant,
     outage: Outage,
     resource: &str,
 ) -> Result<outage::Gone, Error> {
     let timeout = contestant.shortest.unwrap_or(LONG);
-    // Servers may round a time-out up to their next look at it.
+    // Servers may round a time-out up to their next check.
     let limit = contestant
         .shortest
         .map_or(Duration::from_secs(3), |timeout| {
@@ -248,7 +248,7 @@ pub(crate) async fn away(
     .await
 }
 
-/// The echo, and the least that it took in this run.
+/// The echo, and its fastest round trip in this run.
 pub(crate) struct Echo {
     stream: TcpStream,
     least_ns: f64,
@@ -263,8 +263,8 @@ impl Echo {
     }
 
     /// The median round trip to a server that does nothing, in nanoseconds, once the machine is
-    /// quiet: a block of 1,000 contenders leaves as many connections to be cleared away, and
-    /// servers and tasks that do so while the next block is on.
+    /// quiet: after a block of 1,000 contenders, servers and tasks still close as many connections,
+    /// which would disturb the next block.
     pub(crate) async fn quiet_ns(&mut self) -> Result<f64, Error> {
         let deadline = now_ns() + nanos(QUIET_LIMIT);
         loop {
@@ -274,7 +274,7 @@ impl Echo {
                 return Ok(echo_ns);
             }
             if now_ns() > deadline {
-                // It is another machine than it was.
+                // The machine has become slower for good.
                 self.least_ns = echo_ns;
                 return Ok(echo_ns);
             }
@@ -286,7 +286,7 @@ impl Echo {
 async fn echo(stream: &mut TcpStream) -> Result<f64, Error> {
     let mut histogram = stats::latencies();
     let mut buffer = [0; ECHO_BYTES];
-    let failed = || "cannot speak with the echo".to_owned();
+    let failed = || "cannot talk to the echo".to_owned();
     for turn in 0..ECHOES + ECHOES / 10 {
         let began = now_ns();
         stream.write_all(&buffer).await.context(failed)?;

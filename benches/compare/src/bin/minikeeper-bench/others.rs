@@ -1,4 +1,4 @@
-//! Locks that do not stand on ZooKeeper's protocol.
+//! Locks that do not use ZooKeeper's protocol.
 
 use std::{net::SocketAddr, rc::Rc, time::Duration};
 
@@ -26,10 +26,10 @@ use crate::contestants::{Contestant, Cpu, POLLERS_MAX};
 /// The shortest lease on Redis that its watchdog keeps alive on a busy machine.
 const REDIS_LEASE: Duration = Duration::from_millis(600);
 
-/// Servers of Redlock.
+/// The number of servers for Redlock.
 const INSTANCES: usize = 5;
 
-/// How long one of them may take to answer.
+/// How long one of them may take to reply.
 const INSTANCE_LIMIT: Duration = Duration::from_millis(50);
 
 /// etcd raises shorter leases to this.
@@ -189,7 +189,7 @@ impl Peers<'_> {
             let Some(mariadb) = self.started("MariaDB", started) else {
                 return;
             };
-            // Without Debian's suffix, which means nothing to readers of the report.
+            // Without Debian's suffix, which does not matter to readers of the report.
             let version = mariadb.version().split('-').next().unwrap_or_default();
             let server = format!("MariaDB {version} {}", storage.text());
             let about = (
@@ -213,7 +213,7 @@ impl Peers<'_> {
                     move |addrs, _| Box::new(table.at(addrs[0])),
                 );
             }
-            // It is in memory in any case.
+            // It is in memory with either storage.
             if storage == Storage::Memory {
                 self.add(
                     vec![addr],

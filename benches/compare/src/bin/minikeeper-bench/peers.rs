@@ -1,4 +1,4 @@
-//! The other servers, started if they are installed, and their locks.
+//! The other servers, started if installed, and their locks.
 
 use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use minikeeper_bench::{
 
 use crate::contestants::{self, Contestant, Cpu, Java, LONG};
 
-/// What was started, and what was not.
+/// The servers that started, and a note on those that did not.
 pub(crate) struct Peers<'a> {
     pin: Pin,
     not_run: &'a mut Vec<NotRun>,
@@ -33,7 +33,7 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// What was started, or a note why not.
+    /// Returns what started; otherwise notes the reason.
     fn started<T>(&mut self, what: &str, started: Result<T, Error>) -> Option<T> {
         match started {
             Ok(started) => Some(started),
@@ -47,13 +47,13 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Java Curator, compiled once.
+    /// Compiles the program for Java Curator, once.
     pub(crate) fn curator_program(&mut self, class_path: Option<&str>) -> Option<Arc<Program>> {
         let compiled = Program::compile(class_path);
         self.started("Curator", compiled).map(Arc::new)
     }
 
-    /// Java Curator on a server.
+    /// Adds Java Curator on a server.
     pub(crate) fn curator(
         &mut self,
         program: &Arc<Program>,
@@ -84,7 +84,7 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// ZooKeeper, in two setups, with all locks that it can be had with.
+    /// Adds ZooKeeper in two setups, each with all locks that work on it.
     pub(crate) fn zookeepers(&mut self, program: Option<&Arc<Program>>) {
         for setup in [Setup::Kindest, Setup::AsShipped] {
             let what = format!("ZooKeeper, {}", setup.text());

@@ -1,4 +1,4 @@
-//! What is run: workloads with their sizes.
+//! The workloads and their sizes.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use minikeeper_bench::{contest::Contest, open_loop::OpenLoop, report::Workload};
 /// caches warm.
 const HOLD: Duration = Duration::from_micros(200);
 
-/// How large a run is.
+/// The size of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Size {
     /// For figures.
     Full,
-    /// To see that it runs.
+    /// To check that it runs.
     Quick,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
         grants: match workload {
             Workload::Saturated(_) => 2_000 / scale,
             Workload::Herd(_) => 4 * contenders,
-            // So that all contenders can have it equally often.
+            // So that all contenders can get it equally often.
             _ => (300 / scale).next_multiple_of(contenders),
         },
         limit: match contenders {
@@ -91,7 +91,7 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
     })
 }
 
-/// Grants before those that count.
+/// The number of grants that do not count, before those that do.
 pub(crate) fn warmup(contenders: u32) -> u32 {
     contenders.max(5)
 }
@@ -109,8 +109,8 @@ pub(crate) fn open_loop(workload: Workload, round: u32, size: Size) -> Option<Op
     })
 }
 
-/// Rounds of a workload: what waits for seconds, and takes equally long each time, is waited for
-/// less often.
+/// Rounds of a workload: a recovery that takes seconds, and equally long each time, runs in fewer
+/// of them.
 pub(crate) fn rounds(workload: Workload, timeout: Option<Duration>, rounds: u32) -> u32 {
     let is_long = timeout.is_none_or(|timeout| timeout >= Duration::from_secs(1));
     if workload == Workload::Recovery && is_long {

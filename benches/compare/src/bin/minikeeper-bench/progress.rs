@@ -1,15 +1,15 @@
-//! How far the run has come, on standard error.
+//! The progress of the run, on standard error.
 
 use std::io::{IsTerminal as _, Write as _};
 
 use minikeeper_bench::clock::now_ns;
 
-/// A line that tells what is being done.
+/// A line with the current step.
 pub(crate) struct Progress {
     steps: usize,
     done: usize,
     began_ns: u64,
-    told_ns: u64,
+    shown_ns: u64,
     is_terminal: bool,
 }
 
@@ -19,7 +19,7 @@ impl Progress {
             steps: steps.max(1),
             done: 0,
             began_ns: now_ns(),
-            told_ns: 0,
+            shown_ns: 0,
             is_terminal: std::io::stderr().is_terminal(),
         }
     }
@@ -30,16 +30,16 @@ impl Progress {
         let percent = 100 * self.done / self.steps;
         let seconds = (now - self.began_ns) / 1_000_000_000;
         self.done += 1;
-        // Who reads a file wants few lines.
+        // A log file needs only few lines.
         let pause_ns = if self.is_terminal {
             100_000_000
         } else {
             10_000_000_000
         };
-        if self.told_ns != 0 && now - self.told_ns < pause_ns {
+        if self.shown_ns != 0 && now - self.shown_ns < pause_ns {
             return;
         }
-        self.told_ns = now;
+        self.shown_ns = now;
         let line = format!("{percent:>3} % {seconds:>4} s  {what}");
         let mut stderr = std::io::stderr();
         // Progress that cannot be shown is no reason to stop.

@@ -1,4 +1,4 @@
-//! From the blocks of all rounds to the rows of the report.
+//! Makes the rows of the report from the blocks of all rounds.
 
 use hdrhistogram::Histogram;
 use minikeeper_bench::{
@@ -11,7 +11,7 @@ use minikeeper_bench::{
 
 use crate::{contestants::Contestant, measure::Block};
 
-/// Holds in the picture of a hand-over.
+/// The number of holds in the chart of a hand-over.
 const PICTURED: usize = 60;
 
 /// An empty row.
@@ -25,8 +25,8 @@ pub(crate) fn row(workload: Workload, contestant: &Contestant, timeout_ns: Optio
         timeline: Vec::new(),
         grants: Vec::new(),
         verdict: Verdict {
-            exclusion: Finding::NotChecked("it was not run".into()),
-            fencing: Finding::NotChecked("it was not run".into()),
+            exclusion: Finding::NotChecked("it did not run".into()),
+            fencing: Finding::NotChecked("it did not run".into()),
             unknown: 0,
             refusal: None,
         },
@@ -35,7 +35,7 @@ pub(crate) fn row(workload: Workload, contestant: &Contestant, timeout_ns: Optio
     }
 }
 
-/// Adds what one round found, once the judge has seen it.
+/// Has the judge check one round and adds its results.
 pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
     let verdict = judge::judge(&block.history, block.busy);
     let refusal = verdict.refusal.clone();
@@ -49,7 +49,7 @@ pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
         refuse(row, why);
         return;
     }
-    // The judge has read it already.
+    // The judge has already read it.
     let Ok(holds) = holds(&block.history) else {
         return;
     };
@@ -57,7 +57,7 @@ pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
         .iter()
         .all(|grants| *grants == 0)
     {
-        // Figures of nothing would look like figures.
+        // Figures of no grants would look like results.
         refuse(
             row,
             "no contender got the lock in the part that counts".into(),
@@ -81,16 +81,16 @@ pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
     row.rounds.push(found);
 }
 
-/// Notes why a round is not published.
+/// Notes the reason why a round is not published.
 pub(crate) fn refuse(row: &mut Row, why: String) {
-    // The same figure in many rounds says nothing new.
+    // The same reason in many rounds is listed once.
     if !row.refused.contains(&why) {
         row.refused.push(why);
     }
 }
 
 fn merge(all: &mut Histogram<u64>, more: &Histogram<u64>) {
-    // Both have the same bounds, so all of it fits.
+    // Both have the same bounds, so this cannot fail.
     let _ = all.add(more);
 }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the run ends after the present block, so that servers are stopped and their
+//! Ctrl-C and SIGTERM: the run ends after the current block, so that servers are stopped and their
 //! folders removed.
 
 use std::sync::{
@@ -9,12 +9,12 @@ use std::sync::{
 use minikeeper_bench::{Error, IoContext as _};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whether the run is to end.
+/// Tells whether the run should end.
 #[derive(Clone)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Listens from now on, on a thread of its own.
+    /// Listens from now on, on its own thread.
     pub(crate) fn listen() -> Result<Self, Error> {
         let is_asked = Arc::new(AtomicBool::new(false));
         let stop = Self(Arc::clone(&is_asked));
@@ -43,7 +43,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// An error once it is to end.
+    /// Fails once the run should end.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.0.load(Ordering::Relaxed) {
             return Err(Error::Setup("stopped; no report is written".into()));

@@ -1,4 +1,4 @@
-//! A Java process that takes orders and answers in lines.
+//! A Java process that takes orders and replies in lines.
 
 use std::{
     collections::VecDeque,
@@ -16,22 +16,22 @@ use crate::{Error, IoContext as _, clock::Deadline, peers::Belief};
 /// How long sessions may take to end after the last order.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// How many lines of standard error are kept for the day they are needed.
+/// How many of the last lines of standard error are kept for error messages.
 const LAST_WORDS_MAX: usize = 20;
 
-/// How many lines may wait between Java and the reader.
+/// How many lines may be queued between Java and the reader.
 const LINES_MAX: usize = 1_024;
 
-/// A process that runs until the last order; ended when dropped.
+/// A process that runs until it is dropped.
 #[derive(Debug)]
 pub(super) struct Java {
     child: Child,
     orders: Option<ChildStdin>,
-    answers: mpsc::Receiver<String>,
+    replies: mpsc::Receiver<String>,
     belief: Arc<Mutex<Belief>>,
     last_words: Arc<Mutex<VecDeque<String>>>,
     last_words_reader: Option<JoinHandle<()>>,
-    /// As errors name it.
+    /// Its name in errors.
     name: String,
 }
 
@@ -51,7 +51,7 @@ impl Java {
         Ok(Self {
             child,
             orders,
-            answers: lines(stdout, Arc::clone(&belief)),
+            replies: lines(stdout, Arc::clone(&belief)),
             belief,
             last_words_reader: Some(keep_last(stderr, Arc::clone(&last_words))),
             last_words,
@@ -64,30 +64,30 @@ impl Java {
     }
 
     pub(super) fn order(&mut self, line: &str) -> Result<(), Error> {
-        let orders = self.orders.as_mut().expect("it is open until the end");
+        let orders = self.orders.as_mut().expect("it is open until dropped");
         let sent = writeln!(orders, "{line}").and_then(|()| orders.flush());
-        sent.map_err(|error| self.ended(&format!("cannot give the order {line:?}: {error}")))
+        sent.map_err(|error| self.ended(&format!("cannot send the order {line:?}: {error}")))
     }
 
     pub(super) fn line(&mut self, deadline: &Deadline) -> Result<String, Error> {
-        match self.answers.recv_timeout(deadline.left()) {
+        match self.replies.recv_timeout(deadline.left()) {
             Ok(line) => Ok(line),
             Err(mpsc::RecvTimeoutError::Timeout) => Err(deadline.error()),
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.ended("java has ended")),
         }
     }
 
-    /// What was said last of the connection.
+    /// The last report on the connection.
     pub(super) const fn belief(&self) -> &Arc<Mutex<Belief>> {
         &self.belief
     }
 
-    /// The fault, and what was said last on standard error.
+    /// An error with the fault and the last lines of standard error.
     pub(super) fn failed(&self, fault: &str) -> Error {
         let mut text = format!("{}: {fault}", self.name);
         let words = lock(&self.last_words);
         if !words.is_empty() {
-            text += "; java said last:";
+            text += "; java's last output:";
         }
         for line in &*words {
             // Writing to a string cannot fail.
@@ -118,7 +118,7 @@ impl Java {
 
 impl Drop for Java {
     fn drop(&mut self) {
-        // After the last order it ends its sessions, then itself. A killed process would leave its
+        // After the last order it ends its sessions, then itself. Killing it would leave its
         // sessions on the server for minutes.
         drop(self.orders.take());
         if self.wait().is_err() {
@@ -127,13 +127,13 @@ impl Drop for Java {
     }
 }
 
-/// What is behind it; a thread that panicked has left no half of a word.
+/// Locks a mutex, even after a panic: its value is always complete.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads lines in a thread, so that waiting for one can have a limit. A line about its belief is no
-/// reply: it only updates `believed`.
+/// Reads lines in a thread, so that waiting for one can have a limit. A line about its belief is
+/// not a reply: it only updates `believed`.
 fn lines(from: impl Read + Send + 'static, believed: Arc<Mutex<Belief>>) -> mpsc::Receiver<String> {
     let (send, receive) = mpsc::sync_channel(LINES_MAX);
     std::thread::spawn(move || {

@@ -1,7 +1,7 @@
-//! Curator's recipes among the locks of this bench: a contender of the mutex is a Java process.
+//! Curator's recipes among the locks of this bench: a contender for the mutex is a Java process.
 //!
-//! Between here and there are a pipe and two threads, some hundred microseconds: enough to see how
-//! soon a dead holder's lock is free, and not to measure a hand-over.
+//! A pipe and two threads between them cost some hundred microseconds: exact enough for when a dead
+//! holder's lock is free, but not for a hand-over.
 
 use std::{
     net::SocketAddr,
@@ -25,27 +25,27 @@ const WAIT_LIMIT: Duration = Duration::from_secs(20);
 /// A recipe of Curator on a server.
 #[derive(Clone, Debug)]
 pub struct CuratorLock {
-    /// What runs.
+    /// The compiled program.
     pub program: Arc<Program>,
-    /// Where it runs.
+    /// Its placement.
     pub pin: Pin,
-    /// What it stands on, as in tables.
+    /// The server's name in tables.
     pub server: String,
-    /// What the server keeps through a crash.
+    /// What survives a crash of the server.
     pub durability: &'static str,
-    /// Where clients reach it.
+    /// The address clients connect to.
     pub addr: SocketAddr,
-    /// Which recipe.
+    /// The kind of recipe.
     pub kind: Kind,
-    /// How long sessions live without a word.
+    /// The session time-out.
     pub session_timeout: Duration,
 }
 
 impl CuratorLock {
-    /// A process with as many contenders as an order says.
+    /// Starts a process, which has as many contenders as an order requests.
     ///
     /// # Errors
-    /// As [`Curator::start`].
+    /// Like [`Curator::start`].
     pub fn start(&self) -> Result<Curator, Error> {
         Curator::start(
             self.pin,
@@ -80,12 +80,12 @@ impl LockUnderTest for CuratorLock {
         }
     }
 
-    /// Of the mutex only: what else there is, is measured in contests.
+    /// Only for the mutex: the other recipes are measured in contests.
     fn contender<'a>(&'a self, resource: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>> {
         Box::pin(async move {
             if self.kind != Kind::Mutex {
                 return Err(Error::Setup(format!(
-                    "{} has no contenders outside contests; the mutex has",
+                    "{} has contenders only in contests; use the mutex",
                     self.name()
                 )));
             }
@@ -111,7 +111,7 @@ struct One {
 }
 
 impl One {
-    /// Java is waited for in a thread, so that others go on.
+    /// Waits for Java in a thread, so that other tasks can run.
     async fn order<T: Send + 'static>(
         &self,
         order: impl FnOnce(&mut Curator) -> Result<T, Error> + Send + 'static,
@@ -138,7 +138,7 @@ impl Plain for One {
         self.is_held = self.order(hold).await?;
         if limit.is_none() && !self.is_held {
             return Err(LockFailure::NotHeld(format!(
-                "not got within {WAIT_LIMIT:?}"
+                "not acquired within {WAIT_LIMIT:?}"
             )));
         }
         Ok(self.is_held)

@@ -1,51 +1,52 @@
-//! What contenders in Java are to do.
+//! Orders to contenders in Java.
 
 use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
 use crate::{Error, peers::Kind};
 
-/// So many contenders take a lock again and again.
+/// A contest: contenders acquire a lock again and again.
 ///
-/// They start together. The first holder of a mutex waits until the others stand in the queue.
-/// There are exactly as many grants as wanted, unless the limit passes first; towards the end there
-/// are fewer than all left in the queue.
+/// They start together. The first holder of a mutex waits until the others are in the queue. There
+/// are exactly `grants` grants, unless the limit passes first; towards the end fewer contenders are
+/// in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Order {
     /// The lock's name, below `/bench`; without spaces.
     pub resource: String,
-    /// Which recipe.
+    /// The kind of recipe.
     pub kind: Kind,
-    /// How many.
+    /// The number of contenders.
     pub contenders: u32,
-    /// How many of 100 asks are only to read.
+    /// The percentage of requests that only read.
     pub readers: u32,
-    /// Whether who gave the lock back asks again only when another has it.
+    /// Whether a contender asks again only when another one has the lock.
     pub in_turn: bool,
-    /// How long each holds it. Below 100 us it waits awake, above asleep.
+    /// How long each contender holds the lock. Below 100 us it spins, above it sleeps.
     pub hold: Duration,
-    /// How many grants there are, altogether.
+    /// The number of grants of all contenders together.
     pub grants: u32,
-    /// In an open loop: when asks are due, in nanoseconds after the start, as many as grants. Who
-    /// is free asks. Empty: who is free asks at once.
+    /// In an open loop: the due times of requests, in nanoseconds after the start, one per grant. A
+    /// free contender takes the next request. Empty in a closed loop: a free contender asks at
+    /// once.
     pub due_ns: Vec<u64>,
     /// The time after which contenders neither ask nor wait; in whole milliseconds.
     pub limit: Duration,
-    /// Where to reach the server, with other sessions, if not where it is.
+    /// Another address of the server, for which other sessions are used.
     pub via: Option<SocketAddr>,
 }
 
 impl Order {
-    /// The most events that its history can have.
+    /// The largest possible number of events in its history.
     pub(super) fn events_max(&self) -> i64 {
-        // Five a grant, and three more of each who asked in vain.
+        // Five per grant, and three more for each contender that asked in vain.
         5 * i64::from(self.grants) + 3 * i64::from(self.contenders)
     }
 
-    /// As Java reads it.
+    /// The line for Java.
     pub(super) fn line(&self) -> Result<String, Error> {
         if self.contenders == 0 {
             return Err(Error::Setup(
-                "contest of 0 contenders: it takes one at least".into(),
+                "contest of 0 contenders: at least one is needed".into(),
             ));
         }
         let mut line = format!(
@@ -77,11 +78,11 @@ impl Order {
     }
 }
 
-/// Where this lock is; orders are split at spaces.
+/// The path of this lock, without spaces, at which orders are split.
 pub(super) fn path(resource: &str) -> Result<String, Error> {
     if resource.is_empty() || resource.contains(char::is_whitespace) {
         return Err(Error::Setup(format!(
-            "name {resource:?} of a lock: it must have letters and no spaces"
+            "name {resource:?} of a lock: it must not be empty or have spaces"
         )));
     }
     Ok(format!("/bench/{resource}"))
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn order_has_an_option_for_each_thing_that_is_not_usual() {
+    fn order_has_an_option_for_each_unusual_setting() {
         let mut order = Order {
             resource: "a".into(),
             kind: Kind::Mutex,

@@ -1,4 +1,4 @@
-//! The Java program, compiled.
+//! The compiled Java program.
 
 use std::{path::Path, process::Command};
 
@@ -7,8 +7,8 @@ use crate::{
     servers::{ScratchFolder, program, zookeeper},
 };
 
-/// What Curator needs; `zookeeper.jar` names the rest in its manifest. Without a logger of its own
-/// the logging complains.
+/// The jars that Curator needs; the manifest of `zookeeper.jar` names the rest. Without a logger
+/// the logging prints warnings.
 const JARS: [&str; 8] = [
     "curator-recipes",
     "curator-framework",
@@ -20,13 +20,13 @@ const JARS: [&str; 8] = [
     "slf4j-nop",
 ];
 
-/// Where the sources are.
+/// The folder of the sources.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java/curator");
 
-/// Classes in a folder of their own, which goes with this.
+/// Classes in a folder that is removed with this.
 #[derive(Debug)]
 pub struct Program {
-    /// What Java is to load: the classes, and Curator.
+    /// The class path for Java: the classes, and Curator.
     pub(super) class_path: String,
     _classes: ScratchFolder,
 }
@@ -35,8 +35,8 @@ impl Program {
     /// Compiles it against the jars of Debian's Curator, or against this class path.
     ///
     /// # Errors
-    /// When a part of the class path does not exist, or there is no compiler: the text says how to
-    /// install it. When it does not compile: the text has what the compiler says.
+    /// If a part of the class path does not exist, or there is no compiler; the text says how to
+    /// install it. If it does not compile; the text has the compiler's output.
     pub fn compile(class_path: Option<&str>) -> Result<Self, Error> {
         let jars = class_path_of(class_path)?;
         let classes = ScratchFolder::new("curator")?;
@@ -50,10 +50,10 @@ impl Program {
             .args(sources.iter().map(std::fs::DirEntry::path));
         let compiled = javac.output().context(|| "cannot start javac".into())?;
         if !compiled.status.success() {
-            let said = String::from_utf8_lossy(&compiled.stderr);
+            let output = String::from_utf8_lossy(&compiled.stderr);
             return Err(Error::Setup(format!(
-                "the contest for Curator does not compile with class path {jars:?}; javac said:\n\
-                 {said}"
+                "the contest for Curator does not compile with class path {jars:?}; javac's output:\n\
+                 {output}"
             )));
         }
         Ok(Self {
@@ -71,7 +71,7 @@ fn class_path_of(given: Option<&str>) -> Result<String, Error> {
         let place = part.strip_suffix("/*").unwrap_or(part);
         if !Path::new(place).exists() {
             return Err(Error::Setup(format!(
-                "class path: {place:?} does not exist; name the jars of Curator and what they \
+                "class path: {place:?} does not exist; name the jars of Curator and of what they \
                  need, or leave the class path out and install Debian's with: \
                  benches/compare/install-peers"
             )));
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn class_path_that_is_not_there_is_named_with_what_installs_one() {
+    fn missing_class_path_is_named_with_what_installs_one() {
         let error = Program::compile(Some("/nowhere/jars/*")).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("\"/nowhere/jars\""), "{text}");

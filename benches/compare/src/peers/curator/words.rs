@@ -1,20 +1,20 @@
-//! The words between the bench and Java, and the difference of their clocks.
+//! The protocol between the bench and Java, and the difference of their clocks.
 
 use crate::{
     history::What,
     peers::{Access, Belief},
 };
 
-/// How far the clock of Java is ahead of the own one.
+/// How far Java's clock is ahead of this process's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Clock {
     ahead_ns: i64,
-    /// How wrong that is at most.
+    /// The largest possible error of that.
     pub(super) error_ns: u64,
 }
 
 impl Clock {
-    /// In the middle of what is possible; `None` if nothing is.
+    /// The middle of the possible differences; `None` if none is possible.
     pub(super) fn between(least: i64, most: i64) -> Option<Self> {
         let width = u64::try_from(most.checked_sub(least)?).ok()?;
         Some(Self {
@@ -23,13 +23,13 @@ impl Clock {
         })
     }
 
-    /// A time there as the own clock says it.
+    /// Converts a time of Java's clock to this process's clock.
     pub(super) fn own_ns(self, there: i64) -> u64 {
         u64::try_from(there - self.ahead_ns).unwrap_or(0)
     }
 }
 
-/// 292 years are enough.
+/// Converts to a signed number, which lasts for 292 years.
 pub(super) fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
@@ -54,7 +54,7 @@ pub(super) fn belief(line: &str) -> Option<Belief> {
     }
 }
 
-/// What this code means to a contender with that one before; `None` if it cannot follow.
+/// The meaning of a code for a contender with this previous code; `None` if it cannot follow.
 pub(super) fn what(before: u8, code: u8) -> Option<What> {
     match (before, code) {
         (b'R', b'd') => Some(What::Due),
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!((clock.ahead_ns, clock.error_ns), (1_020, 21));
         assert_eq!(clock.own_ns(5_020), 4_000);
         assert_eq!(Clock::between(2, 1), None);
-        // Behind the own clock, when the machine is younger than its program claims.
+        // Java's clock may also be behind.
         assert_eq!(Clock::between(-9, -9).unwrap().own_ns(1), 10);
     }
 
@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn belief_is_no_answer() {
+    fn belief_is_not_a_reply() {
         assert_eq!(belief("belief unsure"), Some(Belief::Unsure));
         assert_eq!(belief("held 17"), None);
     }
 
     #[test]
-    fn failure_means_the_operation_that_goes_on() {
+    fn failure_refers_to_the_operation_in_progress() {
         assert_eq!(what(b'a', b'u'), Some(What::AcquireUnknown));
         assert_eq!(what(b'r', b'u'), Some(What::ReleaseUnknown));
     }

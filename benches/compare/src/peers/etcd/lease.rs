@@ -1,4 +1,4 @@
-//! A lease of etcd that is kept alive, and what is known of it without asking.
+//! A lease of etcd that is kept alive, and its state as known without asking.
 
 use std::{
     sync::{
@@ -19,10 +19,10 @@ use crate::{
 /// How long connecting, granting or revoking a lease may take.
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long after a broken stream the next is opened.
+/// The pause between a broken stream and the next one.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A lease; kept alive every third of its time to live, until dropped.
+/// A lease, kept alive after every third of its time to live until dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
     id: i64,
@@ -31,33 +31,33 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Asks for one with this time to live; the server may grant another.
+    /// Requests one with this time to live; the server may grant another.
     ///
     /// # Errors
-    /// When there is none within [`CALL_LIMIT`]; the server may have made it all the same.
+    /// If there is none within [`CALL_LIMIT`]; the server may have created it nevertheless.
     pub(super) async fn grant(client: &Client, ttl_s: i64) -> Result<Self, EtcdError> {
         let mut leases = client.lease_client();
         let asked_ns = now_ns();
-        let answer = timeout(CALL_LIMIT, leases.grant(ttl_s, None))
+        let reply = timeout(CALL_LIMIT, leases.grant(ttl_s, None))
             .await
             .map_err(|_| {
                 let limit_ms = CALL_LIMIT.as_millis();
                 EtcdError::LeaseKeepAliveError(format!("no lease within {limit_ms} ms"))
             })??;
-        let ttl = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or(0));
+        let ttl = Duration::from_secs(u64::try_from(reply.ttl()).unwrap_or(0));
         let known = Arc::new(Known {
             alive_until_ns: AtomicU64::new(asked_ns.saturating_add(nanos(ttl))),
             is_connected: AtomicBool::new(true),
         });
-        let keeping = tokio::spawn(keep(leases, answer.id(), ttl, Arc::clone(&known)));
+        let keeping = tokio::spawn(keep(leases, reply.id(), ttl, Arc::clone(&known)));
         Ok(Self {
-            id: answer.id(),
+            id: reply.id(),
             known,
             keeping,
         })
     }
 
-    /// What the server calls it.
+    /// Its id on the server.
     pub(super) const fn id(&self) -> i64 {
         self.id
     }
@@ -74,7 +74,7 @@ impl Lease {
         }
     }
 
-    /// It is not to be used any more, nor kept alive.
+    /// Marks it as lost: it is not used or kept alive any more.
     pub(super) fn lost(&self) {
         self.keeping.abort();
         self.known.alive_until_ns.store(0, Ordering::Release);
@@ -93,7 +93,7 @@ struct Known {
     is_connected: AtomicBool,
 }
 
-/// Keeps it alive until it is gone, over as many streams as that takes.
+/// Keeps the lease alive until it is gone, over as many streams as needed.
 async fn keep(mut leases: LeaseClient, id: i64, ttl: Duration, known: Arc<Known>) {
     while now_ns() < known.alive_until_ns.load(Ordering::Acquire) {
         if is_gone(&mut leases, id, ttl, &known).await {
@@ -105,8 +105,8 @@ async fn keep(mut leases: LeaseClient, id: i64, ttl: Duration, known: Arc<Known>
     }
 }
 
-/// Keeps it alive over one stream. Whether the server says at the end that it is gone; otherwise
-/// only the stream is.
+/// Keeps the lease alive over one stream until that ends. Returns whether the server reported the
+/// lease as gone.
 async fn is_gone(leases: &mut LeaseClient, id: i64, ttl: Duration, known: &Known) -> bool {
     let pause = ttl / 3;
     let confirm = |asked_ns: u64| {
@@ -115,9 +115,9 @@ async fn is_gone(leases: &mut LeaseClient, id: i64, ttl: Duration, known: &Known
         known.is_connected.store(true, Ordering::Release);
     };
     let asked_ns = now_ns();
-    let (mut keeper, mut answers) = match timeout(pause, leases.keep_alive(id)).await {
+    let (mut keeper, mut replies) = match timeout(pause, leases.keep_alive(id)).await {
         Ok(Ok(stream)) => stream,
-        // The crate says it so when the first answer has no time to live.
+        // The crate's error if the first reply has no time to live.
         Ok(Err(EtcdError::LeaseKeepAliveError(_))) => return true,
         Ok(Err(_)) | Err(_) => return false,
     };
@@ -128,8 +128,8 @@ async fn is_gone(leases: &mut LeaseClient, id: i64, ttl: Duration, known: &Known
         if keeper.keep_alive().await.is_err() {
             return false;
         }
-        match timeout(pause, answers.message()).await {
-            Ok(Ok(Some(answer))) if answer.ttl() > 0 => confirm(asked_ns),
+        match timeout(pause, replies.message()).await {
+            Ok(Ok(Some(reply))) if reply.ttl() > 0 => confirm(asked_ns),
             Ok(Ok(Some(_))) => return true,
             Ok(Ok(None) | Err(_)) | Err(_) => return false,
         }

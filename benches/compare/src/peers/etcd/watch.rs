@@ -1,7 +1,7 @@
 //! Waiting until keys of etcd are deleted.
 //!
-//! Source: etcd 3.4, `clientv3/concurrency/key.go`, which opens a stream for each key too: the Go
-//! client closes one on which nothing is watched any more.
+//! Source: etcd 3.4, `clientv3/concurrency/key.go`, which also opens a stream for each key: the Go
+//! client closes a stream on which nothing is watched any more.
 
 use etcd_client::{
     Client, Error as EtcdError, EventType, GetOptions, ResponseHeader, SortOrder, SortTarget,
@@ -12,7 +12,7 @@ use etcd_client::{
 /// so that a deletion wakes only one waiting contender.
 ///
 /// # Errors
-/// When the server does not answer, or breaks off.
+/// If the server does not reply, or ends the stream.
 pub(super) async fn all_deleted_before(
     client: &mut Client,
     name: &str,
@@ -33,8 +33,8 @@ pub(super) async fn all_deleted_before(
     }
 }
 
-/// Waits until the key, which was there at this revision, is deleted, or until it has to be looked
-/// for again, because the server has forgotten what was then.
+/// Waits until the key, which existed at this revision, is deleted, or until the server cancels the
+/// watch because it has compacted that revision; the caller then looks for the key again.
 async fn deleted(client: &mut Client, key: &[u8], seen_at: i64) -> Result<(), EtcdError> {
     let since = WatchOptions::new().with_start_revision(seen_at);
     let mut changes = client.watch(key, Some(since)).await?;

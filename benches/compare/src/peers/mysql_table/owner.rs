@@ -1,4 +1,4 @@
-//! One who takes rows of the lock table.
+//! Owners of rows of the lock table.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
     peers::{Belief, LockFailure, mariadb::connect, plain::Plain},
 };
 
-/// How long an owner waits before it asks again.
+/// How long an owner waits before it tries again.
 pub const PAUSE: Duration = Duration::from_millis(3);
 
 const SELECT: &str =
@@ -26,27 +26,27 @@ const DELETE: &str = "DELETE FROM bench.resource_lock WHERE resource_name = ?";
 const DELETE_OWN: &str =
     "DELETE FROM bench.resource_lock WHERE resource_name = ? AND node_info = ?";
 
-/// How many dead-locks an unlock lives through.
+/// The largest number of deadlocks in an unlock.
 const CONFLICTS_MAX: u32 = 1_000;
 
-/// One who wants a lock of the table. It may take it again while it holds it.
+/// A contender for a lock of the table, which is re-entrant.
 #[derive(Debug)]
 pub struct Owner {
     addr: SocketAddr,
     resource: String,
     node_info: String,
-    /// None after it broke, or when a call on it was abandoned.
+    /// `None` after it broke or a call on it was dropped.
     connection: Option<Conn>,
     /// A commit or an unlock has begun, and its outcome is unknown: the row may exist, with any
     /// count.
     is_in_doubt: bool,
-    /// How often it is held, as far as known.
+    /// How often the lock is held, as far as known.
     holds: u32,
 }
 
-/// What the table has to say about a lock or an unlock before it is committed.
+/// The result of a lock or an unlock before the commit.
 enum Found {
-    /// It is done; commit.
+    /// It is done and must be committed.
     Done,
     /// The row belongs to another owner or, for an unlock, does not exist.
     NotMine,
@@ -64,13 +64,14 @@ impl Owner {
         })
     }
 
-    /// Locks once, in one transaction: whether it is held now. Held already, it counts one more.
+    /// Tries once, in one transaction; returns whether the lock is held now. If it was held
+    /// already, it counts one more hold.
     ///
     /// # Errors
-    /// When the server cannot be reached or refuses.
+    /// If the server cannot be reached or refuses.
     pub async fn lock_once(&mut self) -> Result<bool, LockFailure> {
         let mut connection = self.connection().await?;
-        // Dropping this half-way drops the connection, and what is not committed is undone.
+        // Dropping this half-way drops the connection, which undoes uncommitted changes.
         let begun = self.enter(&mut connection).await;
         match &begun {
             Ok(is_held) => self.holds += u32::from(*is_held),
@@ -80,10 +81,10 @@ impl Owner {
         self.keep(connection, begun)
     }
 
-    /// How often it is held, as the table says; none when it is not.
+    /// Reads from the table how often it is held; `None` if it is not.
     ///
     /// # Errors
-    /// When the server cannot be reached or refuses.
+    /// If the server cannot be reached or refuses.
     pub async fn count(&mut self) -> Result<Option<u32>, LockFailure> {
         let mut connection = self.connection().await?;
         let count = connection
@@ -96,14 +97,14 @@ impl Owner {
         self.keep(connection, count)
     }
 
-    /// What the server calls its connection, while it has one.
+    /// The server's id for its connection, while it has one.
     #[must_use]
     pub fn connection_id(&self) -> Option<u32> {
         self.connection.as_ref().map(Conn::id)
     }
 
-    /// The connection, or a new one, with nothing left of a commit in doubt. Out of its place while
-    /// it is used.
+    /// Takes the connection, or opens a new one, and undoes a commit in doubt. The connection is
+    /// taken out while in use.
     async fn connection(&mut self) -> Result<Conn, LockFailure> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -112,7 +113,7 @@ impl Owner {
         let mut conflicts = 0;
         while self.is_in_doubt {
             let own = (&self.resource, &self.node_info);
-            // It waits for the transaction in doubt, if the server still has that.
+            // It waits for the transaction in doubt if the server still has it.
             match connection.exec_drop(DELETE_OWN, own).await {
                 Ok(()) => self.is_in_doubt = false,
                 Err(error) if is_conflict(&error) && conflicts < CONFLICTS_MAX => {
@@ -125,8 +126,8 @@ impl Owner {
         Ok(connection)
     }
 
-    /// Puts the connection back after all went well; a new one is cheaper than to ask whether this
-    /// one is still good.
+    /// Puts the connection back after a success. After a failure a new one is cheaper than checking
+    /// whether this one still works.
     fn keep<T>(
         &mut self,
         connection: Conn,
@@ -156,7 +157,7 @@ impl Owner {
             let is_mine = match self.unlock_row(&mut exit).await {
                 Ok(Found::Done) => self.commit(exit).await.map(|()| true)?,
                 Ok(Found::NotMine) => roll_back(exit).await.map(|()| false)?,
-                // The row is its own and remains: it must still be released.
+                // The row belongs to this owner and remains: it must still be released.
                 Err(error) if is_conflict(&error) => {
                     roll_back(exit).await?;
                     tokio::time::sleep(PAUSE).await;
@@ -168,7 +169,7 @@ impl Owner {
             return Ok(is_mine);
         }
         Err(LockFailure::Unknown(format!(
-            "{CONFLICTS_MAX} tries ended with a dead-lock"
+            "{CONFLICTS_MAX} tries ended with a deadlock"
         )))
     }
 
@@ -218,24 +219,24 @@ async fn begin(connection: &mut Conn) -> Result<Transaction<'_>, LockFailure> {
     begun.map_err(not_held)
 }
 
-/// Needed after a dead-lock too, of which the client does not know that the server rolled back.
+/// Needed even after a deadlock, because the client does not know that the server rolled back.
 async fn roll_back(transaction: Transaction<'_>) -> Result<(), LockFailure> {
     transaction.rollback().await.map_err(not_held)
 }
 
-/// What was not committed is undone.
+/// Nothing is held, as uncommitted changes are undone.
 fn not_held(error: SqlError) -> LockFailure {
     LockFailure::NotHeld(error.to_string())
 }
 
 /// Returns whether another contender was first: a deadlock (1213: two that found no row share its
-/// gap, and both insert), a wait that was too long (1205), or the row exists now (1062).
+/// gap, and both insert), too long a wait (1205), or a row that exists now (1062).
 pub(super) fn is_conflict(error: &SqlError) -> bool {
     matches!(error, SqlError::Server(error) if matches!(error.code, 1213 | 1205 | 1062))
 }
 
-/// Machine, thread, process and number in it, in at most 128 characters. A process's id comes
-/// again, its id and start do not while the machine runs.
+/// Machine, thread, process and a number within it, in at most 128 characters. A process id may be
+/// used again, but not with the same start time while the machine runs.
 fn node_info(addr: SocketAddr) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -250,7 +251,7 @@ fn node_info(addr: SocketAddr) -> String {
 }
 
 impl Plain for Owner {
-    /// What the table has as its owner.
+    /// The owner in the table.
     fn session(&self) -> String {
         self.node_info.clone()
     }
@@ -269,7 +270,7 @@ impl Plain for Owner {
         }
     }
 
-    /// No watch tells it.
+    /// Nothing notifies it of a loss.
     fn belief(&self) -> Belief {
         if self.holds > 0 {
             Belief::NoAnswer
@@ -286,10 +287,12 @@ impl Plain for Owner {
             }
             Ok(false) => {
                 self.holds = 0;
-                Err(LockFailure::NotHeld("its row is gone, or another's".into()))
+                Err(LockFailure::NotHeld(
+                    "its row is gone, or belongs to another owner".into(),
+                ))
             }
             Err(LockFailure::NotHeld(reason) | LockFailure::Unknown(reason)) => {
-                // Also what was held around this hold: its row goes before the next call.
+                // The outer holds are lost too: the row is deleted before the next call.
                 self.holds = 0;
                 self.is_in_doubt = true;
                 Err(LockFailure::Unknown(reason))
