@@ -180,7 +180,7 @@ fn pauses(report: &Report) -> String {
             match pause.late_write_accepted {
                 Some(true) => "TAKEN",
                 Some(false) => "refused",
-                None => "none: it stopped in time",
+                None => "none: it knew of the loss",
             }
             .into(),
             pause.verdict.text(),
