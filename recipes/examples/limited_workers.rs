@@ -27,7 +27,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 const WORKERS: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The state that the workers share, beside the semaphore.
+/// The state that the workers share, besides the semaphore.
 struct Site {
     at_work: watch::Sender<u32>,
     /// The number of workers allowed at the moment.

@@ -1,8 +1,8 @@
 //! Apache Curator's lock recipes for async Rust.
 //!
-//! Locks queue beside Curator's in Java on the same path, in the same order. Beyond Curator, every
-//! guard carries a [`FencingToken`], reports its [`Status`] and the moment when it is
-//! [`lost`](Guard::lost). Dropping a waiting future always deletes its znode from the queue.
+//! Contenders share the queue with Curator's in Java on the same path, in the same order. Beyond
+//! Curator, every guard carries a [`FencingToken`], reports its [`Status`] and the moment when it
+//! is [`lost`](Guard::lost). Dropping a waiting future always deletes its znode from the queue.
 //!
 //! # Choosing a recipe
 //!

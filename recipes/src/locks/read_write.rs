@@ -316,7 +316,7 @@ pub(crate) fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<()
 }
 
 /// Acquires the lock to read under a write lock. The reader's znode gets the writer's digits, so it
-/// sorts directly beside the writer's, ahead of every contender that waits for the writer.
+/// sorts next to the writer's, ahead of every contender that waits for the writer.
 ///
 /// Only a writer that still holds the lock may do so: in a later session the digits would jump the
 /// queue (hazard H34), and if the writer's znode was deleted, another contender may hold the lock

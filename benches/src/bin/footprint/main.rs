@@ -1,5 +1,5 @@
 //! The footprint: the start and stop of minikeeper, and the cost of znodes, sessions and watches,
-//! each beside its goal.
+//! each next to its goal.
 
 mod embedded;
 mod figures;
