@@ -225,8 +225,8 @@ fn scene() -> Scene {
     let ops = (0..EPHEMERALS)
         .map(|number| MultiOp::Create(create(format!("/e{number}"), b"", CreateMode::Ephemeral)));
     scene.must(&Request::Multi(ops.collect()));
-    // Ephemerals and watches with paths of 20 MB in total.
-    for number in 0..40 {
+    // Ephemerals and watches with paths of 10 MB in total, more than `REPLY_BYTES_MAX`.
+    for number in 0..20 {
         let path = long_path(&format!("long{number}-"), 500_000);
         scene.must(&Request::Create(create(&path, b"", CreateMode::Ephemeral)));
         scene.must(&wire::get(&path, true));
@@ -235,13 +235,13 @@ fn scene() -> Scene {
     for number in 0..EPHEMERALS {
         scene.must(&wire::get(&format!("/e{number}"), true));
     }
-    // 30 children with names of 500 KB each.
+    // 20 children with names of 500 KB each.
     scene.must(&Request::Create(create(
         "/names",
         b"",
         CreateMode::Persistent,
     )));
-    for number in 0..30 {
+    for number in 0..20 {
         let path = format!("/names{}", long_path(&format!("{number}-"), 500_000));
         scene.must(&Request::Create(create(&path, b"", CreateMode::Persistent)));
     }

@@ -94,15 +94,16 @@ pub enum LockError {
     /// The sequence counter of the directory is close to its end, where contenders may get equal
     /// numbers. Delete the directory while no contender uses it, to restart the counter.
     #[error(
-        "lock {path:?}: sequence number {sequence} exceeds the limit of {max}; delete the directory \
-         while no contender uses it, to restart its counter"
+        "lock {path:?}: sequence number {sequence} is not from 0 to {}; delete the directory \
+         while no contender uses it, to restart its counter",
+        max - 1
     )]
     SequenceExhausted {
         /// The lock.
         path: String,
         /// The number that the server assigned.
         sequence: i64,
-        /// The limit, [`naming::SEQUENCE_MAX`](crate::naming::SEQUENCE_MAX).
+        /// The first number that is refused, [`naming::SEQUENCE_MAX`](crate::naming::SEQUENCE_MAX).
         max: u32,
     },
     /// A request failed: a server refused it for a reason that a retry does not change, or the

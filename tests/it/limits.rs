@@ -5,7 +5,7 @@ use std::time::Duration;
 use minikeeper_protocol::{
     CreateMode, ErrorCode, MultiOp, MultiReadOp, MultiResult, Reply, Request, Xid,
 };
-use minikeeper_test_kit::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire, four_letter};
 
 use crate::kit::{Logged, Scene, TIMEOUT_MS, wait_until};
 
@@ -80,6 +80,8 @@ fn handshake_beyond_sessions_max_is_closed_and_a_session_can_be_resumed() {
     third.expect_closed();
     logged.wait_for_line(&["WARN", "sessions_max", "max=2"]);
     assert_eq!(logged.server.limit_counts().sessions_rejected, 1);
+    four_letter(logged.address(), b"srst");
+    assert_eq!(logged.server.limit_counts().sessions_rejected, 0);
     let mut again = Wire::connect(logged.address());
     let password = session.password.unwrap();
     let resumed = again.resume(

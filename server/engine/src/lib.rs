@@ -62,5 +62,5 @@ pub use crate::{
         check::Broken,
         inspect::{Group, Listing, Room, SessionReport, WatchKind, WatchSummary},
     },
-    state::{quota::QuotaTotals, undo::Mark},
+    state::{quota::QuotaTotals, tree::ZNODE_BYTES, undo::Mark, znode::TTL_MS_MAX},
 };

@@ -1,10 +1,9 @@
 //! Renders values as JSON, and their schemas.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use minikeeper_engine::TTL_MS_MAX;
 use minikeeper_protocol::Stat;
 use serde_json::{Map, Value, json};
-
-use crate::universe::seeding::TTL_MS_MAX;
 
 /// Puts a znode's data into an answer: `"data"`, text or null, or `"data_base64"` if it is not UTF-8.
 pub(crate) fn put_data(answer: &mut Map<String, Value>, data: Option<Vec<u8>>) {

@@ -327,17 +327,13 @@ pub(crate) struct Counters {
     pub(crate) sessions_expired: u64,
     pub(crate) read_latency: Latency,
     pub(crate) update_latency: Latency,
-    /// Not reset by `srst`.
     pub(crate) limit_hits: LimitHits,
 }
 
 impl Counters {
     /// Resets the counters as `srst` does.
     pub(crate) fn reset(&mut self) {
-        *self = Self {
-            limit_hits: self.limit_hits,
-            ..Self::default()
-        };
+        *self = Self::default();
     }
 
     /// Counts the size of a reply, given with its length prefix. The turn counts that it was sent.

@@ -117,7 +117,8 @@ impl Universe {
         self.shared.turns.connections()
     }
 
-    /// Returns how often each limit was reached since the start.
+    /// Returns how often each limit was reached, since the start or since the four-letter word
+    /// `srst`.
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
         let hits = self.shared.turns.look(|look| look.counters.limit_hits);

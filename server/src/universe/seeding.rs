@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-use minikeeper_engine::{Engine, Image, Life, ZnodeImage};
+use minikeeper_engine::{Engine, Image, Life, TTL_MS_MAX, ZNODE_BYTES, ZnodeImage};
 use minikeeper_protocol::{
     AclList, Create, CreateMode, CreateOp, ErrorCode, PathError, Request, ZnodePath,
 };
@@ -142,9 +142,6 @@ macro_rules! assert_tree {
 /// The path of the subtree that belongs to the server.
 const SYSTEM: &str = "/zookeeper";
 
-/// The estimated memory of a znode without its path and data. Unit: bytes.
-const ZNODE_BYTES: usize = 128;
-
 /// Why a tree cannot be seeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -219,19 +216,56 @@ pub enum SeedError {
 impl fmt::Display for SeedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-Self::Path(error) => error.fmt(f),
-Self::System { path } => write!(f, "path {path:?}: /zookeeper and everything below it belongs to the server"),
-Self::Ephemeral { path } => write!(f, "path {path:?}: an ephemeral belongs to a session; let a client create it"),
-Self::Access { path, entry } => write!(f, "path {path:?}: access list entry {entry:?} is not SCHEME:ID:PERMISSIONS, as in \
-         world:anyone:cdrwa"),
-Self::TimeToLive { path, ttl_ms } => write!(f, "path {path:?}: time to live of {ttl_ms} ms is outside the range of 1 ms to {TTL_MS_MAX} ms"),
-Self::DataTooLong { path, bytes, max } => write!(f, "path {path:?}: data of {bytes} bytes exceeds the limit of {max} bytes (frame_bytes_max)"),
-Self::Lifetime { path, wanted, found } => write!(f, "path {path:?}: exists as {found}; delete it first to create it as {wanted}"),
-Self::ParentIsEphemeral { path } => write!(f, "path {path:?}: its parent is an ephemeral, which cannot have children"),
-Self::TreeTooLarge { bytes, max } => write!(f, "the tree would take {bytes} bytes and exceed the limit of {max} bytes (tree_bytes_max)"),
-Self::Refused { path, error } => write!(f, "path {path:?}: {error}"),
-Self::Stopped => f.write_str("the server has stopped: by an internal error, or because a change could not be logged"),
-}
+            Self::Path(error) => error.fmt(f),
+            Self::System { path } => write!(
+                f,
+                "path {path:?}: /zookeeper and everything below it belongs to the \
+                 server"
+            ),
+            Self::Ephemeral { path } => write!(
+                f,
+                "path {path:?}: an ephemeral belongs to a session; let a client \
+                 create it"
+            ),
+            Self::Access { path, entry } => write!(
+                f,
+                "path {path:?}: access list entry {entry:?} is not \
+                 SCHEME:ID:PERMISSIONS, as in world:anyone:cdrwa"
+            ),
+            Self::TimeToLive { path, ttl_ms } => write!(
+                f,
+                "path {path:?}: time to live of {ttl_ms} ms is outside the range of 1 ms to {TTL_MS_MAX} ms"
+            ),
+            Self::DataTooLong { path, bytes, max } => write!(
+                f,
+                "path {path:?}: data of {bytes} bytes exceeds the limit of {max} \
+                 bytes (frame_bytes_max)"
+            ),
+            Self::Lifetime {
+                path,
+                wanted,
+                found,
+            } => write!(
+                f,
+                "path {path:?}: exists as {found}; delete it first to create it as \
+                 {wanted}"
+            ),
+            Self::ParentIsEphemeral { path } => write!(
+                f,
+                "path {path:?}: its parent is an ephemeral, which cannot have \
+                 children"
+            ),
+            Self::TreeTooLarge { bytes, max } => write!(
+                f,
+                "the tree would take {bytes} bytes and exceed the limit of {max} \
+                 bytes (tree_bytes_max)"
+            ),
+            Self::Refused { path, error } => write!(f, "path {path:?}: {error}"),
+            Self::Stopped => f.write_str(
+                "the server has stopped: by an internal error, or because a change \
+                 could not be logged",
+            ),
+        }
     }
 }
 
@@ -249,9 +283,6 @@ impl From<PathError> for SeedError {
         Self::Path(error)
     }
 }
-
-/// The longest time to live, about 35 years. Unit: milliseconds.
-pub(crate) const TTL_MS_MAX: u64 = (1 << 40) - 1;
 
 /// The path of a znode, and the request that creates or changes it.
 pub(crate) type Change = (String, Request);
@@ -271,7 +302,7 @@ pub(crate) fn check(tree: &Tree, frame_bytes_max: usize) -> Result<(), SeedError
             Some(Lifetime::Ephemeral) => return Err(SeedError::Ephemeral { path: path() }),
             Some(Lifetime::TimeToLive(ttl)) => {
                 let ttl_ms = ttl.as_millis();
-                if !(1..=u128::from(TTL_MS_MAX)).contains(&ttl_ms) {
+                if !(1..=u128::from(TTL_MS_MAX.unsigned_abs())).contains(&ttl_ms) {
                     return Err(SeedError::TimeToLive {
                         path: path(),
                         ttl_ms,

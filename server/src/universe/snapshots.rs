@@ -26,10 +26,13 @@ pub enum RestoreError {
 impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-Self::OtherUniverse => f.write_str("the snapshot belongs to another universe"),
-Self::Gone => f.write_str("the snapshot no longer exists: an older one was restored, the server was restarted, or \
-         more than 256 MiB of changes were made since"),
-}
+            Self::OtherUniverse => f.write_str("the snapshot belongs to another universe"),
+            Self::Gone => f.write_str(
+                "the snapshot no longer exists: an older one was restored, the \
+                 server was restarted, or more than 256 MiB of changes were made \
+                 since",
+            ),
+        }
     }
 }
 

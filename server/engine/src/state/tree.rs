@@ -20,7 +20,7 @@ use crate::{
 
 /// The counted size of a znode without its path and data: its slot in the arena, and its share of
 /// the index and of the allocator's rounding. Unit: bytes.
-pub(crate) const ZNODE_BYTES: usize = 128;
+pub const ZNODE_BYTES: usize = 128;
 
 /// The parent path of all quotas.
 pub(crate) const QUOTA: &[u8] = b"/zookeeper/quota";

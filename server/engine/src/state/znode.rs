@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// The longest time to live: 40 bits of milliseconds.
-pub(crate) const TTL_MS_MAX: i64 = (1 << 40) - 1;
+/// The longest time to live, about 35 years: 40 bits. Unit: milliseconds.
+pub const TTL_MS_MAX: i64 = (1 << 40) - 1;
 
 /// The top byte of an owner that is a time to live.
 const TTL_MARK: i64 = 0xff << 56;
