@@ -520,7 +520,7 @@ fn short_lived_connections_are_made_at_a_bounded_rate() {
     let cases: [(&str, Serve); 6] = [
         ("cut before the handshake", |_, _| {}),
         ("cut after a successful handshake", |play, _| {
-            play.welcome(7)
+            play.welcome(7);
         }),
         ("session refused every other time", |play, count| {
             match count % 2 {
