@@ -173,7 +173,6 @@
 //! | `locks/` | mutex, read/write lock, semaphore, multi-lock, and their guards |
 //! | `leaders/` | latch, selector |
 //! | `barriers/`, `values/` | barriers; values that processes share |
-//! | [`simple`] | hand-written locks for comparison, with known weaknesses |
 
 #![warn(clippy::missing_panics_doc)]
 
@@ -185,7 +184,6 @@ mod leaders;
 mod locks;
 mod options;
 mod queue;
-pub mod simple;
 mod status;
 mod values;
 

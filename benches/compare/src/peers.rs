@@ -49,6 +49,7 @@ pub mod redis_set;
 pub mod redisson;
 #[cfg(feature = "peers")]
 pub mod redlock;
+mod simple;
 pub mod zookeeper_client;
 
 /// The future of a lock's operation, boxed so that locks of all kinds fit behind one trait.

@@ -14,7 +14,6 @@ use minikeeper_recipes::{
     ValueError, VersionedValue, Work, WriteGuard,
     client::{ClientStates, Standing, StateStream as _, ZooKeeper},
     order::{Ahead, Claim, Look},
-    simple::{HerdLock, PollingLock, SequentialLock},
 };
 
 const fn shared<T: Send + Sync>() {}
@@ -71,9 +70,6 @@ const _: () = {
     shared::<Ahead>();
     shared::<Claim>();
     shared::<Look>();
-    shared::<HerdLock<Client>>();
-    shared::<PollingLock<Client>>();
-    shared::<SequentialLock<Client>>();
     // Futures, which one task polls at a time.
     sent::<Acquire<'static, &InterProcessMutex<Client>, Guard<Client>>>();
     sent::<Work<'static>>();
@@ -179,6 +175,5 @@ async fn futures_are_send<C: ZooKeeper>(client: C) -> Result<(), Box<dyn std::er
     send(node.created());
     send(node.close());
     send(client.states().next());
-    send(HerdLock::new(client, path)?.acquire());
     Ok(())
 }

@@ -48,7 +48,7 @@ const REFUSING: Duration = Duration::from_secs(20);
 
 /// The largest number of requests while everything is refused, including the client's own
 /// clean-ups. With pauses that double from 20 ms to 1 s, half of each random, one loop makes at
-/// most 50; a polling lock sends one every 100 ms.
+/// most 50.
 const REQUESTS_MAX: usize = 220;
 
 /// The largest number of steps that are refused, one at a time.
@@ -285,7 +285,4 @@ sweeps! {
     Leave leave,
     EphemeralNode ephemeral_node,
     SequentialNode sequential_node,
-    Polling polling,
-    Herd herd,
-    Sequential sequential,
 }

@@ -10,7 +10,6 @@ use minikeeper_recipes::{
     InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LatchOptions, LeaderLatch, LeaderSelector,
     Lease, LockOptions, Member, MultiGuard, PersistentNode, SelectorOptions, SharedCount, Status,
     WriteGuard,
-    simple::{HerdLock, PollingLock, SequentialLock},
 };
 use tokio::time::sleep;
 
@@ -40,9 +39,6 @@ pub(crate) enum Recipe {
     Leave,
     EphemeralNode,
     SequentialNode,
-    Polling,
-    Herd,
-    Sequential,
 }
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
@@ -105,7 +101,7 @@ const MULTI: [&str; 3] = ["/locks/a", "/locks/b", "/locks/c"];
 const SETTLE: Duration = Duration::from_millis(100);
 
 impl Recipe {
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Mutex,
         Self::SemaphoreMutex,
         Self::Read,
@@ -126,9 +122,6 @@ impl Recipe {
         Self::Leave,
         Self::EphemeralNode,
         Self::SequentialNode,
-        Self::Polling,
-        Self::Herd,
-        Self::Sequential,
     ];
 
     /// Returns whether its holder excludes all other contenders.
@@ -142,9 +135,6 @@ impl Recipe {
                 | Self::Leases
                 | Self::CountedSemaphore
                 | Self::MultiLock
-                | Self::Polling
-                | Self::Herd
-                | Self::Sequential
         )
     }
 
@@ -189,7 +179,6 @@ impl Recipe {
                 | Self::CountStart
                 | Self::CountedSemaphore
                 | Self::CountChange
-                | Self::Sequential
         )
     }
 
@@ -319,12 +308,6 @@ impl Recipe {
                 node.created().await?;
                 Kept::Node(node)
             }
-            Self::Polling => {
-                let lock = PollingLock::new(client, PATH, Duration::from_millis(100))?;
-                Kept::Guard(lock.acquire().await?)
-            }
-            Self::Herd => Kept::Guard(HerdLock::new(client, PATH)?.acquire().await?),
-            Self::Sequential => Kept::Guard(SequentialLock::new(client, PATH)?.acquire().await?),
         })
     }
 

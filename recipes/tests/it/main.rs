@@ -19,7 +19,6 @@
 //! | `auto_traits` | `Send` and `Sync` |
 //! | `leader_selector` | the leader selector |
 //! | `persistent_node` | the persistent node |
-//! | `simple` | the hand-written locks |
 //! | `local_hand_over` | locks that are passed on within a process |
 //! | `thrift` | the requests on the wire, with each saving and without it |
 //! | `barriers` | the barrier and the double barrier |
@@ -71,7 +70,6 @@ mod semaphore;
 mod semaphore_faults;
 mod semaphore_mutex;
 mod shared_count;
-mod simple;
 mod sweeps;
 mod testing;
 mod thrift;

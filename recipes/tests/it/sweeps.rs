@@ -140,12 +140,6 @@ impl Scene {
             Ok(kept) => kept,
             Err(error) => {
                 assert!(recipe.may_fail(), "{error}");
-                if recipe == Recipe::Sequential {
-                    // Its weakness: a znode whose creation got no reply stays as long as the
-                    // session.
-                    let session = self.client.session_id();
-                    session.map(|session| self.server.expire(session).unwrap_or(0));
-                }
                 return;
             }
         };
@@ -551,7 +545,4 @@ sweeps! {
     Leave leave,
     EphemeralNode ephemeral_node,
     SequentialNode sequential_node,
-    Polling polling,
-    Herd herd,
-    Sequential sequential,
 }

@@ -5,14 +5,14 @@ use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 use minikeeper::Server;
 use minikeeper_client::{Client, Connecting};
 use minikeeper_recipes::{
-    Guard, InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
+    Acquire, Guard, InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
     InterProcessSemaphoreMutex, InterProcessSemaphoreV2, Lease, LockError, LockOptions, MultiGuard,
     Released, Status, WriteGuard,
-    simple::{HerdLock, PollingLock, SequentialLock},
 };
 
 use super::{
     Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    simple::{self, SimpleLock},
 };
 use crate::Error;
 
@@ -36,11 +36,11 @@ pub enum Algorithm {
     SemaphoreMutex,
     /// `InterProcessMultiLock` of three mutexes.
     MultiLock,
-    /// `simple::PollingLock`, every [`POLLING_INTERVAL`].
+    /// Written by hand: one znode, which contenders try to create every [`POLLING_INTERVAL`].
     Polling,
-    /// `simple::HerdLock`.
+    /// Written by hand: one znode, which all contenders watch.
     Herd,
-    /// `simple::SequentialLock`.
+    /// Written by hand: a queue of znodes without an identity in their names.
     Sequential,
 }
 
@@ -164,9 +164,7 @@ enum Lock {
     Semaphore(InterProcessSemaphoreV2<Client>),
     SemaphoreMutex(InterProcessSemaphoreMutex<Client>),
     Multi(InterProcessMultiLock<Client>),
-    Polling(PollingLock<Client>),
-    Herd(HerdLock<Client>),
-    Sequential(SequentialLock<Client>),
+    Simple(SimpleLock),
 }
 
 impl Lock {
@@ -175,6 +173,7 @@ impl Lock {
         client: Client,
         path: &str,
     ) -> Result<Self, minikeeper_client::Error> {
+        let simple = |client, algorithm| Self::Simple(SimpleLock::new(client, path, algorithm));
         Ok(match algorithm {
             Algorithm::Mutex | Algorithm::MutexDropped => {
                 Self::Mutex(InterProcessMutex::new(client, path)?)
@@ -194,44 +193,52 @@ impl Lock {
                 let members = [1, 2, 3].map(|member| format!("{path}-{member}"));
                 Self::Multi(InterProcessMultiLock::from_paths(client, members)?)
             }
-            Algorithm::Polling => Self::Polling(PollingLock::new(client, path, POLLING_INTERVAL)?),
-            Algorithm::Herd => Self::Herd(HerdLock::new(client, path)?),
-            Algorithm::Sequential => Self::Sequential(SequentialLock::new(client, path)?),
+            Algorithm::Polling => simple(client, simple::Algorithm::Polling(POLLING_INTERVAL)),
+            Algorithm::Herd => simple(client, simple::Algorithm::Herd),
+            Algorithm::Sequential => simple(client, simple::Algorithm::Sequential),
         })
     }
 
-    async fn acquire(&self, access: Access) -> Result<Held, LockError> {
-        match (self, access) {
-            (Self::Mutex(lock), _) => lock.acquire().await.map(Held::Guard),
-            (Self::ReadWrite(lock), Access::Shared) => lock.acquire_read().await.map(Held::Guard),
-            (Self::ReadWrite(lock), Access::Exclusive) => {
-                lock.acquire_write().await.map(Held::Write)
+    /// Acquires the lock; `None` when the limit passes first.
+    async fn acquire(
+        &self,
+        access: Access,
+        limit: Option<Duration>,
+    ) -> Result<Option<Held>, LockFailure> {
+        let held = match (self, access) {
+            (Self::Mutex(lock), _) => limited(lock.acquire(), limit).await.map(Held::Guard),
+            (Self::ReadWrite(lock), Access::Shared) => {
+                limited(lock.acquire_read(), limit).await.map(Held::Guard)
             }
-            (Self::Semaphore(lock), _) => lock.acquire().await.map(Held::Lease),
-            (Self::SemaphoreMutex(lock), _) => lock.acquire().await.map(Held::Guard),
-            (Self::Multi(lock), _) => lock.acquire().await.map(Held::Multi),
-            (Self::Polling(lock), _) => lock.acquire().await.map(Held::Guard),
-            (Self::Herd(lock), _) => lock.acquire().await.map(Held::Guard),
-            (Self::Sequential(lock), _) => lock.acquire().await.map(Held::Guard),
+            (Self::ReadWrite(lock), Access::Exclusive) => {
+                limited(lock.acquire_write(), limit).await.map(Held::Write)
+            }
+            (Self::Semaphore(lock), _) => limited(lock.acquire(), limit).await.map(Held::Lease),
+            (Self::SemaphoreMutex(lock), _) => {
+                limited(lock.acquire(), limit).await.map(Held::Guard)
+            }
+            (Self::Multi(lock), _) => limited(lock.acquire(), limit).await.map(Held::Multi),
+            (Self::Simple(lock), _) => {
+                let held = lock.acquire(limit).await;
+                let held = held.map_err(|error| LockFailure::NotHeld(error.to_string()))?;
+                return Ok(held.map(Held::Simple));
+            }
+        };
+        match held {
+            Ok(held) => Ok(Some(held)),
+            Err(LockError::TimedOut { .. }) => Ok(None),
+            Err(error) => Err(LockFailure::NotHeld(error.to_string())),
         }
     }
+}
 
-    async fn acquire_within(&self, access: Access, limit: Duration) -> Result<Held, LockError> {
-        match (self, access) {
-            (Self::Mutex(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
-            (Self::ReadWrite(lock), Access::Shared) => {
-                lock.acquire_read().within(limit).await.map(Held::Guard)
-            }
-            (Self::ReadWrite(lock), Access::Exclusive) => {
-                lock.acquire_write().within(limit).await.map(Held::Write)
-            }
-            (Self::Semaphore(lock), _) => lock.acquire().within(limit).await.map(Held::Lease),
-            (Self::SemaphoreMutex(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
-            (Self::Multi(lock), _) => lock.acquire().within(limit).await.map(Held::Multi),
-            (Self::Polling(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
-            (Self::Herd(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
-            (Self::Sequential(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
-        }
+async fn limited<L, G>(
+    acquire: Acquire<'_, L, G>,
+    limit: Option<Duration>,
+) -> Result<G, LockError> {
+    match limit {
+        Some(limit) => acquire.within(limit).await,
+        None => acquire.await,
     }
 }
 
@@ -241,6 +248,7 @@ enum Held {
     Write(WriteGuard<Client>),
     Lease(Lease<Client>),
     Multi(MultiGuard<Client>),
+    Simple(simple::Hold),
 }
 
 impl Held {
@@ -249,6 +257,7 @@ impl Held {
             Self::Guard(guard) => guard.token().czxid,
             Self::Write(guard) => guard.token().czxid,
             Self::Lease(lease) => lease.czxid().0,
+            Self::Simple(hold) => hold.czxid,
             // One per member, with no order among them.
             Self::Multi(_) => return Grant { token: None },
         };
@@ -257,21 +266,33 @@ impl Held {
         }
     }
 
-    fn status(&self) -> Status {
-        match self {
+    fn belief(&self) -> Belief {
+        let status = match self {
             Self::Guard(guard) => guard.status(),
             Self::Write(guard) => guard.status(),
             Self::Lease(lease) => lease.status(),
             Self::Multi(guard) => guard.status(),
+            Self::Simple(hold) => return hold.belief(),
+        };
+        match status {
+            Status::Held => Belief::Held,
+            Status::Suspended { .. } => Belief::Unsure,
+            Status::Lost(_) => Belief::Lost,
         }
     }
 
-    async fn release(self) -> Result<Released, minikeeper_client::Error> {
-        match self {
+    async fn release(self) -> Result<(), LockFailure> {
+        let released = match self {
             Self::Guard(guard) => guard.release().await,
             Self::Write(guard) => guard.release().await,
             Self::Lease(lease) => lease.release().await,
             Self::Multi(guard) => guard.release().await,
+            Self::Simple(hold) => return hold.release().await,
+        };
+        match released {
+            Ok(Released::AlreadyGone) => Err(LockFailure::NotHeld("its znode is gone".into())),
+            Ok(_) => Ok(()),
+            Err(error) => Err(LockFailure::Unknown(error.to_string())),
         }
     }
 }
@@ -300,10 +321,9 @@ impl Contender for One {
 
     fn acquire(&mut self, access: Access) -> Doing<'_, Result<Grant, LockFailure>> {
         Box::pin(async move {
-            match self.lock.acquire(access).await {
-                Ok(held) => Ok(self.keep(held)),
-                Err(error) => Err(LockFailure::NotHeld(error.to_string())),
-            }
+            let held = self.lock.acquire(access, None).await?;
+            let held = held.ok_or_else(|| LockFailure::NotHeld("its runtime ends".into()))?;
+            Ok(self.keep(held))
         })
     }
 
@@ -313,20 +333,13 @@ impl Contender for One {
         limit: Duration,
     ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
         Box::pin(async move {
-            match self.lock.acquire_within(access, limit).await {
-                Ok(held) => Ok(Some(self.keep(held))),
-                Err(LockError::TimedOut { .. }) => Ok(None),
-                Err(error) => Err(LockFailure::NotHeld(error.to_string())),
-            }
+            let held = self.lock.acquire(access, Some(limit)).await?;
+            Ok(held.map(|held| self.keep(held)))
         })
     }
 
     fn belief(&self) -> Belief {
-        match self.held.as_ref().map(Held::status) {
-            Some(Status::Held) => Belief::Held,
-            Some(Status::Suspended { .. }) => Belief::Unsure,
-            Some(Status::Lost(_)) | None => Belief::Lost,
-        }
+        self.held.as_ref().map_or(Belief::Lost, Held::belief)
     }
 
     fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
@@ -337,11 +350,7 @@ impl Contender for One {
             if self.is_dropped {
                 return Ok(());
             }
-            match held.release().await {
-                Ok(Released::AlreadyGone) => Err(LockFailure::NotHeld("its znode is gone".into())),
-                Ok(_) => Ok(()),
-                Err(error) => Err(LockFailure::Unknown(error.to_string())),
-            }
+            held.release().await
         })
     }
 }
