@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minikeeper_protocol::{Acl, Perms};
+use minikeeper_test_kit::random::{Random, number_of_environment, seed_or};
 
 use super::{
     records::{session, znode},
@@ -66,41 +67,21 @@ const DATA: [&[u8]; 7] = [
     b"\xff\xfe",
 ];
 
-/// Splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % limit as u64).unwrap()
+/// Returns mostly the usual value, and one time in `odds` an odd one.
+fn long(random: &mut Random, usual: i64, odds: usize) -> i64 {
+    if random.one_in(odds) {
+        random.pick(&LONGS)
+    } else {
+        usual
     }
+}
 
-    fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
-    }
-
-    /// Returns mostly the usual value, and one time in `odds` an odd one.
-    fn long(&mut self, usual: i64, odds: usize) -> i64 {
-        if self.one_in(odds) {
-            self.one_of(&LONGS)
-        } else {
-            usual
-        }
-    }
-
-    fn int(&mut self, odds: usize) -> i32 {
-        if self.one_in(odds) {
-            self.one_of(&INTS)
-        } else {
-            0
-        }
+/// Returns mostly 0, and one time in `odds` an odd number.
+fn int(random: &mut Random, odds: usize) -> i32 {
+    if random.one_in(odds) {
+        random.pick(&INTS)
+    } else {
+        0
     }
 }
 
@@ -117,7 +98,7 @@ fn list(random: &mut Random) -> AclList {
         ("ip", "x"),
     ];
     let entries: Vec<_> = (0..random.below(3))
-        .map(|_| entry(random.one_of(&some)))
+        .map(|_| entry(random.pick(&some)))
         .collect();
     AclList::new(&entries)
 }
@@ -135,44 +116,44 @@ fn build(random: &mut Random, odds: usize) -> Result<Engine, crate::ImageError> 
     let mut restoration = Restoration::new(settings);
     for id in [5, 1 << 56] {
         if random.one_in(2) {
-            let timeout_ms = [10_000, random.int(2)][random.below(2)];
-            restoration.session(session(random.long(id, odds), timeout_ms))?;
+            let timeout_ms = [10_000, int(random, 2)][random.below(2)];
+            restoration.session(session(long(random, id, odds), timeout_ms))?;
         }
     }
     for id in [1, 2] {
-        restoration.access_list(random.long(id, odds * 4), &list(random))?;
+        restoration.access_list(long(random, id, odds * 4), &list(random))?;
     }
     for path in PATHS {
         let is_needed = path.len() == 1 || path.starts_with("/zookeeper") && path.len() < 20;
         if !is_needed && random.one_in(3) {
             continue;
         }
-        let acl = random.one_of(&[-1, 1, 2]);
+        let acl = random.pick(&[-1, 1, 2]);
         let image = ZnodeImage {
-            data: (!random.one_in(4)).then(|| random.one_of(&DATA)),
-            acl: random.long(acl, odds * 8),
-            czxid: Zxid(random.long(3, odds * 2)),
-            mzxid: Zxid(random.long(3, odds * 2)),
-            pzxid: Zxid(random.long(9, odds * 2)),
-            ctime_ms: random.long(0, odds),
-            mtime_ms: random.long(0, odds),
-            version: random.int(odds),
-            created_children: random.int(odds),
-            aversion: random.int(odds),
-            owner: random.long(0, odds),
+            data: (!random.one_in(4)).then(|| random.pick(&DATA)),
+            acl: long(random, acl, odds * 8),
+            czxid: Zxid(long(random, 3, odds * 2)),
+            mzxid: Zxid(long(random, 3, odds * 2)),
+            pzxid: Zxid(long(random, 9, odds * 2)),
+            ctime_ms: long(random, 0, odds),
+            mtime_ms: long(random, 0, odds),
+            version: int(random, odds),
+            created_children: int(random, odds),
+            aversion: int(random, odds),
+            owner: long(random, 0, odds),
             ..znode(path, 3)
         };
         restoration.znode(&image)?;
     }
     for zxid in 10..10 + random.below(6) as i64 {
         let head = ChangeHead {
-            session: SessionId(random.long(5, 4)),
-            zxid: Zxid(random.long(zxid, odds * 2)),
-            wall_ms: random.long(0, odds),
+            session: SessionId(long(random, 5, 4)),
+            zxid: Zxid(long(random, zxid, odds * 2)),
+            wall_ms: long(random, 0, odds),
         };
-        let path = random.one_of(&PATHS).as_bytes();
+        let path = random.pick(&PATHS).as_bytes();
         let acl = list(random);
-        let data = Some(random.one_of(&DATA));
+        let data = Some(random.pick(&DATA));
         let lives = [
             Life::Persistent,
             Life::Session(head.session),
@@ -186,24 +167,24 @@ fn build(random: &mut Random, odds: usize) -> Result<Engine, crate::ImageError> 
                 path,
                 data,
                 acl: &acl,
-                life: random.one_of(&lives),
-                created_children: [None, Some(random.int(2))][random.below(2)],
+                life: random.pick(&lives),
+                created_children: [None, Some(int(random, 2))][random.below(2)],
             },
             3 => Change::Delete { path },
             4 => Change::SetData {
                 path,
                 data,
-                version: random.int(2),
+                version: int(random, 2),
             },
             _ => Change::SetAcl {
                 path,
                 acl: &acl,
-                aversion: random.int(2),
+                aversion: int(random, 2),
             },
         };
         restoration.replay(head, &change)?;
     }
-    Engine::restore(restoration, Zxid(random.long(20, odds)))
+    Engine::restore(restoration, Zxid(long(random, 20, odds)))
 }
 
 /// Returns the dump without the usage of quotas, which every start counts anew.
@@ -292,15 +273,12 @@ fn serve(engine: &mut Engine, random: &mut Random) {
 /// For the rule and the method see the module.
 #[test]
 fn any_records_are_refused_or_restored_to_a_sound_state() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a decimal number"))
-    };
-    let seed = number("MINIKEEPER_SEED", 1);
-    let variants = number("MINIKEEPER_IMAGE_VARIANTS", VARIANTS_DEFAULT);
+    let seed = seed_or(1);
+    let variants = number_of_environment("MINIKEEPER_IMAGE_VARIANTS", VARIANTS_DEFAULT);
     let mut served = 0;
     for seed in seed..seed + variants {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let random = &mut Random(seed << 20);
+            let random = &mut Random::new(seed);
             // From one odd field in a state to many.
             let odds = [20, 60, 200][random.below(3)];
             let Ok(mut engine) = build(random, odds) else {

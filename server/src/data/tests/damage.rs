@@ -19,6 +19,7 @@ use minikeeper_protocol::{
     AclList, ConnectRequest, ConnectResponse, Create, CreateMode, MultiOp, ReplyHeader, ReplyRef,
     Request, Xid, Zxid, jute,
 };
+use minikeeper_test_kit::random::{Random, number_of_environment, seed_or};
 use tokio::sync::Notify;
 
 use super::dir::Scratch;
@@ -35,32 +36,6 @@ const VARIANTS_DEFAULT: u64 = 400;
 
 /// The number of variants of one history.
 const VARIANTS_PER_HISTORY: u64 = 40;
-
-/// Splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `limit`, which must not be 0.
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).unwrap()
-    }
-
-    fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a decimal number"))
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Durability {
@@ -310,7 +285,7 @@ fn put(at: &Path, files: &BTreeMap<String, Vec<u8>>) {
 
 /// Makes a history of one to three servers, the last of which may be killed.
 fn history(random: &mut Random, durability: Durability) -> History {
-    let scratch = Scratch::new(&format!("history-{:x}", random.next()));
+    let scratch = Scratch::new(&format!("history-{:x}", random.number()));
     fs::create_dir_all(&scratch.0).unwrap();
     let mut past = BTreeSet::from([without_zxid(&Engine::new(Settings::default()))]);
     let mut answered;
@@ -421,7 +396,7 @@ fn damage(random: &mut Random, files: &mut BTreeMap<String, Vec<u8>>) -> (&'stat
     ];
     let kind = kinds[random.below(kinds.len())];
     let other = names[random.below(names.len())].clone();
-    let noise = random.next().to_be_bytes();
+    let noise: [u8; 8] = std::array::from_fn(|_| random.byte());
     let other_bytes = files[&other].clone();
     let bytes = files.get_mut(&name).unwrap();
     let length = bytes.len().max(1);
@@ -464,14 +439,14 @@ struct Counts {
 /// Goal and method: see the module.
 #[test]
 fn damage_is_refused_or_does_no_harm() {
-    let seed = number("MINIKEEPER_SEED", 1);
-    let variants = number("MINIKEEPER_DAMAGE_VARIANTS", VARIANTS_DEFAULT);
+    let seed = seed_or(1);
+    let variants = number_of_environment("MINIKEEPER_DAMAGE_VARIANTS", VARIANTS_DEFAULT);
     println!("MINIKEEPER_SEED={seed} MINIKEEPER_DAMAGE_VARIANTS={variants}");
     let mut counts = BTreeMap::<Durability, Counts>::new();
     let (mut kinds, mut trusted) = (BTreeMap::new(), (0, 0));
     let scratch = Scratch::new(&format!("damage-{seed}"));
     for group in 0..variants.div_ceil(VARIANTS_PER_HISTORY) {
-        let random = &mut Random(seed.wrapping_add(group) << 20);
+        let random = &mut Random::new(seed.wrapping_add(group) << 1);
         let durability = [
             Durability::SnapshotOnly,
             Durability::Write,
@@ -593,13 +568,13 @@ fn nothing_unread_is_deleted(
 /// looks like a complete one. But no flipped bit may go unnoticed.
 #[test]
 fn damage_to_files_of_zookeeper_is_refused_or_does_no_harm() {
-    let seed = number("MINIKEEPER_SEED", 1);
-    let variants = number("MINIKEEPER_DAMAGE_VARIANTS", VARIANTS_DEFAULT) / 2;
+    let seed = seed_or(1);
+    let variants = number_of_environment("MINIKEEPER_DAMAGE_VARIANTS", VARIANTS_DEFAULT) / 2;
     println!("MINIKEEPER_SEED={seed}, {variants} variants");
     let mut outcomes = BTreeMap::<(&str, &str), u64>::new();
     let scratch = Scratch::new(&format!("damage-theirs-{seed}"));
     for group in 0..variants.div_ceil(VARIANTS_PER_HISTORY) {
-        let random = &mut Random(seed.wrapping_add(group) << 21);
+        let random = &mut Random::new(seed.wrapping_add(group) << 2);
         let mut history = history(random, Durability::Write);
         history.files.remove("minikeeper.lock");
         for (name, bytes) in &mut history.files {
