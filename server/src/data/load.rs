@@ -197,8 +197,10 @@ impl Files {
             Ok(last) => last,
             Err(fault) if trust.damaged => {
                 tracing::warn!(err = %fault.error, "omits the changes from there on");
-                let behind = self.logs[fault.from.log..].iter();
-                unread = behind.map(|(_, path)| path.clone()).collect();
+                // Those passed over count on their successor, which the next start does not find.
+                let lost = fault.passed_over.iter().copied();
+                let lost = lost.chain(fault.from.log..self.logs.len());
+                unread = lost.map(|log| self.logs[log].1.clone()).collect();
                 // Starts again, since half a change may have been made.
                 (restoration, newest) = begin()?;
                 let replayed = log::replay(&self.logs, at, Some(fault.from), &mut restoration);

@@ -56,6 +56,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct LogFault {
     pub(crate) from: Place,
+    /// The earlier logs that are damaged too, but whose successor continued where they had stopped.
+    pub(crate) passed_over: Vec<usize>,
     pub(crate) error: DataDirError,
 }
 
@@ -72,6 +74,7 @@ pub(crate) fn replay(
         last: snapshot.0,
         last_in: snapshot.1.to_owned(),
         unread: None,
+        passed_over: Vec::new(),
         restoration,
     };
     let before = logs.iter().filter(|(start, _)| *start < chain.first);
@@ -86,16 +89,18 @@ pub(crate) fn replay(
             break;
         }
         let is_last = log + 1 == logs.len();
-        chain.read(log, *name, path, is_last, until)?;
+        if let Err(fault) = chain.read(log, *name, path, is_last, until) {
+            return Err(chain.failed(fault));
+        }
         if until.is_some_and(|until| until.log == log) {
             chain.unread = None;
             break;
         }
     }
-    if let Some(unread) = chain.unread
+    if let Some(unread) = chain.unread.take()
         && !unread.is_torn
     {
-        return Err(unread.fault);
+        return Err(chain.failed(unread.fault));
     }
     Ok(chain.last)
 }
@@ -137,6 +142,8 @@ struct Chain<'a> {
     last_in: PathBuf,
     /// The unreadable end of the logs read so far.
     unread: Option<Unread>,
+    /// The damaged logs whose successor continued where they had stopped.
+    passed_over: Vec<usize>,
     restoration: &'a mut Restoration,
 }
 
@@ -159,6 +166,7 @@ impl Chain<'_> {
     ) -> Result<(), LogFault> {
         let fault = |offset: u64, error: DataDirError| LogFault {
             from: Place { log: index, offset },
+            passed_over: Vec::new(),
             error,
         };
         let damaged = |damage: Damage| DataDirError::DamagedLog {
@@ -227,6 +235,9 @@ impl Chain<'_> {
             }
             if let Some(unread) = self.unread.take() {
                 tracing::warn!(err = %unread.fault.error, "the next log continues from there");
+                if !unread.is_torn {
+                    self.passed_over.push(unread.fault.from.log);
+                }
             }
             txn::replay(txn, &mut reader, self.restoration)
                 .map_err(|error| fault(start, wrong(error)))?;
@@ -234,6 +245,14 @@ impl Chain<'_> {
             if self.last_in != path {
                 path.clone_into(&mut self.last_in);
             }
+        }
+    }
+
+    fn failed(self, fault: LogFault) -> LogFault {
+        let Self { passed_over, .. } = self;
+        LogFault {
+            passed_over,
+            ..fault
         }
     }
 
