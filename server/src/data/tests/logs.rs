@@ -451,6 +451,31 @@ fn damaged_log_is_set_aside_if_damage_is_trusted() {
     assert!(source.load(super::Settings::default()).is_ok());
 }
 
+/// A damaged log does no harm if the next one continues where it stopped. When that was set aside,
+/// the next start found the first one damaged and refused.
+#[test]
+fn log_passed_over_is_set_aside_with_its_damaged_successor() {
+    let damaged = |from: i64, to: i64| {
+        let entry = |zxid: i64| txn(zxid, 1, &create(&format!("/n{zxid}"), false, 1));
+        let mut bytes = log(&(from..=to).map(entry).collect::<Vec<_>>());
+        let last = bytes.len() - 101;
+        bytes[last] ^= 1;
+        bytes
+    };
+    let logs = [("log.1", damaged(1, 4)), ("log.4", damaged(4, 6))];
+    let scratch = with_logs("passed-over", &logs);
+    assert!(scratch.refusal().starts_with("\"log.4\""));
+    let mut dir = scratch.open().unwrap();
+    let engine = dir.load(super::Settings::default(), true).unwrap();
+    dir.begin(&engine).unwrap();
+    drop(dir);
+    let names = scratch.names();
+    let unread = names.iter().filter(|name| name.starts_with("unread."));
+    assert_eq!(unread.collect::<Vec<_>>(), ["unread.log.1", "unread.log.4"]);
+    let names = ["zookeeper", "n1", "n2", "n3", "n4", "n5"];
+    assert_eq!(loaded(&scratch).children("/").unwrap(), names);
+}
+
 /// Source: ZooKeeper's `FileTxnSnapLog.restore`, ZOOKEEPER-3056.
 #[test]
 fn logs_without_a_snapshot_are_refused_unless_trusted() {
