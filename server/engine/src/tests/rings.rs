@@ -23,7 +23,7 @@ fn watchers_get_events_in_the_order_of_registration() {
         [2, 0, 3, 1]
     );
     assert_eq!(engine.counts().watches, 0);
-    assert_eq!(notified(&request(&mut engine, 0, set("/x", b""))), []);
+    assert!(notified(&request(&mut engine, 0, set("/x", b""))).is_empty());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn reused_connection_number_starts_without_watches() {
     request(&mut engine, 1, get("/x"));
     apply(&mut engine, &Input::Disconnect { conn: ConnId(1) });
     open(&mut engine, 1);
-    assert_eq!(notified(&request(&mut engine, 0, set("/x", b""))), []);
+    assert!(notified(&request(&mut engine, 0, set("/x", b""))).is_empty());
 }
 
 #[test]
