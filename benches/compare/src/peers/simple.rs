@@ -107,10 +107,16 @@ impl SimpleLock {
         };
         loop {
             let before = match self.client.child_names(&self.path).await {
-                // The numbers have equally many digits.
                 Ok(names) => {
-                    let names = names.iter().map(|name| format!("{prefix}{name}"));
-                    names.filter(|name| *name < hold.path).max()
+                    let names: Vec<_> =
+                        names.iter().map(|name| format!("{prefix}{name}")).collect();
+                    // The session ended, and the znode with it.
+                    if !names.contains(&hold.path) {
+                        let lost = hold.path.clone();
+                        return Err(Error::answered("lock", lost, ErrorCode::NoNode));
+                    }
+                    // The numbers have equally many digits.
+                    names.into_iter().filter(|name| *name < hold.path).max()
                 }
                 Err(error) => {
                     pause(error).await?;
@@ -345,6 +351,24 @@ mod tests {
             drop(hold);
             until_free(&server).await;
         }
+    }
+
+    /// No znode was before its own, which was gone too, so the contender believed it had the lock.
+    #[tokio::test]
+    async fn waiting_contender_whose_session_expires_gets_no_lock() {
+        let server = Server::builder().start().await.unwrap();
+        let first = lock(&server, Algorithm::Sequential).await;
+        let second = lock(&server, Algorithm::Sequential).await;
+        let hold = first.acquire(None).await.unwrap().unwrap();
+        let session = second.client.session_id().unwrap();
+        let expire = async {
+            let within = Duration::from_secs(10);
+            server.until_children(PATH, 2, within).await.unwrap();
+            server.expire(session).unwrap();
+            drop(hold);
+        };
+        let (waited, ()) = tokio::join!(second.acquire(None), expire);
+        assert!(waited.is_err());
     }
 
     #[tokio::test]
