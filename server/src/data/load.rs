@@ -197,7 +197,7 @@ impl Files {
             Ok(last) => last,
             Err(fault) if trust.damaged => {
                 tracing::warn!(err = %fault.error, "omits the changes from there on");
-                // Those passed over count on their successor, which the next start does not find.
+                // A log passed over needs its successor, which the next start does not find.
                 let lost = fault.passed_over.iter().copied();
                 let lost = lost.chain(fault.from.log..self.logs.len());
                 unread = lost.map(|log| self.logs[log].1.clone()).collect();
