@@ -18,7 +18,7 @@ use minikeeper_client::ErrorCode;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    every::{Failure, Recipe},
+    every_recipe::{Failure, Recipe},
     kit::soon,
     sweeps::{Case, STEPS_STRIDE, Scene, cases, in_case, is_full, scene, steps},
     wire::Fault,

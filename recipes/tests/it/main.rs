@@ -20,15 +20,15 @@
 //! | `leader_selector` | the leader selector |
 //! | `persistent_node` | the persistent node |
 //! | `local_hand_over` | locks that are passed on within a process |
-//! | `thrift` | the requests on the wire, with each saving and without it |
+//! | `request_savings` | the requests on the wire, with each saving and without it |
 //! | `barriers` | the barrier and the double barrier |
-//! | `wire`, `every`, `sweeps` | every recipe dropped, disconnected and expired at every step |
+//! | `wire`, `every_recipe`, `sweeps` | every recipe dropped, disconnected and expired at every step |
 //! | `error_sweep` | every refusal of every request of every recipe |
 //! | `retries` | retries after refusals, after reconnects and in later sessions |
 //! | `owners` | one owner in several tasks; releases without a server |
 //! | `costs` | the cost of waiting; exact deadlines |
-//! | `going_on` | background tasks (latch, selector, persistent node) under refusals, panics and without a server |
-//! | `claims` | no lock counts as held once another contender may have it: closing clients, read-only servers |
+//! | `background_tasks` | background tasks (latch, selector, persistent node) under refusals, panics and without a server |
+//! | `exclusion` | no lock counts as held once another contender may have it: closing clients, read-only servers |
 //! | `framework` | the catalogue's tests of what locks are built on |
 //! | `restart` | servers that stop and restart |
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
@@ -43,14 +43,14 @@
 
 mod atomic;
 mod auto_traits;
+mod background_tasks;
 mod barriers;
 mod cancelling;
-mod claims;
 mod costs;
 mod error_sweep;
-mod every;
+mod every_recipe;
+mod exclusion;
 mod framework;
-mod going_on;
 mod hazards;
 mod hazards_of_many;
 mod kit;
@@ -64,6 +64,7 @@ mod mutex;
 mod owners;
 mod persistent_node;
 mod read_write;
+mod request_savings;
 mod restart;
 mod retries;
 mod semaphore;
@@ -72,7 +73,6 @@ mod semaphore_mutex;
 mod shared_count;
 mod sweeps;
 mod testing;
-mod thrift;
 mod wire;
 
 use minikeeper_test_kit::{clock, link};

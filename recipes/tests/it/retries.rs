@@ -11,7 +11,7 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    every::Recipe,
+    every_recipe::Recipe,
     kit::{PATH, both_ways, client, contender, queue, soon, spawn, start, until},
     sweeps::{STEPS_STRIDE, cases, in_case, scene, steps},
     wire::{self, Wire},

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     cancelling::Polls,
-    every::{Failure, Kept, Recipe, Waiting},
+    every_recipe::{Failure, Kept, Recipe, Waiting},
     kit::{both_ways, client, soon, start, until},
     wire::{Fault, Wire},
 };
@@ -166,10 +166,10 @@ enum Drop {
 }
 
 /// The distance between two messages, polls or replies at which a fault happens. See [`steps`].
-pub(crate) const STEPS_STRIDE: usize = 16;
+pub(crate) const STEPS_STRIDE: usize = 24;
 
 /// The distance between two bytes at which the connection is cut. See [`steps`].
-const BYTES_STRIDE: usize = 397;
+const BYTES_STRIDE: usize = 601;
 
 /// Returns the steps at which a fault happens: every `stride`th from a random one on, without an
 /// end; all steps with `MINIKEEPER_SWEEP=full`. A run that finds no more messages ends the sweep.

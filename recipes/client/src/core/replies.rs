@@ -146,7 +146,7 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         let fired = self.watches.fire(event.kind, &event.path);
-        for watch in fired.going_on {
+        for watch in fired.lasting {
             effects.watch_fired(watch, event.kind, &event.path, zxid);
         }
         let kind = event.kind;

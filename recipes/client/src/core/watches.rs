@@ -125,7 +125,7 @@ pub(crate) struct FiredWatches {
     /// One-shot watches, which the event ends.
     pub(crate) ended: Vec<WatchToken>,
     /// Persistent watches, which continue.
-    pub(crate) going_on: Vec<WatchToken>,
+    pub(crate) lasting: Vec<WatchToken>,
 }
 
 impl Watches {
@@ -261,7 +261,7 @@ impl Watches {
 
     fn fire_persistent(&self, event: EventKind, path: &Ustring, fired: &mut FiredWatches) {
         if let Some(watch) = self.watches.get(&(WatchKind::Persistent, path.clone())) {
-            fired.going_on.extend(watch.tokens());
+            fired.lasting.extend(watch.tokens());
         }
         // Recursive watches get creation, deletion and data events below them, but no child events.
         if event == EventKind::ChildrenChanged {
@@ -282,7 +282,7 @@ impl Watches {
                 .watches
                 .get(&(WatchKind::PersistentRecursive, ancestor))
             {
-                fired.going_on.extend(watch.tokens());
+                fired.lasting.extend(watch.tokens());
             }
         }
     }
@@ -475,12 +475,12 @@ mod tests {
         registered(&mut watches, WatchKind::PersistentRecursive, "/a", B);
         registered(&mut watches, WatchKind::Persistent, "/a/b", WatchToken(3));
         let fired = watches.fire(EventKind::Created, &"/a/b".into());
-        assert_eq!(fired.going_on, [WatchToken(3), A, B]);
+        assert_eq!(fired.lasting, [WatchToken(3), A, B]);
         let fired = watches.fire(EventKind::ChildrenChanged, &"/a/b".into());
-        assert_eq!(fired.going_on, [WatchToken(3)]);
+        assert_eq!(fired.lasting, [WatchToken(3)]);
         let fired = watches.fire(EventKind::Created, &"/ab".into());
-        assert_eq!(fired.going_on, [A]);
+        assert_eq!(fired.lasting, [A]);
         let fired = watches.fire(EventKind::DataChanged, &"/".into());
-        assert_eq!(fired.going_on, [A]);
+        assert_eq!(fired.lasting, [A]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::{
-    every::Recipe,
+    every_recipe::Recipe,
     kit::{SESSION_TIMEOUT, soon},
     sweeps::{cases, in_case, scene},
     wire::Fault,
