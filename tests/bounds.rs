@@ -173,8 +173,8 @@ fn create(path: impl Into<String>, data: &[u8], mode: CreateMode) -> Create {
 }
 
 const BIG: [&str; 3] = ["/big0", "/big1", "/big2"];
-const CHILDREN: usize = 100_000;
-const EPHEMERALS: usize = 10_000;
+const CHILDREN: usize = 50_000;
+const EPHEMERALS: usize = 6_000;
 
 /// Starts a server with a tree that makes requests expensive.
 fn scene() -> Scene {

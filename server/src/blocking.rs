@@ -13,6 +13,7 @@ use crate::{
     faults::error::NotHit,
     server::{self, Builder},
     start::StartError,
+    story::panics::{self, Stories},
     tree::Tree,
     universe::{
         RestartError, Universe, WaitError,
@@ -149,14 +150,14 @@ impl Server {
     /// how many sessions matched; all of them expire in one turn.
     ///
     /// When this returns, every watcher's events are in its socket, as with
-    /// [`crate::Universe::expire_told`].
+    /// [`crate::Universe::expire_and_flush`].
     ///
     /// # Errors
     /// When no session matches, since a test that ends no session tests nothing. If that is fine, add
     /// `.unwrap_or(0)`.
     pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
-        self.on_server_thread(|universe| async move { universe.expire_told(who).await })
+        self.on_server_thread(|universe| async move { universe.expire_and_flush(who).await })
     }
 
     /// Runs a future on the server's thread and waits for its output. Works inside a runtime too.
@@ -256,6 +257,7 @@ fn serve(
 
 impl Drop for Server {
     fn drop(&mut self) {
+        panics::tell_all(&self.server);
         drop(self.stop.take());
         // Nothing is saved, so there is no error to report.
         let _ = self.wait();
@@ -302,6 +304,12 @@ impl BlockingBuilder {
     #[must_use]
     pub fn control(self) -> Self {
         Self(self.0.control())
+    }
+
+    /// Sets what the server does when a panic drops it. See [`Builder::stories`].
+    #[must_use]
+    pub fn stories(self, stories: Stories) -> Self {
+        Self(self.0.stories(stories))
     }
 
     /// Changes any setting.

@@ -113,6 +113,11 @@ impl Clock {
         self.elapsed_at(self.stand.load(Ordering::Relaxed))
     }
 
+    /// Returns the real time since the start in microseconds, to measure how long something takes.
+    pub(crate) fn micros(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
     fn elapsed_at(&self, stand: u64) -> u64 {
         if is_frozen(stand) {
             return stand & !FROZEN;

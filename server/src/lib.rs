@@ -26,7 +26,7 @@
 //! | a server without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
 //! | freeze and advance the clock | [`Universe::advance`], [`Universe::freeze`], [`Moment`] |
-//! | list, expire and disconnect sessions | [`Universe::sessions`], [`Universe::expire_told`], [`SessionSelector`] |
+//! | list, expire and disconnect sessions | [`Universe::sessions`], [`Universe::expire_and_flush`], [`SessionSelector`] |
 //! | wait without sleeping | [`Universe::until_watched`], [`WaitError`] |
 //! | keep the state after exit, with the feature `data` | [`Config::data_dir`], [`Server::save`] |
 //! | go back to an earlier state | [`Universe::snapshot`], [`Universe::restore`] |
@@ -34,6 +34,7 @@
 //! | start from a production data directory, with the feature `data` | [`Builder::data_from`], [`Universe::import_data`] |
 //! | restart within the process | [`Universe::restart`]; [`Universe::state`], [`Builder::state`] |
 //! | seed and compare znodes | [`tree!`], [`Tree`], [`assert_tree!`] |
+//! | see what a failed test did | [`Universe::story`], [`Stories`] |
 //! | inject faults | [`Fault`], [`Universe::inject`] |
 //! | settings and limits | [`Config`] |
 //! | control over HTTP, with the feature `control` | `Builder::control` |
@@ -55,7 +56,8 @@
 //! | `tls` | clients over TLS; builds the C and assembly of ring |
 //! | `cli` (default) | what the program needs: all of these except `tls` |
 //!
-//! The library logs only with `tracing`, reads no environment variables and has no global state.
+//! The library logs only with `tracing`, reads no environment variables and has no global state. The
+//! exception is a server that a panic drops: see [`Stories`].
 
 mod admin;
 pub mod blocking;
@@ -72,10 +74,15 @@ mod faults;
 #[cfg(any(feature = "data", feature = "tls"))]
 #[doc(hidden)]
 pub mod files;
+mod journal;
+mod locks;
 mod net;
+#[cfg(feature = "control")]
+mod page;
 mod race;
 mod server;
 mod start;
+mod story;
 mod tree;
 mod turn;
 mod universe;
@@ -100,6 +107,14 @@ pub use faults::{
     op::FaultOp,
     who::FaultFor,
 };
+pub use journal::{
+    entry::{JournalEntry, JournalOperation, JournalRequest, Occurrence},
+    filter::{Expected, JournalError, JournalFilter},
+};
+pub use locks::{
+    Contender, Deadlock, DeadlockStep, LockFamily, LockHistory, LockInfo, LockKind, LockShare,
+    LockWarning, LockWarningCode, Locks, Spread,
+};
 pub use minikeeper_engine::{
     Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
 };
@@ -110,14 +125,20 @@ pub use net::local::LocalStream;
 pub use net::tls::TlsError;
 pub use server::{Builder, Server};
 pub use start::StartError;
+pub use story::{
+    Story,
+    panics::{Stories, StoryGuard},
+};
 #[cfg(feature = "seed-files")]
 pub use tree::TreeFileError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
 pub use turn::health::Failure;
+pub use universe::changes::ChangeError;
+pub use universe::inspect::{ChildListing, ListedChild, ListedZnode, TreeListing};
 pub use universe::seeding::SeedError;
 pub use universe::session_info::{LastOperation, SessionInfo, WatchInfo};
 pub use universe::session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use universe::{
-    Moment, RestartError, RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard,
-    WaitError, faults::FaultGuard,
+    Change, Changes, JournalTail, Moment, RestartError, RestoreError, Seeded, Snapshot, Universe,
+    UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
 };

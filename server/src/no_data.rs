@@ -48,9 +48,9 @@ impl Saving {
 }
 
 /// Saves a state that a log cannot express.
-pub(crate) struct Anew;
+pub(crate) struct Replacement;
 
-impl Anew {
+impl Replacement {
     #[expect(
         clippy::unused_self,
         reason = "a log would continue from the saved state"
@@ -77,7 +77,7 @@ impl UniverseState {
         Ok(())
     }
 
-    pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew) -> T) -> T {
-        change(&self.turns, &mut Anew)
+    pub(crate) fn replace_state<T>(&self, change: impl FnOnce(&Turns, &mut Replacement) -> T) -> T {
+        change(&self.turns, &mut Replacement)
     }
 }

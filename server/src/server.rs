@@ -16,6 +16,7 @@ use crate::{
     data::{self, SaveError},
     net::reachability::Listeners,
     start::{self, StartError},
+    story::panics::{self, Stories},
     tree::Tree,
     turn::{health::Failure, turns::Turns},
     universe::{Universe, seeding, state::UniverseState},
@@ -73,7 +74,7 @@ impl Server {
         let (engine, loaded) = data::load(&mut config, settings).await?;
         // Starts the clock after loading, so that each session has its full timeout.
         let clock = start::clock(&config);
-        let turns = Turns::new(engine, clock, &config);
+        let turns = Turns::new(engine, clock, &config).with_journal(config.journal_size());
         let shared = Arc::new(UniverseState::root(config, turns));
         shared.begin_saving(loaded).await?;
         let universe = Universe::root(Arc::clone(&shared));
@@ -232,9 +233,10 @@ impl Deref for Server {
     }
 }
 
-/// Stops without saving, as a crash would.
+/// Stops without saving, as a crash would. During a panic, tells the [story](crate::Stories).
 impl Drop for Server {
     fn drop(&mut self) {
+        panics::tell_all(&self.universe);
         self.close();
         self.shared.server.saving.abandon();
     }
@@ -323,6 +325,13 @@ impl Builder {
     pub fn control_token(mut self, token: impl Into<Secret>) -> Self {
         self.config.control.token = Some(token.into());
         self.control()
+    }
+
+    /// Sets what the server does when a panic drops it. Default: it prints its story.
+    #[must_use]
+    pub fn stories(mut self, stories: Stories) -> Self {
+        self.config.stories = stories;
+        self
     }
 
     /// Changes any setting.

@@ -1,7 +1,9 @@
 //! The effect of each verb over HTTP, and the OpenAPI description.
 
-use minikeeper::{assert_tree, control, tree};
-use minikeeper_protocol::CreateMode;
+use std::time::Duration;
+
+use minikeeper::{Znode, assert_tree, control, tree};
+use minikeeper_protocol::{CreateMode, EventKind};
 use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::{Value, json};
 
@@ -114,6 +116,226 @@ fn tree_is_read_seeded_and_exported() {
     assert_eq!(yaml["tree"], text);
     let dump = done(get(address, "dump"));
     assert!(dump["dump"].as_str().unwrap().contains("/a/b"));
+    let dump = done(get(address, "dump?ids=true"));
+    let dump = dump["dump"].as_str().unwrap();
+    assert_eq!(dump, scene.server.dump_with_ids());
+    scene.end();
+}
+
+/// Changes outside of any session fire watches and answer with ZooKeeper's errors.
+#[test]
+fn znodes_are_created_set_and_deleted() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let mut client = scene.open();
+    let act = |verb: &str, body: Value| done(post(address, verb, &body));
+    client.must(&wire::children("/", true));
+    let created = act("create", json!({"path": "/a", "data": "x"}));
+    assert_eq!(created, json!({"path": "/a"}));
+    let event = client.event();
+    assert_eq!(
+        (event.kind, event.path.as_str()),
+        (EventKind::ChildrenChanged, "/")
+    );
+    client.must(&wire::get("/a", true));
+    let set = act(
+        "set",
+        json!({"path": "/a", "data_base64": "/w==", "version": 0}),
+    );
+    assert_eq!(set, json!({"version": 1}));
+    assert_eq!(client.event().kind, EventKind::DataChanged);
+    let sequential = json!({"path": "/a/n-", "sequential": true});
+    assert_eq!(
+        act("create", sequential.clone()),
+        json!({"path": "/a/n-0000000000"})
+    );
+    assert_eq!(
+        act("create", sequential),
+        json!({"path": "/a/n-0000000001"})
+    );
+    act("create", json!({"path": "/a/box", "container": true}));
+    act(
+        "create",
+        json!({"path": "/a/box/t-", "ttl_ms": 5000, "sequential": true}),
+    );
+    assert_tree!(scene.server, {
+        "/a" => b"\xff", "/a/n-0000000000" => "", "/a/n-0000000001" => "",
+        "/a/box" => Znode::from("").container(),
+        "/a/box/t-0000000000" => Znode::from("").time_to_live(Duration::from_secs(5)),
+        ..
+    });
+    for (verb, body, status, sentence) in [
+        (
+            "create",
+            json!({"path": "/a"}),
+            409,
+            "path \"/a\": znode already exists (NODEEXISTS -110)",
+        ),
+        (
+            "create",
+            json!({"path": "/x/y"}),
+            404,
+            "path \"/x/y\": parent \"/x\": znode does not exist (NONODE -101); create it first",
+        ),
+        (
+            "create",
+            json!({"path": "/bystander/x"}),
+            409,
+            "path \"/bystander/x\": ephemeral cannot have children (NOCHILDRENFOREPHEMERALS -108)",
+        ),
+        (
+            "create",
+            json!({"path": "/c", "container": true, "sequential": true}),
+            400,
+            "a container cannot be sequential; choose one of the two",
+        ),
+        (
+            "create",
+            json!({"path": "/c", "container": true, "ttl_ms": 1}),
+            400,
+            "give at most one of container, ttl_ms",
+        ),
+        (
+            "create",
+            json!({"path": "/c", "data": "", "data_base64": ""}),
+            400,
+            "give at most one of data, data_base64",
+        ),
+        (
+            "create",
+            json!({"path": "/c", "data_base64": "?"}),
+            400,
+            "parameter data_base64: not base64",
+        ),
+        (
+            "create",
+            json!({"path": "/zookeeper/x"}),
+            400,
+            "path \"/zookeeper/x\": /zookeeper and everything below it belongs to the server",
+        ),
+        (
+            "create",
+            json!({"path": "/c", "ephemeral": true}),
+            400,
+            "unknown parameter \"ephemeral\"; expected path, data, data_base64, sequential, \
+             container, ttl_ms",
+        ),
+        (
+            "set",
+            json!({"path": "/a", "data": "y", "version": 0}),
+            409,
+            "path \"/a\": version 0 expected, 1 found: version does not match (BADVERSION -103)",
+        ),
+        (
+            "set",
+            json!({"path": "/none", "data": "y"}),
+            404,
+            "path \"/none\": znode does not exist (NONODE -101)",
+        ),
+        (
+            "set",
+            json!({"path": "/a"}),
+            400,
+            "give exactly one of data, data_base64",
+        ),
+        (
+            "set",
+            json!({"path": "/a", "data": "y", "version": -2}),
+            400,
+            "parameter version: -2 is not a whole number from -1 to 2147483647",
+        ),
+        (
+            "delete",
+            json!({"path": "/none"}),
+            404,
+            "path \"/none\": znode does not exist (NONODE -101)",
+        ),
+        (
+            "delete",
+            json!({"path": "/a", "version": 7, "recursive": true}),
+            409,
+            "path \"/a\": version 7 expected, 1 found: version does not match (BADVERSION -103)",
+        ),
+        (
+            "delete",
+            json!({"path": "/a"}),
+            409,
+            "path \"/a\": znode has children (NOTEMPTY -111): 3; delete them first, or delete it \
+             recursively",
+        ),
+        (
+            "delete",
+            json!({"path": "/", "recursive": true}),
+            400,
+            "path \"/\": the root cannot be deleted",
+        ),
+    ] {
+        assert_eq!(
+            said(&post(address, verb, &body), status),
+            sentence,
+            "{verb} {body}"
+        );
+    }
+    client.must(&wire::children("/a/box", true));
+    assert_eq!(
+        act("delete", json!({"path": "/a/n-0000000000", "version": 0})),
+        json!({"deleted": 1})
+    );
+    assert_eq!(
+        act("delete", json!({"path": "/a", "recursive": true})),
+        json!({"deleted": 4})
+    );
+    // The child, then the parent, as if a client had deleted one after the other.
+    let event = client.event();
+    assert_eq!(
+        (event.kind, event.path.as_str()),
+        (EventKind::ChildrenChanged, "/a/box")
+    );
+    assert!(scene.server.get("/a").is_none());
+    scene.server.check().unwrap();
+    scene.end();
+}
+
+#[test]
+fn tree_is_listed_by_name_up_to_its_limit() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    scene
+        .server
+        .seed(&tree! { "/a-b" => null, "/a/c" => b"\xff\xfe", "/a/b" => Znode::from("x").container() })
+        .unwrap();
+    let listing = done(get(address, "tree?path=/a"));
+    let znode = |path: &str, length: usize, container: bool| {
+        json!({"path": path, "data_length": length, "ephemeral_owner": null,
+               "container": container, "ttl_ms": null})
+    };
+    let expected = [
+        znode("/a", 0, false),
+        znode("/a/b", 1, true),
+        znode("/a/c", 2, false),
+    ];
+    assert_eq!(listing, json!({"znodes": expected, "is_truncated": false}));
+    let paths = |query: &str| -> (Vec<String>, Value) {
+        let listing = done(get(address, query));
+        let znodes = listing["znodes"].as_array().unwrap();
+        let paths = znodes
+            .iter()
+            .map(|znode| znode["path"].as_str().unwrap().to_owned());
+        (paths.collect(), listing["is_truncated"].clone())
+    };
+    let (all, is_truncated) = paths("tree");
+    assert_eq!(all[..6], ["/", "/a", "/a/b", "/a/c", "/a-b", "/bystander"]);
+    assert_eq!(is_truncated, false);
+    assert_eq!(paths("tree?max=3"), (all[..3].to_vec(), json!(true)));
+    assert_eq!(paths("tree?max=0"), (vec![], json!(true)));
+    let owner = &done(get(address, "tree?path=/bystander"))["znodes"][0]["ephemeral_owner"];
+    assert!(owner.as_str().unwrap().starts_with("0x"), "{owner}");
+    assert_eq!(
+        said(&get(address, "tree?path=/none"), 404),
+        "no znode \"/none\""
+    );
+    let many = said(&get(address, "tree?max=10001"), 400).to_owned();
+    assert!(many.contains("from 0 to 10000"), "{many}");
     scene.end();
 }
 
@@ -164,9 +386,9 @@ fn invalid_requests_get_a_status_and_an_explanation() {
             "nothing at \"/v1/nonsense\"; GET /v1/openapi.json lists all verbs",
         ),
         (
-            request(address, "GET /", "Host: localhost\r\n", ""),
+            request(address, "GET /v1/", "Host: localhost\r\n", ""),
             404,
-            "nothing at \"/\"; GET /v1/openapi.json lists all verbs",
+            "nothing at \"/v1/\"; GET /v1/openapi.json lists all verbs",
         ),
         (
             get(address, "universes/nobody/now"),
@@ -255,9 +477,14 @@ fn openapi_describes_every_verb() {
         assert_eq!(operation["operationId"], verb.name);
         assert_eq!(operation["summary"], verb.summary());
         for status in ["200", "400", "401", "403", "404", "409", "413"] {
-            let content = &operation["responses"][status]["content"];
+            let is_lines = verb.is_stream() && status == "200";
+            let kind = if is_lines {
+                "application/x-ndjson"
+            } else {
+                "application/json"
+            };
             assert!(
-                content["application/json"]["schema"].is_object(),
+                operation["responses"][status]["content"][kind]["schema"].is_object(),
                 "{}: {status}",
                 verb.name
             );
@@ -293,4 +520,168 @@ fn tree_exported_and_seeded_elsewhere_is_equal() {
     assert_eq!(other.server.export_tree(), one.server.export_tree());
     let (mut client, _) = Wire::open(other.address(), 10_000);
     client.must(&wire::get("/x/y", false));
+}
+
+#[test]
+fn list_children_returns_them_by_name_some_at_a_time() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let names: Vec<_> = (0..25)
+        .rev()
+        .map(|number| format!("n{number:02}"))
+        .collect();
+    let znodes: serde_json::Map<_, _> = names
+        .iter()
+        .map(|name| (format!("/many/{name}"), json!(name)))
+        .collect();
+    done(post(address, "seed", &json!({"tree": znodes})));
+    done(post(address, "create", &json!({"path": "/many/n03/x"})));
+    let mut seen = Vec::new();
+    loop {
+        let after = seen.last().cloned().unwrap_or_default();
+        let page = done(get(
+            address,
+            &format!("list_children?path=/many&max=10&after={after}"),
+        ));
+        assert_eq!(page["total"], 25);
+        let children = page["children"].as_array().unwrap();
+        seen.extend(
+            children
+                .iter()
+                .map(|child| child["name"].as_str().unwrap().to_owned()),
+        );
+        if page["is_truncated"] == false {
+            break;
+        }
+    }
+    let mut sorted = names;
+    sorted.sort();
+    assert_eq!(seen, sorted);
+    let page = done(get(address, "list_children?path=/many&containing=03"));
+    let child = json!({"name": "n03", "num_children": 1, "data_length": 3, "ephemeral_owner": null,
+        "container": false, "ttl_ms": null});
+    assert_eq!(
+        page,
+        json!({"children": [child], "total": 1, "is_truncated": false})
+    );
+    said(&get(address, "list_children?path=/nope"), 404);
+    said(&get(address, "list_children?path=/many&max=10001"), 400);
+    scene.end();
+}
+
+#[test]
+fn find_znodes_looks_at_paths_and_if_told_at_data() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let tree = json!({"/web/port": "80", "/db": "port 5432", "/web-2/port/x": null});
+    done(post(address, "seed", &json!({"tree": tree})));
+    let find = |query: &str| done(get(address, &format!("find_znodes?containing=port{query}")));
+    assert_eq!(
+        find("")["paths"],
+        json!(["/web/port", "/web-2/port", "/web-2/port/x"])
+    );
+    let all = json!(["/db", "/web/port", "/web-2/port", "/web-2/port/x"]);
+    assert_eq!(
+        find("&in_data=true"),
+        json!({"paths": all, "is_truncated": false})
+    );
+    assert_eq!(
+        find("&path=/web"),
+        json!({"paths": ["/web/port"], "is_truncated": false})
+    );
+    assert_eq!(
+        find("&max=1"),
+        json!({"paths": ["/web/port"], "is_truncated": true})
+    );
+    said(&get(address, "find_znodes?containing=x&path=/nope"), 404);
+    scene.end();
+}
+
+#[test]
+fn acl_and_export_tree_read_one_subtree() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let tree = json!({"/a": {"data": "1", "acl": ["world:anyone:r", "ip:127.0.0.1:cdrwa"]}, "/a/b": "2", "/c": "3"});
+    done(post(address, "seed", &json!({"tree": tree})));
+    let acl = |path: &str| done(get(address, &format!("acl?path={path}")))["acl"].clone();
+    assert_eq!(acl("/a"), tree["/a"]["acl"]);
+    assert_eq!(acl("/c"), json!(["world:anyone:cdrwa"]));
+    said(&get(address, "acl?path=/nope"), 404);
+    let exported = done(get(address, "export_tree?path=/a"));
+    assert_eq!(
+        exported,
+        json!({"tree": {"/a": tree["/a"], "/a/b": "2"}, "ephemerals": []})
+    );
+    let bystander = done(get(address, "export_tree?path=/bystander"));
+    assert_eq!(bystander, json!({"tree": {}, "ephemerals": ["/bystander"]}));
+    said(&get(address, "export_tree?path=/nope"), 404);
+    scene.end();
+}
+
+#[test]
+fn snapshots_are_listed_and_compared() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    done(post(
+        address,
+        "seed",
+        &json!({"tree": {"/a": "1", "/b": "2"}}),
+    ));
+    let first = done(post(address, "snapshot", &json!({})))["snapshot"].clone();
+    done(post(
+        address,
+        "set",
+        &json!({"path": "/a", "data": "changed"}),
+    ));
+    let second = done(post(address, "snapshot", &json!({})))["snapshot"].clone();
+    done(post(address, "delete", &json!({"path": "/b"})));
+    done(post(
+        address,
+        "create",
+        &json!({"path": "/c", "data": "new"}),
+    ));
+    let changes = |snapshot: &Value, query: &str| {
+        done(get(
+            address,
+            &format!("changes_since?snapshot={snapshot}{query}"),
+        ))
+    };
+    let change = |path: &str, change: &str, before, after| json!({"path": path, "change": change, "before": before, "after": after});
+    let all = [
+        change("/a", "changed", json!("1"), json!("changed")),
+        change("/b", "deleted", json!("2"), json!(null)),
+        change("/c", "created", json!(null), json!("new")),
+    ];
+    assert_eq!(
+        changes(&first, ""),
+        json!({"changes": all, "is_truncated": false})
+    );
+    assert_eq!(changes(&second, "")["changes"], json!(all[1..]));
+    assert_eq!(
+        changes(&first, "&max=1"),
+        json!({"changes": all[..1], "is_truncated": true})
+    );
+    let listed = || {
+        let answer = done(get(address, "snapshots"));
+        let snapshots = answer["snapshots"].as_array().unwrap().iter();
+        let shown = snapshots.map(|one| (one["snapshot"].clone(), one["is_there"] == true));
+        shown.collect::<Vec<_>>()
+    };
+    assert_eq!(listed(), [(first.clone(), true), (second.clone(), true)]);
+    done(post(address, "restore", &json!({"snapshot": first})));
+    assert_eq!(listed(), [(first.clone(), true), (second.clone(), false)]);
+    assert_eq!(changes(&first, "")["changes"], json!([]));
+    let gone = get(address, &format!("changes_since?snapshot={second}"));
+    assert!(said(&gone, 409).contains("no longer exists"));
+    done(post(address, "create_universe", &json!({"name": "other"})));
+    assert_eq!(
+        done(get(address, "universes/other/snapshots"))["snapshots"],
+        json!([])
+    );
+    let elsewhere = get(
+        address,
+        &format!("universes/other/changes_since?snapshot={first}"),
+    );
+    assert!(said(&elsewhere, 409).contains("another universe"));
+    scene.end();
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikeeper::{Fault, Keep, OpCode, Server, tree};
+use minikeeper::{Expected, Fault, JournalFilter, Keep, OpCode, Server, tree};
 use minikeeper_client::{Client, CreateMode};
 use minikeeper_recipes::InterProcessMutex;
 
@@ -45,6 +45,28 @@ async fn fault_of_the_guide() -> Outcome {
 }
 
 #[tokio::test]
+async fn journal_of_the_guide() -> Outcome {
+    let server = Server::builder().start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    client.create("/locks", b"", CreateMode::Persistent).await?;
+    // --8<-- [start:journal]
+    let path = "/locks/lock-";
+    client
+        .create(path, b"", CreateMode::EphemeralSequential)
+        .await?;
+    let creates: JournalFilter = "create /locks/* -> OK".parse()?;
+    for entry in server.journal(&creates)? {
+        println!("{entry}");
+    }
+    server.verify(&creates, Expected::Exactly(1))?; // the error would show what comes nearest
+    server
+        .verify_order(&["create /locks/*".parse()?, "session_expired".parse()?])
+        .expect_err("no session has expired");
+    // --8<-- [end:journal]
+    Ok(())
+}
+
+#[tokio::test]
 async fn sessions_of_the_guide() -> Outcome {
     let server = Server::builder().start().await?;
     let client = Client::connect(&server.connect_string()).await?;
@@ -57,9 +79,44 @@ async fn sessions_of_the_guide() -> Outcome {
         );
     }
     server.disconnect("127.0.0.1")?; // close connections; the sessions survive
-    server.expire_told("/mine").await?; // end the session that owns /mine; its watchers are notified
+    server.expire_and_flush("/mine").await?; // end the session that owns /mine; its watchers are notified
     assert!(server.get("/mine").is_none());
     // --8<-- [end:sessions]
+    Ok(())
+}
+
+#[tokio::test]
+async fn locks_of_the_guide() -> Outcome {
+    let server = Server::builder().start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    let mutex = InterProcessMutex::new(client.clone(), "/locks/orders")?;
+    let _guard = mutex.acquire().await?;
+    // --8<-- [start:locks]
+    let report = server.locks();
+    for lock in &report.locks {
+        for contender in lock.holders.iter().chain(&lock.waiters) {
+            println!(
+                "{}: {:?} {:?}",
+                lock.path, contender.session, contender.waits_for
+            );
+        }
+        assert!(lock.warnings.is_empty(), "{lock}");
+    }
+    assert!(report.deadlocks.is_empty(), "{report}"); // prints the report as below
+    // --8<-- [end:locks]
+    assert_eq!(report.locks[0].holders[0].session, client.session_id());
+    Ok(())
+}
+
+#[tokio::test]
+async fn story_of_the_guide() -> Outcome {
+    // --8<-- [start:story]
+    let server = Server::builder().start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    let _story = server.story_on_panic(); // declared after the clients, so dropped before them
+    client.create("/a", b"", CreateMode::Ephemeral).await?;
+    assert_eq!(server.sessions()[0].ephemerals, ["/a"]);
+    // --8<-- [end:story]
     Ok(())
 }
 

@@ -11,15 +11,20 @@
 //! | `paths` | path rules as seen over the wire |
 //! | `pacing` | how bytes arrive: pipelined, split, half-closed, slow readers |
 //! | `memory` | clients that cost memory: they never read, never finish a frame, or are ten thousand |
+//! | `journal` | the journal: what it contains, filters, verifications |
 //! | `limits` | each limit of the configuration: its effect, and the log line that names it |
 //! | `throttling` | limits on handshakes and on waiting requests |
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `session_verbs` | list, expire and disconnect sessions by id, address, identity, owner |
 //! | `time` | the clock: frozen, running, advanced; deadlines on the way |
+//! | `locks` | who holds each lock, who waits for whom, warnings, deadlocks |
+//! | `story` | the story of a failed test, with tests that fail on purpose |
 //! | `waiting` | waiting for watches, children, contenders and idleness |
 //! | `saving` | what a server saves to its data directory, and what the next server restores |
 //! | `logging` | transaction logs: what a server appends, and what the next server recovers |
 //! | `control`, `control_verbs`, `control_faults`, `control_universes`, `control_restarting` | HTTP: access, limits; each verb |
+//! | `page` | the page: its files, headers, access |
+//! | `admin` | AdminServer on the same port: every command, access, methods, limits; metrics |
 //! | `seeding` | seeding, exporting and comparing trees |
 //! | `moving` | importing and exporting data directories |
 //! | `restarting` | a server that goes down and comes up on the same port |
@@ -42,6 +47,7 @@
     reason = "everything here is test code, helpers included"
 )]
 
+mod admin;
 mod bad_input;
 mod control;
 mod control_faults;
@@ -56,14 +62,17 @@ mod four_letter_captured;
 mod guide;
 mod guide_start;
 mod http;
+mod journal;
 mod kit;
 mod limits;
 mod local;
+mod locks;
 mod logging;
 mod memory;
 mod misuse;
 mod moving;
 mod pacing;
+mod page;
 mod paths;
 mod restarting;
 mod rewinding;
@@ -73,6 +82,7 @@ mod secrets;
 mod seeding;
 mod session_verbs;
 mod sessions;
+mod story;
 mod throttling;
 mod time;
 mod tls;

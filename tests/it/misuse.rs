@@ -42,7 +42,7 @@ fn about(verb: &control::Verb) -> About {
         return About::Thing("path", json!("/nobodys"));
     }
     match verb.name {
-        "restore" | "drop_snapshot" => About::Thing("snapshot", json!(999)),
+        "restore" | "drop_snapshot" | "changes_since" => About::Thing("snapshot", json!(999)),
         "drop_universe" => About::Thing("name", json!("nobodys")),
         "import_data" => About::Thing("dir", json!("/nobodys/directory")),
         _ => About::Nothing,
@@ -52,8 +52,12 @@ fn about(verb: &control::Verb) -> About {
 fn call(address: SocketAddr, verb: &control::Verb, field: &str, value: &Value) -> Answer {
     match verb.method {
         control::Method::Get => {
-            let text = value.as_str().unwrap();
-            get(address, &format!("{}?{field}={text}", verb.name))
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            let is_search = verb.name == "find_znodes";
+            let text = if is_search { "&containing=x" } else { "" };
+            get(address, &format!("{}?{field}={value}{text}", verb.name))
         }
         control::Method::Post => post(address, verb.name, &json!({field: value})),
     }
@@ -206,7 +210,7 @@ fn removing_a_fault_that_never_acted_fails() {
     let id = done(post(address, "inject", &fault));
     let sentence = said(&post(address, "remove_fault", &id), 409).to_owned();
     assert!(
-        sentence.contains("never acted; 0 messages matched it"),
+        sentence.contains("never acted; messages that matched it: 0"),
         "{sentence}"
     );
     assert!(sentence.contains("inject it as optional"), "{sentence}");

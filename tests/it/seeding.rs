@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use expect_test::expect;
 use minikeeper::{SeedError, StartError, Tree, Universe, Znode, assert_tree, blocking, tree};
 use minikeeper_protocol::{AclList, Create, CreateMode, CreateOp, ErrorCode, EventKind, Request};
 use minikeeper_test_kit::{
@@ -337,4 +338,79 @@ fn equal_trees_have_equal_dumps() {
         other.seed(&Tree::new().with("/b", other_data)).unwrap();
         assert_ne!(scene.server.dump(), other.dump());
     }
+}
+
+/// Sessions were numbered by their ids, and `/a-b` was printed between `/a` and its children.
+#[test]
+fn dump_does_not_depend_on_the_order_of_creation() {
+    let znodes = [
+        ("/a-b", Znode::from("x")),
+        ("/a/c", Znode::from(&b"\xff"[..])),
+        ("/a", Znode::from("with \"quotes\"\n")),
+        (
+            "/acl",
+            Znode::from("").acl(["digest:a,b c:hash:r", "world:anyone:cdrwa"]),
+        ),
+    ];
+    let clients: [(&str, &str); 3] = [("/e1", "/w"), ("/e2", "/a"), ("", "/a-b")];
+    let dump = |is_backwards: bool| {
+        let server = blocking::Server::builder().manual_clock().start().unwrap();
+        let order = |count: usize| {
+            let mut order: Vec<_> = (0..count).collect();
+            if is_backwards {
+                order.reverse();
+            }
+            order
+        };
+        for index in order(znodes.len()) {
+            let (path, znode) = &znodes[index];
+            server
+                .seed(&Tree::new().with(*path, znode.clone()))
+                .unwrap();
+            server.advance(Duration::from_secs(1 + index as u64));
+        }
+        let mut open = Vec::new();
+        for index in order(clients.len()) {
+            let (ephemeral, watched) = clients[index];
+            let (mut client, _) = Wire::open(server.addr(), 60_000);
+            if !ephemeral.is_empty() {
+                client.must(&wire::create(ephemeral, b"", CreateMode::Ephemeral));
+            }
+            client.must(&wire::children("/a", true));
+            client.call(&wire::exists(watched, true));
+            open.push(client);
+        }
+        (server.dump(), server.dump_with_ids())
+    };
+    let ((dump, with_ids), (other, other_with_ids)) = (dump(false), dump(true));
+    assert_eq!(dump, other);
+    assert_ne!(with_ids, other_with_ids);
+    expect![[r#"
+        znode / ""
+        znode /a "with \"quotes\"\n"
+        znode /a/c bytes "\xff"
+        znode /a-b "x"
+        znode /acl "" acl "digest:a,b c:hash:r",world:anyone:cdrwa
+        znode /e1 "" session 1
+        znode /e2 "" session 2
+        session 1 connected timeout 60000 ms
+        session 2 connected timeout 60000 ms
+        session 3 connected timeout 60000 ms
+        watch /a children session 1
+        watch /a data+children session 2
+        watch /a children session 3
+        watch /a-b data session 3
+        watch /w data session 1
+    "#]]
+    .assert_eq(&dump);
+    let line = with_ids
+        .lines()
+        .find(|line| line.starts_with("znode /a-b "));
+    let line = line.unwrap();
+    assert!(
+        line.starts_with("znode /a-b \"x\" czxid 0x1 mzxid 0x1 "),
+        "{line}"
+    );
+    assert!(line.ends_with(" version 0 cversion 0 aversion 0"), "{line}");
+    assert!(with_ids.contains("znode /e1 \"\" session 0x"), "{with_ids}");
 }

@@ -240,7 +240,7 @@ fn expiry_event_is_in_the_socket_when_expire_returns() {
     server.check().unwrap();
 }
 
-/// When `expire_told` resolves, the event is in the socket, even on the server's only thread.
+/// When `expire_and_flush` resolves, the event is in the socket, even on the server's only thread.
 #[test]
 fn expiry_event_is_in_the_socket_when_expire_told_resolves() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -255,7 +255,7 @@ fn expiry_event_is_in_the_socket_when_expire_told_resolves() {
         let stream = watcher.wire.raw();
         stream.set_nonblocking(true).unwrap();
         for (round, owner) in watcher.owners.iter().enumerate() {
-            assert_eq!(server.expire_told(*owner).await, Ok(1));
+            assert_eq!(server.expire_and_flush(*owner).await, Ok(1));
             assert_event_arrived(&watcher, stream, round);
         }
     });

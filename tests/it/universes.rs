@@ -319,7 +319,7 @@ fn until_sessions_waits_for_the_sessions_of_a_universe() {
         let none = mine.until_sessions(0, Duration::from_millis(1)).await;
         let error = none.unwrap_err().to_string();
         assert!(error.starts_with("0 sessions exist: not within 1ms; there is 1 session: 0x"));
-        mine.expire_told(second.local_address()).await.unwrap();
+        mine.expire_and_flush(second.local_address()).await.unwrap();
         mine.until_sessions(0, PATIENCE).await.unwrap();
     });
 }

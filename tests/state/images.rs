@@ -4,7 +4,7 @@ use minikeeper_engine::{Engine, ImageError, Restoration};
 
 use crate::{effort, model::check_final_states};
 
-const TRACES: u32 = 60;
+const TRACES: u32 = 40;
 
 /// Saving loses and changes nothing that outlives a process. The final state of each random trace
 /// is restored from its image; both are equal except for what ends with the process: connections,

@@ -19,7 +19,7 @@ use crate::{
     traffic::{Client, runtime},
 };
 
-const TRACES: u32 = 75;
+const TRACES: u32 = 45;
 
 /// A log has every change, and nothing that did not happen: the logged changes of a random trace,
 /// replayed on an empty tree, give its final state.

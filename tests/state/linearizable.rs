@@ -28,7 +28,7 @@ fn history_of_sockets_is_linearizable() {
 }
 
 fn check_and_print(over_tcp: bool) {
-    for round in 0..4 * u64::from(effort()) {
+    for round in 0..3 * u64::from(effort()) {
         let summary =
             check_history(over_tcp, seed() + round).unwrap_or_else(|fault| panic!("{fault}"));
         // A history with few operations would prove little.

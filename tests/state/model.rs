@@ -20,7 +20,7 @@ use crate::{
     traces::{CONNS, Step, trace},
 };
 
-const TRACES: u32 = 120;
+const TRACES: u32 = 70;
 
 /// No sequence of inputs leads the engine to a reply, event or state that
 /// `docs/zookeeper-protocol.md` does not allow. Engine and model run random traces, and everything

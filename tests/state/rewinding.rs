@@ -8,7 +8,7 @@ use crate::{
     traces::Step,
 };
 
-const TRACES: u32 = 75;
+const TRACES: u32 = 45;
 
 /// Rewinding to a mark restores the state of the mark, whatever has changed since, and leaves a
 /// working engine. Each random trace has three parts, with a mark after the first and the second.

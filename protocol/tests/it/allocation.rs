@@ -25,7 +25,7 @@ const PER_BYTE: usize = 4 * size_of::<minikeeper_protocol::MultiResult>() / 9 + 
 /// The maximum number of allocated bytes in addition: the first elements of a vector.
 const CONSTANT: usize = 4 * size_of::<minikeeper_protocol::MultiOp>();
 
-const CASES: u32 = 2_000;
+const CASES: u32 = 1_200;
 
 #[test]
 fn arbitrary_bytes_decode_within_bounds() {

@@ -20,7 +20,7 @@ const HEADER: ReplyHeader = ReplyHeader {
 };
 
 /// The number of cases for each of the thirty operations.
-const CASES: u32 = 128;
+const CASES: u32 = 80;
 
 #[test]
 fn request_of_every_operation_survives_the_wire() {

@@ -135,3 +135,28 @@ export class Server extends Universe {
 
 /** Starts a server. */
 export function startServer(options?: ServerOptions): Promise<Server>;
+
+export interface StoryOptions {
+  /**
+   * The folder for stories; `off` saves none. By default, that of the environment variable MINIKEEPER_STORIES, else
+   * `minikeeper-stories` in the working directory.
+   */
+  stories?: string;
+}
+
+/**
+ * Returns a test function, for example for `test(name, withServer(async (server) => {...}))`: it starts a server, calls
+ * `use` and stops the server. If `use` fails, it prints the story of the server to stderr and saves it as a page and as
+ * JSON.
+ */
+export function withServer<T>(use: (server: Server, t: T) => Promise<void> | void): (t: T) => Promise<void>;
+export function withServer<T>(
+  options: ServerOptions & StoryOptions,
+  use: (server: Server, t: T) => Promise<void> | void,
+): (t: T) => Promise<void>;
+
+/**
+ * Prints the story of a universe to stderr, and saves it, if the test has failed: for an `afterEach`, which node:test
+ * calls with the context of the test. Does nothing before Node 20.12, whose contexts do not say whether a test passed.
+ */
+export function tellIfFailed(t: object, universe: Universe, options?: StoryOptions): Promise<void>;

@@ -4,6 +4,7 @@
 
 const { Control, MinikeeperError, splitAddress } = require('./control.js');
 const { Program, findProgram } = require('./program.js');
+const { tell } = require('./story.js');
 const { Verbs } = require('./verbs.js');
 
 class Fault {
@@ -182,4 +183,25 @@ async function startServer(options) {
   return new Server(options).start();
 }
 
-module.exports = { Fault, MinikeeperError, Server, Universe, startServer };
+function withServer(...given) {
+  const use = given.pop();
+  const options = given[0] ?? {};
+  return async (t) => {
+    const server = await startServer(options);
+    try {
+      await use(server, t);
+    } catch (error) {
+      await tell(server, t, error, options.stories);
+      // The error of `use` tells more.
+      await server.stop().catch(() => {});
+      throw error;
+    }
+    await server.stop();
+  };
+}
+
+async function tellIfFailed(t, universe, { stories } = {}) {
+  if (t.passed === false) await tell(universe, t, t.error?.cause ?? t.error, stories);
+}
+
+module.exports = { Fault, MinikeeperError, Server, Universe, startServer, tellIfFailed, withServer };

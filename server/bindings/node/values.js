@@ -36,6 +36,11 @@ function znodeJson(znode) {
   return znode;
 }
 
+/** Returns the field for the data of a znode: text, or bytes in base64. */
+function dataJson(data) {
+  return typeof data === 'string' ? { data } : { data_base64: Buffer.from(data).toString('base64') };
+}
+
 /** Converts options to fields. Keeps unknown names, so that the server refuses them. */
 function fields(options = {}) {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
@@ -74,4 +79,4 @@ function snakeCase(name) {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-module.exports = { dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson };
+module.exports = { dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson };

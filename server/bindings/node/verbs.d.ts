@@ -8,6 +8,9 @@ import type { Fault, Seed, Session, Universe, Who } from './index';
 /** What the fault does to a matching operation. */
 export type FaultAction = 'refuse' | 'delay' | 'drop-request' | 'lose-reply' | 'never-answer' | 'error' | 'cut' | 'cut-reply' | 'hold-events';
 
+/** Only entries of this kind; `session` and `connection` are all kinds that begin so. */
+export type Kind = 'request' | 'event' | 'fault' | 'session' | 'session_opened' | 'session_resumed' | 'session_expired' | 'session_closed' | 'connection' | 'connection_opened' | 'connection_closed' | 'clock' | 'verb' | 'omitted';
+
 /** Whether to return the tree as a JSON object or as YAML text. */
 export type TreeFormat = 'json' | 'yaml';
 
@@ -25,6 +28,57 @@ export interface Now {
 }
 
 /**
+ * The result of `journal`.
+ *
+ * Returns the newest matching entries, oldest first, and in `next` the number that the next entry gets: pass it as
+ * `since` to read what follows. `text` is the entry in a line. Entries never contain data of znodes. The journal
+ * keeps what happened last, within the setting `journal_bytes`; `oldest` is the number of the oldest entry that it
+ * still has.
+ */
+export interface Journal {
+  entries: Record<string, unknown>[];
+  /** The number of the next entry */
+  next: number;
+  /** The number of the oldest entry */
+  oldest: number;
+}
+
+/**
+ * The result of `locks`.
+ *
+ * Recognises the znodes of Curator, kazoo, go-zookeeper, ZooKeeper's own recipes and the Rust crates by their
+ * names. A deadlock is a cycle of sessions that wait for each other over several locks. Lists at most 1000 locks
+ * and 10000 contenders, 1000 of one lock.
+ */
+export interface Locks {
+  /** The locks, by path */
+  locks: Record<string, unknown>[];
+  /** The deadlocks, each with its cycle */
+  deadlocks: Record<string, unknown>[];
+  /** Whether there are more locks or contenders than listed */
+  isTruncated: boolean;
+  /** The same for people */
+  text: string;
+}
+
+/**
+ * The result of `story`.
+ *
+ * The fixtures of the packages print `text` when a test fails, and save `html` and `json`. A story has the newest
+ * 10000 entries of the journal, and its text the last 50.
+ */
+export interface Story {
+  /** The story for people, about 100 lines at most */
+  text: string;
+  /** A page with everything, which loads nothing */
+  html: string;
+  /** Everything as JSON, as text */
+  json: string;
+  /** The title as the name of a file, without an extension */
+  fileName: string;
+}
+
+/**
  * The result of `get`.
  *
  * Fails (404) if there is no such znode.
@@ -37,16 +91,69 @@ export interface Znode {
 }
 
 /**
+ * The result of `listChildren`.
+ *
+ * Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
+ * `isTruncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+ */
+export interface ListChildren {
+  /** The children, by name */
+  children: Record<string, unknown>[];
+  /** How many match, listed or not */
+  total: number;
+  /** Whether there are more */
+  isTruncated: boolean;
+}
+
+/**
+ * The result of `findZnodes`.
+ *
+ * Returns the paths, children by name below their parent. Upper and lower case differ. Fails (404) if there is no
+ * znode to begin at.
+ */
+export interface FindZnodes {
+  paths: string[];
+  /** Whether there are more */
+  isTruncated: boolean;
+}
+
+/**
+ * The result of `tree`.
+ *
+ * Children are sorted by name below their parent. `isTruncated` says whether znodes after the last one are
+ * omitted; paths of more than 4 MiB are omitted too. Fails (404) if there is no such znode.
+ */
+export interface TreeListing {
+  /** The znodes, parents before their children */
+  znodes: Record<string, unknown>[];
+  /** Whether there are more */
+  isTruncated: boolean;
+}
+
+/**
  * The result of `seed`.
  *
- * Missing parents are created. A znode of the tree is its data, or an object with the fields `data`, `acl`,
- * `container` and `ttl_ms`.
+ * Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl, container
+ * and ttl_ms.
  */
 export interface Seeded {
   /** How many znodes were created */
   created: number;
   /** How many znodes got different data or a different ACL */
   changed: number;
+}
+
+/**
+ * The result of `changesSince`.
+ *
+ * `change` is created, deleted or changed; `before` and `after` are znodes as in `exportTree`, or null. Compares
+ * data, lifetimes and access lists. Lists at most 4 MiB.
+ */
+export interface ChangesSince {
+  /** The differences, by path */
+  changes: Record<string, unknown>[];
+  /** Whether there are more */
+  isTruncated: boolean;
 }
 
 /** Every verb of a universe. Each rejects with MinikeeperError if the server refuses it. */
@@ -198,6 +305,106 @@ export interface Verbs {
   }): Promise<number>;
 
   /**
+   * List what happened: requests and their results, events, faults, sessions, the clock.
+   *
+   * Returns the newest matching entries, oldest first, and in `next` the number that the next entry gets: pass it
+   * as `since` to read what follows. `text` is the entry in a line. Entries never contain data of znodes. The
+   * journal keeps what happened last, within the setting `journal_bytes`; `oldest` is the number of the oldest
+   * entry that it still has.
+   * @param limit The maximum number of entries; by default 1000
+   */
+  journal(limit?: number, options?: {
+    /** Only entries with a path that matches: `*` is any part of a name, `**` any part of a path */
+    path?: string;
+    /** Only requests of this operation, such as `getData`; `create` is every kind of create */
+    op?: string;
+    /** Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for no reply */
+    result?: string;
+    /** Only entries of this session, hexadecimal or decimal */
+    session?: string;
+    /** Only entries of this kind; `session` and `connection` are all kinds that begin so */
+    kind?: Kind;
+    /** Only entries from this number on */
+    since?: number;
+  }): Promise<Journal>;
+
+  /**
+   * Count entries of the journal.
+   *
+   * An error (409) if entries that might match have been dropped.
+   */
+  count(options?: {
+    /** Only entries with a path that matches: `*` is any part of a name, `**` any part of a path */
+    path?: string;
+    /** Only requests of this operation, such as `getData`; `create` is every kind of create */
+    op?: string;
+    /** Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for no reply */
+    result?: string;
+    /** Only entries of this session, hexadecimal or decimal */
+    session?: string;
+    /** Only entries of this kind; `session` and `connection` are all kinds that begin so */
+    kind?: Kind;
+    /** Only entries from this number on */
+    since?: number;
+  }): Promise<number>;
+
+  /**
+   * Verify what the journal contains.
+   *
+   * Give `exactly` (0 for none), `atLeast` or `atMost`; without them at least one entry must match. Or give
+   * `inOrder`: a list of filters such as `create /locks/** -> OK`, which entries must match in this order, with
+   * others between them. If the journal differs, the error (409) lists what matches or comes nearest. Returns how
+   * many entries match.
+   */
+  verify(options?: {
+    /** Only entries with a path that matches: `*` is any part of a name, `**` any part of a path */
+    path?: string;
+    /** Only requests of this operation, such as `getData`; `create` is every kind of create */
+    op?: string;
+    /** Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for no reply */
+    result?: string;
+    /** Only entries of this session, hexadecimal or decimal */
+    session?: string;
+    /** Only entries of this kind; `session` and `connection` are all kinds that begin so */
+    kind?: Kind;
+    /** Only entries from this number on */
+    since?: number;
+    /** The number of entries that must match */
+    exactly?: number;
+    /** The least number of entries that must match */
+    atLeast?: number;
+    /** The greatest number of entries that may match */
+    atMost?: number;
+    /** Filters that entries must match in this order */
+    inOrder?: unknown;
+  }): Promise<number>;
+
+  /** Forget every entry of the journal; the numbers of entries continue. */
+  clearJournal(): Promise<void>;
+
+  /**
+   * List every lock, semaphore and election: who holds it, who waits for whom, what is wrong.
+   *
+   * Recognises the znodes of Curator, kazoo, go-zookeeper, ZooKeeper's own recipes and the Rust crates by their
+   * names. A deadlock is a cycle of sessions that wait for each other over several locks. Lists at most 1000 locks
+   * and 10000 contenders, 1000 of one lock.
+   */
+  locks(): Promise<Locks>;
+
+  /**
+   * Show what helps to understand a failed test: locks, sessions, faults, the last requests.
+   *
+   * The fixtures of the packages print `text` when a test fails, and save `html` and `json`. A story has the
+   * newest 10000 entries of the journal, and its text the last 50.
+   */
+  story(options?: {
+    /** Its title, such as the name of the test; cut after 200 characters */
+    title?: string;
+    /** Why the test failed, which the page shows; cut after 4000 characters */
+    failure?: string;
+  }): Promise<Story>;
+
+  /**
    * Read the data and stat of a znode.
    *
    * Fails (404) if there is no such znode.
@@ -213,11 +420,114 @@ export interface Verbs {
    */
   children(path: string): Promise<string[]>;
 
-  /** Print znodes, sessions and watches as text; equal trees give equal text. */
-  dump(): Promise<string>;
+  /**
+   * List a znode's children sorted by name, some at a time.
+   *
+   * Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
+   * `isTruncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+   * @param path The znode's path
+   * @param after Only children whose names are after this one; by default
+   * @param containing Only children whose names contain this text; by default
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  listChildren(path: string, after?: string, containing?: string, max?: number): Promise<ListChildren>;
 
-  /** Export the tree in the format of `seed`, without /zookeeper; lists ephemerals separately. */
-  exportTree(options?: {
+  /**
+   * Find znodes whose path contains a text, or whose data does.
+   *
+   * Returns the paths, children by name below their parent. Upper and lower case differ. Fails (404) if there is
+   * no znode to begin at.
+   * @param containing The text to find
+   * @param path The top of the subtree; by default /
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  findZnodes(containing: string, path?: string, max?: number, options?: {
+    /** Whether to search the data of znodes too */
+    inData?: boolean;
+  }): Promise<FindZnodes>;
+
+  /**
+   * Read the access list of a znode in ZooKeeper's notation, as in world:anyone:cdrwa.
+   *
+   * Fails (404) if there is no such znode.
+   * @param path The znode's path
+   */
+  acl(path: string): Promise<string[]>;
+
+  /**
+   * List a znode and everything below it, with data lengths and the owners of ephemerals.
+   *
+   * Children are sorted by name below their parent. `isTruncated` says whether znodes after the last one are
+   * omitted; paths of more than 4 MiB are omitted too. Fails (404) if there is no such znode.
+   * @param path The top of the subtree; by default /
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  tree(path?: string, max?: number): Promise<TreeListing>;
+
+  /**
+   * Create a znode outside of any session; returns its path.
+   *
+   * The parent must exist. Watches fire as after a client's create; access lists are not checked, and the znode is
+   * open to all clients. It cannot be ephemeral, because no session would own it. Fails (409) if it exists
+   * already, and (404) without a parent.
+   * @param path The znode's path
+   * @param data The data; empty by default
+   */
+  create(path: string, data?: string | Uint8Array, options?: {
+    /** Whether to append a number to the name */
+    sequential?: boolean;
+    /** Whether the znode ends some time after its last child */
+    container?: boolean;
+    /** The time to live without children and new data, in milliseconds; 0 for no limit; by default 0 */
+    ttlMs?: number;
+  }): Promise<string>;
+
+  /**
+   * Set the data of a znode outside of any session; returns its new version.
+   *
+   * Watches fire as after a client's setData; access lists are not checked. Fails (404) if there is no such znode,
+   * and (409) if it has another version.
+   * @param path The znode's path
+   * @param data The data
+   */
+  set(path: string, data: string | Uint8Array, options?: {
+    /** The version that the znode must have; -1 for any; by default -1 */
+    version?: number;
+  }): Promise<number>;
+
+  /**
+   * Delete a znode outside of any session; returns how many znodes were deleted.
+   *
+   * Watches fire as after a client's delete; access lists are not checked. Fails (404) if there is no such znode,
+   * and (409) if it has another version, or has children and `recursive` is not set.
+   * @param path The znode's path
+   */
+  delete(path: string, options?: {
+    /** The version that the znode must have; -1 for any; by default -1 */
+    version?: number;
+    /** Whether to delete everything below it too, in one turn */
+    recursive?: boolean;
+  }): Promise<number>;
+
+  /**
+   * Print znodes, sessions and watches as text; equal trees give equal text.
+   *
+   * Whatever depends on the time and order of changes is left out: sessions are numbered in the order of what they
+   * own. Children are sorted by name, data is quoted or escaped, and access lists that are open to all clients are
+   * omitted.
+   */
+  dump(options?: {
+    /** Whether to print session ids, zxids, times and versions too */
+    ids?: boolean;
+  }): Promise<string>;
+
+  /**
+   * Export the tree in the format of `seed`, without /zookeeper; lists ephemerals separately.
+   *
+   * Fails (404) if there is no such znode.
+   * @param path The top of the subtree; by default /
+   */
+  exportTree(path?: string, options?: {
     /** Whether to return the tree as a JSON object or as YAML text; by default json */
     format?: TreeFormat;
   }): Promise<any>;
@@ -225,8 +535,8 @@ export interface Verbs {
   /**
    * Create the znodes of a tree that are missing and set those that differ, in one turn.
    *
-   * Missing parents are created. A znode of the tree is its data, or an object with the fields `data`, `acl`,
-   * `container` and `ttl_ms`.
+   * Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl,
+   * container and ttl_ms.
    */
   seed(tree: Record<string, Seed> | string): Promise<Seeded>;
 
@@ -248,6 +558,24 @@ export interface Verbs {
    * @param snapshot The number that snapshot returned
    */
   dropSnapshot(snapshot: number): Promise<void>;
+
+  /**
+   * List the snapshots that `snapshot` has taken, oldest first.
+   *
+   * `is_there` is false for a snapshot that can no longer be restored: an older one was restored, the server was
+   * restarted, or more than 256 MiB of changes were made since.
+   */
+  snapshots(): Promise<Record<string, unknown>[]>;
+
+  /**
+   * List the znodes that differ from those in a snapshot.
+   *
+   * `change` is created, deleted or changed; `before` and `after` are znodes as in `exportTree`, or null. Compares
+   * data, lifetimes and access lists. Lists at most 4 MiB.
+   * @param snapshot The number that snapshot returned
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  changesSince(snapshot: number, max?: number): Promise<ChangesSince>;
 
   /**
    * Create a universe as a copy of this one.

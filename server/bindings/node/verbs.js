@@ -3,7 +3,7 @@
 // Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 
-const { dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');
+const { dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');
 
 /** Every verb of a universe. Its subclass has the control API as `_api`, and makes faults and universes. */
 class Verbs {
@@ -72,6 +72,33 @@ class Verbs {
     return (await this._api.act('until_hit', { fault: faultId(fault), hits, ...fields(options) })).hits;
   }
 
+  async journal(limit = 1000, options) {
+    const answer = await this._api.read('journal', { limit, ...fields(options) });
+    return { entries: answer.entries, next: answer.next, oldest: answer.oldest };
+  }
+
+  async count(options) {
+    return (await this._api.read('count', fields(options))).count;
+  }
+
+  async verify(options) {
+    return (await this._api.act('verify', fields(options))).count;
+  }
+
+  async clearJournal() {
+    await this._api.act('clear_journal');
+  }
+
+  async locks() {
+    const answer = await this._api.read('locks');
+    return { locks: answer.locks, deadlocks: answer.deadlocks, isTruncated: answer.is_truncated, text: answer.text };
+  }
+
+  async story(options) {
+    const answer = await this._api.read('story', fields(options));
+    return { text: answer.text, html: answer.html, json: answer.json, fileName: answer.file_name };
+  }
+
   async get(path) {
     const answer = await this._api.read('get', { path });
     return { data: dataOf(answer), stat: answer.stat };
@@ -81,12 +108,43 @@ class Verbs {
     return (await this._api.read('children', { path })).children;
   }
 
-  async dump() {
-    return (await this._api.read('dump')).dump;
+  async listChildren(path, after = '', containing = '', max = 1000) {
+    const answer = await this._api.read('list_children', { path, after, containing, max });
+    return { children: answer.children, total: answer.total, isTruncated: answer.is_truncated };
   }
 
-  async exportTree(options) {
-    return (await this._api.read('export_tree', fields(options))).tree;
+  async findZnodes(containing, path = '/', max = 1000, options) {
+    const answer = await this._api.read('find_znodes', { containing, path, max, ...fields(options) });
+    return { paths: answer.paths, isTruncated: answer.is_truncated };
+  }
+
+  async acl(path) {
+    return (await this._api.read('acl', { path })).acl;
+  }
+
+  async tree(path = '/', max = 1000) {
+    const answer = await this._api.read('tree', { path, max });
+    return { znodes: answer.znodes, isTruncated: answer.is_truncated };
+  }
+
+  async create(path, data = '', options) {
+    return (await this._api.act('create', { path, ...dataJson(data), ...fields(options) })).path;
+  }
+
+  async set(path, data, options) {
+    return (await this._api.act('set', { path, ...dataJson(data), ...fields(options) })).version;
+  }
+
+  async delete(path, options) {
+    return (await this._api.act('delete', { path, ...fields(options) })).deleted;
+  }
+
+  async dump(options) {
+    return (await this._api.read('dump', fields(options))).dump;
+  }
+
+  async exportTree(path = '/', options) {
+    return (await this._api.read('export_tree', { path, ...fields(options) })).tree;
   }
 
   async seed(tree) {
@@ -104,6 +162,15 @@ class Verbs {
 
   async dropSnapshot(snapshot) {
     await this._api.act('drop_snapshot', { snapshot });
+  }
+
+  async snapshots() {
+    return (await this._api.read('snapshots')).snapshots;
+  }
+
+  async changesSince(snapshot, max = 1000) {
+    const answer = await this._api.read('changes_since', { snapshot, max });
+    return { changes: answer.changes, isTruncated: answer.is_truncated };
   }
 
   async fork(name) {

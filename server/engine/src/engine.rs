@@ -328,7 +328,7 @@ impl Engine {
         }
         self.elapsed_ms = now.elapsed_ms;
         self.digests = self.state.settings.digests.then(Digests::new);
-        self.state.start_anew(now);
+        self.state.restart_sessions(now);
     }
 
     /// Replaces the state by another one, as if the server had been restarted with that.

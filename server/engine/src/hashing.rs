@@ -107,7 +107,7 @@ mod tests {
             known_comparisons >= COLLIDING * COLLIDING / 2,
             "the paths collide where the seed is known: {known_comparisons} comparisons"
         );
-        for seed in 1..=200_u64 {
+        for seed in 1..=50_u64 {
             // Changing either half of the seed is enough.
             for seed in [[seed, 0], [0, seed], [seed, seed << 32]] {
                 let hasher = TableHasher::new(seed, b"minikeep");

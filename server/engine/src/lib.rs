@@ -59,8 +59,9 @@ pub use crate::{
         restore::{ImageError, Restoration},
     },
     report::{
+        changes::{ZnodeChange, ZnodeState},
         check::Broken,
-        inspect::{Group, Listing, Room, SessionReport, WatchKind, WatchSummary},
+        inspect::{Group, Listing, Room, SessionLease, SessionReport, WatchKind, WatchSummary},
     },
     state::{quota::QuotaTotals, tree::ZNODE_BYTES, undo::Mark, znode::TTL_MS_MAX},
 };

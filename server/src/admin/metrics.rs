@@ -1,6 +1,6 @@
 //! The table of metrics: name, help, unit, kind and getter.
 //!
-//! `mntr` prints it. It has all of ZooKeeper's names, so that dashboards made for ZooKeeper work; a
+//! `mntr`, `/commands/monitor` and `/metrics` print it. It has all of ZooKeeper's names, so that dashboards made for ZooKeeper work; a
 //! metric that does not apply here is 0, and its help says why.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 20.1.
@@ -34,6 +34,12 @@ pub(crate) enum MetricKind {
     Summary,
     /// A summary with quantiles.
     Quantiles,
+    /// A counter for each value of a label; none is measured.
+    CounterSet,
+    /// A summary for each value of a label; none is measured.
+    SummarySet,
+    /// A summary with quantiles for each value of a label; none is measured.
+    QuantilesSet,
 }
 
 /// The unit of a metric.
@@ -53,9 +59,15 @@ pub(crate) const QUANTILES: [(&str, u64); 4] =
 pub(crate) struct Metric {
     /// ZooKeeper's name, without `zk_`.
     pub(crate) name: &'static str,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the metrics endpoint"))]
+    #[cfg_attr(
+        not(any(test, feature = "control")),
+        expect(dead_code, reason = "for /metrics")
+    )]
     pub(crate) help: &'static str,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the metrics endpoint"))]
+    #[cfg_attr(
+        not(any(test, feature = "control")),
+        expect(dead_code, reason = "for /metrics")
+    )]
     pub(crate) unit: Unit,
     pub(crate) kind: MetricKind,
     get: Get,
@@ -68,6 +80,8 @@ enum Get {
     ZeroDouble,
     /// A summary without a value.
     Empty,
+    /// No label has a value.
+    NoLabels,
     Count(fn(&MetricsSnapshot) -> u64),
     Size(fn(&MetricsSnapshot) -> usize),
     /// A size that is -1 before the first reply or event.
@@ -93,6 +107,7 @@ impl Metric {
             Get::Zero => Value::Integer(0),
             Get::ZeroDouble => Value::Double(0.0),
             Get::Empty => Value::Latency(&snapshot.nothing),
+            Get::NoLabels => Value::Set(Vec::new()),
             Get::Count(get) => Value::Integer(i64::try_from(get(snapshot)).unwrap_or(i64::MAX)),
             Get::Size(get) => Value::Integer(whole(get(snapshot))),
             Get::Answer(get) => {
@@ -114,6 +129,44 @@ impl Metric {
     }
 }
 
+/// A number of `mntr`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number {
+    Integer(i64),
+    Double(f64),
+}
+
+/// Calls `put` with each key of `mntr`, without `zk_`, and its number.
+pub(crate) fn each_number(snapshot: &MetricsSnapshot, mut put: impl FnMut(String, Number)) {
+    use Number::{Double, Integer};
+    for metric in METRICS {
+        let name = metric.name;
+        match metric.value(snapshot) {
+            Value::Integer(value) => put(name.to_owned(), Integer(value)),
+            Value::Double(value) => put(name.to_owned(), Double(value)),
+            Value::Set(values) => {
+                for (top, value) in values {
+                    put(format!("{top}_{name}"), Integer(value));
+                }
+            }
+            Value::Latency(latency) => {
+                let whole = |value: u64| Integer(i64::try_from(value).unwrap_or(i64::MAX));
+                put(format!("avg_{name}"), Double(latency.avg_ms()));
+                put(format!("min_{name}"), whole(latency.min_ms().into()));
+                put(format!("max_{name}"), whole(latency.max_ms().into()));
+                put(format!("cnt_{name}"), whole(latency.count));
+                put(format!("sum_{name}"), whole(latency.sum_ms));
+                if metric.kind == MetricKind::Quantiles {
+                    for (key, thousandths) in QUANTILES {
+                        let quantile = latency.quantile_ms(thousandths);
+                        put(format!("{key}{name}"), whole(quantile.into()));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Every number at one moment between turns.
 #[derive(Debug)]
 pub(crate) struct MetricsSnapshot {
@@ -126,7 +179,7 @@ pub(crate) struct MetricsSnapshot {
     watches: usize,
     data_bytes: usize,
     quotas: BTreeMap<String, QuotaTotals>,
-    uptime_ms: u64,
+    pub(crate) uptime_ms: u64,
     limits: LimitCounts,
     nothing: Latency,
 }
@@ -139,6 +192,7 @@ impl MetricsSnapshot {
                 engine,
                 members,
                 counters,
+                journal: _,
             } = look;
             Self {
                 counters: counters.clone(),
@@ -158,6 +212,12 @@ impl MetricsSnapshot {
                 nothing: Latency::default(),
             }
         })
+    }
+
+    /// Returns the number of failed TLS handshakes.
+    #[cfg(feature = "control")]
+    pub(crate) const fn auth_failed(&self) -> u64 {
+        self.limits.unsuccessful_handshakes
     }
 
     /// Returns the number of znodes. The root counts twice, as in ZooKeeper.
@@ -350,6 +410,12 @@ metrics! {
         "Time to answer writes" Latency(|s| &s.counters.update_latency);
     Quantiles Milliseconds "write_commitproc_time_ms" "Only ensembles" Empty;
     Quantiles Milliseconds "write_final_proc_time_ms" "No request waits between stages" Empty;
+    CounterSet Count "quota_exceeded_error_per_namespace" "Not measured" NoLabels;
+    SummarySet Count "learner_handler_qp_size" "Only ensembles" NoLabels;
+    SummarySet Bytes "read_per_namespace" "Not measured" NoLabels;
+    SummarySet Bytes "write_per_namespace" "Not measured" NoLabels;
+    QuantilesSet Milliseconds "ack_latency" "Only ensembles" NoLabels;
+    QuantilesSet Milliseconds "learner_handler_qp_time_ms" "Only ensembles" NoLabels;
 }
 
 #[cfg(test)]
@@ -367,7 +433,10 @@ mod tests {
             assert!(names.insert(metric.name), "{metric:?} twice");
             assert!(!metric.help.is_empty(), "{metric:?}");
             lines += match metric.kind {
-                MetricKind::GaugeSet => 0,
+                MetricKind::GaugeSet
+                | MetricKind::CounterSet
+                | MetricKind::SummarySet
+                | MetricKind::QuantilesSet => 0,
                 MetricKind::Gauge | MetricKind::Counter => 1,
                 MetricKind::Summary => 5,
                 MetricKind::Quantiles => 5 + QUANTILES.len(),

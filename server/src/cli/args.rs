@@ -31,8 +31,8 @@ use crate::{ctl::CtlArgs, token};
   minikeeper --import /var/lib/zookeeper    start with a copy of a ZooKeeper server's data
   minikeeper --log info                     log sessions as they open and close
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
-  minikeeper --control                      accept `minikeeper ctl` and HTTP requests
-  minikeeper ctl sessions                   list the sessions of such a server
+  minikeeper ctl sessions                   list the sessions of a server on this machine
+  minikeeper --no-control                   refuse `minikeeper ctl` and HTTP requests
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage."
 )]
@@ -244,16 +244,27 @@ impl From<LogChanges> for TxnLog {
 #[command(next_help_heading = "Control")]
 struct ControlArgs {
     /// Answer HTTP on the client port, from this machine; `minikeeper ctl` needs it
+    ///
+    /// On by default if the server listens on a loopback address, without --control-listen. Any user
+    /// of this machine can then read and change everything, whatever the access lists say. Only this
+    /// option, or a token, permits the verbs export_data and import_data, which write and read
+    /// directories.
     #[arg(long)]
     control: bool,
+    /// Do not answer HTTP
+    #[arg(
+        long,
+        conflicts_with_all = ["control", "control_listen", "control_token", "control_token_file"]
+    )]
+    no_control: bool,
     /// Answer HTTP on a separate port, also while the server is down
     #[arg(long, value_name = "IP:PORT")]
     control_listen: Option<SocketAddr>,
     /// Answer HTTP requests that carry this token, from any machine
     ///
     /// Other users of this machine can read it in the process list. --control-token-file, or
-    /// MINIKEEPER_CONTROL_TOKEN in the environment, keeps it secret. The variable needs --control or
-    /// --control-listen.
+    /// MINIKEEPER_CONTROL_TOKEN in the environment, keeps it secret. The variable alone does not
+    /// enable control.
     #[arg(
         long,
         value_name = "TOKEN",
@@ -277,10 +288,32 @@ impl ControlArgs {
         };
         control.listen = self.control_listen;
         control.is_enabled = self.control || token.is_some() && control.listen.is_none();
-        let is_on = control.is_enabled || control.listen.is_some();
+        let is_on = control.is_on();
         control.token = token.or_else(|| token::of_environment().filter(|_| is_on));
         Ok(control)
     }
+
+    /// Serves control on the client port if no option decides and only this machine reaches the
+    /// server. Must be called once the addresses are final.
+    fn enable_on_loopback(&self, config: &mut Config) {
+        let is_decided =
+            self.no_control || config.control.is_enabled || config.control.listen.is_some();
+        if is_decided || !is_local(config) {
+            return;
+        }
+        config.control.is_enabled = true;
+        config.control.allows_directories = false;
+        config.control.token = token::of_environment();
+    }
+}
+
+/// Returns whether only clients on this machine reach the server, on a port without TLS.
+fn is_local(config: &Config) -> bool {
+    #[cfg(feature = "tls")]
+    if config.secure_only || (config.secure_listen).is_some_and(|at| !at.ip().is_loopback()) {
+        return false;
+    }
+    config.listen.ip().is_loopback()
 }
 
 #[derive(clap::Args, Debug)]
@@ -317,6 +350,11 @@ impl ServeArgs {
         ))
     }
 
+    /// Applies the defaults that depend on the final addresses.
+    pub(crate) fn apply_late_defaults(&self, config: &mut Config) {
+        self.control.enable_on_loopback(config);
+    }
+
     /// # Errors
     /// When the options are not valid together.
     pub(crate) fn config(&self) -> Result<Config, String> {
@@ -338,6 +376,9 @@ impl ServeArgs {
         };
         for (setting, value) in &self.settings.0 {
             setting.set(&mut config, value.clone());
+        }
+        if config.journal_bytes.is_none() && !config.control.is_on() {
+            config.journal_bytes = Some(0);
         }
         Ok(config)
     }

@@ -21,7 +21,11 @@ use std::{
     time::Duration,
 };
 
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, parser::ValueSource};
+use clap::{
+    ArgMatches, CommandFactory as _, FromArgMatches as _,
+    error::{ContextKind, ContextValue},
+    parser::ValueSource,
+};
 use minikeeper::{Config, Server, StartError, Tree, files, jaas_users};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -34,7 +38,8 @@ use crate::args::{Args, ExportArgs, ServeArgs, Subcommand};
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    let matches = Args::command().get_matches();
+    let matches = Args::command().try_get_matches();
+    let matches = matches.unwrap_or_else(|error| nearest_suggestion(error).exit());
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
         Some(Subcommand::Healthcheck(args)) => healthcheck::run(&args).map_err(ExitFailure::from),
@@ -53,6 +58,18 @@ fn main() -> ExitCode {
             ExitCode::from(exit_code)
         }
     }
+}
+
+/// Keeps the nearest of the suggested subcommands: for `until-idel`, clap suggests each `until-`.
+fn nearest_suggestion(mut error: clap::Error) -> clap::Error {
+    // The last one is the nearest.
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand)
+        && let Some(nearest) = names.last().cloned()
+    {
+        let nearest = ContextValue::Strings(vec![nearest]);
+        error.insert(ContextKind::SuggestedSubcommand, nearest);
+    }
+    error
 }
 
 /// The error with which the program exits.
@@ -116,12 +133,13 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
     let mut stdin_ended = args.exit_on_stdin_eof.then(watch_stdin).transpose()?;
+    let control_is_default = !config.control.allows_directories;
     let mut server = Server::start(config).await?;
     if let Some(path) = &args.address_file {
         write_address(path, server.addr())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-    announce(&server);
+    announce(&server, control_is_default);
     // Turns run on this task's runtime too, so this loop only waits for events that are rare.
     let outcome = loop {
         tokio::select! {
@@ -183,6 +201,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
             eprintln!("minikeeper: warning: {}:{ignored}", path.display());
         }
     }
+    args.apply_late_defaults(&mut config);
     if let Some(path) = &args.seed {
         let text = files::read_to_string(path, files::SEED_BYTES_MAX)
             .map_err(|error| cannot_read(path, error))?;
@@ -212,7 +231,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
 
 /// Prints where the server listens. The first line is stable: `minikeeper VERSION listening on
 /// ADDRESS`.
-fn announce(server: &Server) {
+fn announce(server: &Server, control_is_default: bool) {
     let (address, version) = (server.connect_string(), env!("CARGO_PKG_VERSION"));
     // The reader may have closed stdout; that is no reason to stop.
     let _ = writeln!(io::stdout(), "minikeeper {version} listening on {address}");
@@ -231,7 +250,15 @@ fn announce(server: &Server) {
         );
     }
     if let Some(address) = server.control_addr() {
-        let _ = writeln!(io::stdout(), "control on http://{address}/v1/openapi.json");
+        let hint = if control_is_default {
+            "; --no-control turns it off"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            io::stdout(),
+            "control on http://{address}/v1/openapi.json{hint}\npage on http://{address}/"
+        );
     }
     #[cfg(feature = "tls")]
     if let Some(address) = server.secure_addr() {

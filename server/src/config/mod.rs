@@ -62,6 +62,13 @@ impl Config {
             .unwrap_or_else(|| REPLY_BYTES_MAX_DEFAULT.max(self.reply_bytes_min()))
     }
 
+    /// The size of a universe's journal if [`Config::journal_bytes`] is not set. Unit: bytes.
+    pub const JOURNAL_BYTES: usize = 4 << 20;
+
+    pub(crate) fn journal_size(&self) -> usize {
+        self.journal_bytes.unwrap_or(Self::JOURNAL_BYTES)
+    }
+
     /// Returns the least limit of replies with which every change can be answered: the shortest
     /// operation of a multi, a setData of 22 bytes, has a result of 77 bytes. Unit: bytes.
     pub(crate) const fn reply_bytes_min(&self) -> usize {
@@ -102,6 +109,9 @@ pub struct ControlConfig {
     /// [`WRONG_TOKENS_MAX`](Self::WRONG_TOKENS_MAX) attempts; 32 random characters are plenty.
     /// Default: none, and only this machine is served.
     pub token: Option<Secret>,
+    /// Whether the verbs `export_data` and `import_data` may write and read directories of this
+    /// machine. Default: yes. The program allows it only if the user asks for control.
+    pub allows_directories: bool,
     /// The largest body accepted. Unit: bytes. Default: 64 MiB.
     pub body_bytes_max: usize,
 }
@@ -111,6 +121,12 @@ impl ControlConfig {
     /// The limit of wrong tokens in a second, from all clients together. Beyond it every request with a
     /// token gets status 429 for the rest of the second, so that no client can guess the token.
     pub const WRONG_TOKENS_MAX: usize = 16;
+
+    /// Returns whether any port answers control requests.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.is_enabled || self.listen.is_some()
+    }
 }
 
 #[cfg(feature = "control")]
@@ -120,6 +136,7 @@ impl Default for ControlConfig {
             is_enabled: false,
             listen: None,
             token: None,
+            allows_directories: true,
             body_bytes_max: 64 << 20,
         }
     }

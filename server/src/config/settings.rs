@@ -19,12 +19,12 @@ use self::{
 };
 #[cfg(feature = "control")]
 use crate::config::ControlConfig;
-use crate::tree::Tree;
 #[cfg(feature = "data")]
 use crate::{
     config::TxnLog,
     data::{DataSource, SavedState},
 };
+use crate::{story::panics::Stories, tree::Tree};
 
 /// A row of the table and the field it describes.
 #[derive(Clone, Copy, Debug)]
@@ -748,10 +748,21 @@ settings! {
     four_letter_rows_max: usize = 10_000,
         Spec::number(LIMITS, "max-4lw-rows", Count, 0, ANY);
 
+    /// Size of each universe's journal; 0 keeps none.
+    ///
+    /// The journal keeps what happened last: requests and their results, events, faults, sessions,
+    /// connections, moves of the clock, verbs; see [`Universe::journal`](crate::Universe::journal).
+    /// An entry takes about 150 bytes. `None` is [`Config::JOURNAL_BYTES`].
+    journal_bytes: Option<usize> = None,
+        Spec::number(LIMITS, "journal-bytes", Bytes, 0, ANY).unset("4194304 with --control, otherwise 0");
+
     /// Znodes to add to the loaded tree at the start.
     ///
     /// See [`Universe::seed`](crate::Universe::seed).
     seed: Tree = Tree::new();
+
+    /// What the server does when a panic drops it. Default: it prints its story.
+    stories: Stories = Stories::default();
 
     /// Control over HTTP.
     #[cfg(feature = "control")]

@@ -2,7 +2,8 @@
 //!
 //! Without a token only this machine may: a user who runs programs here can do worse. A web page in a
 //! browser on this machine may not: its `Origin` gives it away, or, if its host name resolves to this
-//! address (DNS rebinding), its `Host`.
+//! address (DNS rebinding), its `Host`. The page that the server itself serves may: its origin is the
+//! host that it calls.
 
 use std::{
     net::IpAddr,
@@ -84,8 +85,8 @@ pub(crate) fn admit(
     if !peer.to_canonical().is_loopback() {
         return refused("control serves only this machine; set a token to serve others");
     }
-    if headers.contains_key(header::ORIGIN) {
-        return refused("control serves no web pages; set a token to serve them");
+    if headers.contains_key(header::ORIGIN) && !is_own_page(headers) {
+        return refused("control serves no web pages but its own; set a token to serve them");
     }
     let hosts = headers
         .get_all(header::HOST)
@@ -99,6 +100,13 @@ pub(crate) fn admit(
         );
     }
     Ok(())
+}
+
+/// Returns whether a browser sends the request for a page of another site. Unlike `Origin`, browsers
+/// send this header with every request, and no page can omit it.
+pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    sites.any(|site| site != "none" && site != "same-origin")
 }
 
 /// Returns whether a host, with or without a port, can only be used by a client that knows the
@@ -119,6 +127,23 @@ fn is_harmless(host: &str) -> bool {
         },
     };
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
+}
+
+/// Returns whether a browser sends the request for the server's own page. Browsers send `Origin` with
+/// each POST, those of the same origin too; no page can forge it, or `Host`.
+fn is_own_page(headers: &HeaderMap) -> bool {
+    let only = |name| {
+        let mut values = headers.get_all(name).iter();
+        let value = values.next()?.to_str().ok()?;
+        values.next().is_none().then_some(value)
+    };
+    let (Some(origin), Some(host)) = (only(header::ORIGIN), only(header::HOST)) else {
+        return false;
+    };
+    let origin = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    origin == Some(host)
 }
 
 /// Returns the token in the headers.

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{
     config::ControlConfig,
-    control::{access::WrongTokens, error::ControlError},
+    control::{access::WrongTokens, error::ControlError, tail},
     universe::{Snapshot, Universe, state::UniverseState},
 };
 
@@ -17,6 +17,8 @@ pub(crate) struct Controls {
     own: Universe,
     pub(crate) snapshots: Snapshots,
     pub(crate) wrong_tokens: WrongTokens,
+    /// A permit for each stream of the journal.
+    pub(crate) streams: Arc<Semaphore>,
     /// Becomes true when the server stops.
     stopped: watch::Sender<bool>,
 }
@@ -27,6 +29,7 @@ impl Controls {
             own,
             snapshots: Snapshots::default(),
             wrong_tokens: WrongTokens::default(),
+            streams: Arc::new(Semaphore::new(tail::STREAMS_MAX)),
             stopped: watch::Sender::new(false),
         }
     }
@@ -77,9 +80,16 @@ pub(crate) struct Snapshots {
 
 #[derive(Debug, Default)]
 struct SnapshotTable {
-    by_id: BTreeMap<u64, Arc<Snapshot>>,
+    by_id: BTreeMap<u64, KeptSnapshot>,
     /// The number of the newest snapshot.
     newest: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct KeptSnapshot {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// The time of day at which it was taken, by the universe's clock.
+    pub(crate) wall_ms: i64,
 }
 
 impl Snapshots {
@@ -92,13 +102,29 @@ impl Snapshots {
             return Err(ControlError::cannot_now(sentence));
         }
         *newest += 1;
-        by_id.insert(*newest, Arc::new(universe.snapshot()));
+        let kept = KeptSnapshot {
+            snapshot: Arc::new(universe.snapshot()),
+            wall_ms: universe.shared.turns.clock().now().wall_ms,
+        };
+        by_id.insert(*newest, kept);
         Ok(*newest)
     }
 
     pub(crate) fn get(&self, id: u64) -> Result<Arc<Snapshot>, ControlError> {
-        let found = self.inner.lock().by_id.get(&id).cloned();
-        found.ok_or_else(|| missing(id))
+        let inner = self.inner.lock();
+        let found = inner.by_id.get(&id);
+        found
+            .map(|kept| Arc::clone(&kept.snapshot))
+            .ok_or_else(|| missing(id))
+    }
+
+    /// Returns the snapshots of a universe with their numbers, oldest first.
+    pub(crate) fn of(&self, universe: &Universe) -> Vec<(u64, KeptSnapshot)> {
+        let inner = self.inner.lock();
+        let all = inner.by_id.iter();
+        all.filter(|(_, kept)| kept.snapshot.is_of(universe))
+            .map(|(id, kept)| (*id, kept.clone()))
+            .collect()
     }
 
     pub(crate) fn remove(&self, id: u64) -> Result<(), ControlError> {
@@ -109,7 +135,7 @@ impl Snapshots {
     /// Drops the snapshots of a universe that was dropped.
     pub(crate) fn forget(&self, universe: &Universe) {
         let mut inner = self.inner.lock();
-        inner.by_id.retain(|_, snapshot| !snapshot.is_of(universe));
+        inner.by_id.retain(|_, kept| !kept.snapshot.is_of(universe));
     }
 }
 

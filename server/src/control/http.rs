@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::{
     HeaderMap, Request, Response, StatusCode, Uri,
     body::{Body as _, Incoming},
@@ -22,12 +22,16 @@ use serde_json::{Value, json};
 use crate::{
     control::{
         access,
+        admin_server::AdminPage,
         controls::Controls,
         error::ControlError,
         hyper_io::{Carrier, Timer},
         routing::Route,
+        tail::TailBody,
+        verb::Answer,
     },
     net::{listener::Slot, stream::Stream},
+    page::Asset,
     race::first_of,
 };
 
@@ -100,10 +104,24 @@ async fn answer(
     controls: &Arc<Controls>,
     Ends { peer, own }: Ends,
     request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Either<Full<Bytes>, TailBody>>, Infallible> {
+    let whole_answer = |response: Response<Full<Bytes>>| Ok(response.map(Either::Left));
     let (head, body) = request.into_parts();
     tracing::debug!(%peer, method = %head.method, path = head.uri.path(), "control request");
-    let outcome = match admitted(controls, peer, &head.uri, &head.headers) {
+    let asset = Asset::at(head.uri.path());
+    // With a token, the page loads without it, asks for it and then shows it with each call.
+    let is_open = asset.is_some() && controls.config().token.is_some();
+    if !is_open && let Err(refused) = admitted(controls, peer, &head.uri, &head.headers) {
+        return whole_answer(response(Err(refused)));
+    }
+    if let Some(asset) = asset {
+        return whole_answer(asset.answer(&head.method));
+    }
+    if let Some(page) = AdminPage::at(head.uri.path()) {
+        let shared = controls.shared();
+        return whole_answer(page.answer(shared, &head.method, &head.uri, &head.headers));
+    }
+    let outcome = match Route::of(&head.uri) {
         Ok(route) if !route.takes(&head.method) => {
             let sentence = format!("{} takes {}", head.uri.path(), route.methods());
             let mut refusal = response(Err(ControlError::new(
@@ -112,7 +130,7 @@ async fn answer(
             )));
             let methods = HeaderValue::from_static(route.methods());
             refusal.headers_mut().insert(header::ALLOW, methods);
-            return Ok(refusal);
+            return whole_answer(refusal);
         }
         Ok(route) => match whole(body, controls.config().body_bytes_max).await {
             Ok(body) => route.serve(controls, own, head.uri.query(), &body).await,
@@ -120,7 +138,22 @@ async fn answer(
         },
         Err(fault) => Err(fault),
     };
-    Ok(response(outcome))
+    match outcome {
+        Ok(Answer::Whole(value)) => whole_answer(response(Ok(value))),
+        Ok(Answer::Stream(body)) => Ok(stream(body)),
+        Err(fault) => whole_answer(response(Err(fault))),
+    }
+}
+
+fn stream(body: TailBody) -> Response<Either<Full<Bytes>, TailBody>> {
+    let mut response = Response::new(Either::Right(body));
+    let headers = response.headers_mut();
+    let lines = HeaderValue::from_static("application/x-ndjson");
+    headers.insert(header::CONTENT_TYPE, lines);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
 }
 
 fn admitted(
@@ -128,15 +161,14 @@ fn admitted(
     peer: IpAddr,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Route, ControlError> {
+) -> Result<(), ControlError> {
     access::admit(
         controls.config(),
         &controls.wrong_tokens,
         peer,
         uri,
         headers,
-    )?;
-    Route::of(uri)
+    )
 }
 
 /// Reads the body of a request.
@@ -179,6 +211,8 @@ fn response(outcome: Result<Value, ControlError>) -> Response<Full<Bytes>> {
     let json = HeaderValue::from_static("application/json");
     headers.insert(header::CONTENT_TYPE, json);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     if status == StatusCode::TOO_MANY_REQUESTS {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

@@ -9,11 +9,13 @@
 //! A request passes `handover` (a client connection turns out to speak HTTP) or `own_port`, then
 //! `http` (one connection, over `hyper_io`), `access` (may this client use control), `routing` (which
 //! verb), `parameter` (its arguments), and the verb's handler, which acts on `controls`. `verb`
+//! `admin_server` answers ZooKeeper's `/commands` and `/metrics` instead of a verb. `verb`
 //! describes verbs, `json` renders values and their schemas, `openapi` renders the description.
 //!
 //! Off unless [`Config::control`](crate::Config::control) enables it.
 
 mod access;
+mod admin_server;
 mod controls;
 mod error;
 pub(crate) mod handover;
@@ -24,8 +26,9 @@ mod openapi;
 pub(crate) mod own_port;
 mod parameter;
 mod routing;
+mod tail;
 mod verb;
-mod verbs;
+pub(crate) mod verbs;
 
 pub(crate) use self::{controls::Controls, handover::Handover};
 pub use self::{

@@ -14,7 +14,7 @@ const FAULTS: [(&str, &str); 6] = [
     ("401", "The token is missing or wrong"),
     (
         "403",
-        "Without a token, control serves only this machine and no web pages",
+        "Without a token, control serves only this machine, and no web page but its own",
     ),
     ("404", "The object of the request does not exist"),
     ("409", "The server's state does not allow the request"),
@@ -70,7 +70,13 @@ fn path(verb: &Verb, is_elsewhere: bool) -> Value {
 
 fn operation(verb: &Verb) -> Value {
     let mut responses = Map::new();
-    responses.insert("200".to_owned(), response("Done", &verb.answer_schema()));
+    let done = if verb.is_stream() {
+        let lines = json!({"schema": json::text()});
+        json!({"description": "Lines of JSON", "content": {"application/x-ndjson": lines}})
+    } else {
+        response("Done", &verb.answer_schema())
+    };
+    responses.insert("200".to_owned(), done);
     let timed_out = matches!(verb.handler, Handler::Waits(_))
         .then_some(("408", "The wait timed out; the error says what was seen"));
     let error = json!({"$ref": "#/components/schemas/Error"});

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use minikeeper_protocol::path;
 use serde_json::{Map, Value, json};
 
@@ -119,6 +120,10 @@ pub enum ParameterKind {
     SessionSelector,
     /// A tree: one of the fields `tree`, in JSON, and `yaml`.
     Tree,
+    /// The data of a znode: one of the fields `data`, text, and `data_base64`.
+    Data,
+    /// The version of a znode's data, or -1 for any.
+    Version,
     /// A value with this JSON schema, which the handler checks.
     Json(fn() -> Value),
 }
@@ -174,14 +179,32 @@ const TREE: [Alternative; 2] = [
     ),
 ];
 
+/// The fields that can contain data.
+const DATA: [Alternative; 2] = [
+    Alternative::text(
+        "data",
+        || json!({"type": "string", "description": "The data, as text"}),
+    ),
+    Alternative::text("data_base64", || {
+        let help = "The data, in base64";
+        json!({"type": "string", "contentEncoding": "base64", "description": help})
+    }),
+];
+
 impl ParameterKind {
     /// Returns the alternative fields for this kind; empty if the parameter is a field of its own name.
     pub(crate) const fn alternatives(self) -> &'static [Alternative] {
         match self {
             Self::SessionSelector => &WHO,
             Self::Tree => &TREE,
+            Self::Data => &DATA,
             _ => &[],
         }
+    }
+
+    /// Returns whether its values may contain data of znodes.
+    pub(crate) const fn is_data(self) -> bool {
+        matches!(self, Self::Tree | Self::Text | Self::Json(_))
     }
 
     /// Returns its JSON schema.
@@ -198,7 +221,8 @@ impl ParameterKind {
             Self::Count(max) => json!({"type": "integer", "minimum": 0, "maximum": max}),
             Self::Fault => Self::Count(u64::MAX).schema(),
             Self::OneOf(words) => json!({"type": "string", "enum": words}),
-            Self::SessionSelector | Self::Tree => json!({}),
+            Self::Version => json!({"type": "integer", "minimum": -1, "maximum": i32::MAX}),
+            Self::SessionSelector | Self::Tree | Self::Data => json!({}),
             Self::Json(schema) => schema(),
         }
     }
@@ -217,6 +241,9 @@ impl ParameterKind {
                     .filter(|_| is_plain)
                     .map_or_else(|| json!(text), |number| json!(number))
             }
+            Self::Version => text
+                .parse::<i32>()
+                .map_or_else(|_| json!(text), |number| json!(number)),
             Self::Flag => match text {
                 "true" => json!(true),
                 "false" => json!(false),
@@ -231,6 +258,7 @@ impl ParameterKind {
             | Self::Directory
             | Self::OneOf(_)
             | Self::SessionSelector
+            | Self::Data
             | Self::Tree => {
                 json!(text)
             }
@@ -255,7 +283,7 @@ impl ParameterKind {
                 // An invalid path would never match a znode, and a wait for it would time out.
                 path::validate(path.as_bytes()).map_err(|error| error.to_string())
             }
-            Self::Text | Self::Name | Self::Directory | Self::SessionSelector => {
+            Self::Text | Self::Name | Self::Directory | Self::SessionSelector | Self::Data => {
                 let is_text = value.is_string();
                 is_text
                     .then_some(())
@@ -267,6 +295,11 @@ impl ParameterKind {
             Self::DurationMs | Self::DurationMsOrNull => at_most(DURATION_MS_MAX),
             Self::Count(max) => at_most(max),
             Self::Fault => at_most(u64::MAX),
+            Self::Version => {
+                let is_version = version(value).is_some();
+                let wrong = || format!("{value} is not a whole number from -1 to {}", i32::MAX);
+                is_version.then_some(()).ok_or_else(wrong)
+            }
             Self::OneOf(words) => match value.as_str() {
                 Some(word) if words.contains(&word) => Ok(()),
                 _ => Err(format!("{value} is not one of {}", words.join(", "))),
@@ -292,6 +325,12 @@ pub(crate) fn whole(value: &Value) -> Option<u64> {
     })
 }
 
+/// Returns a version, or -1 for any.
+fn version(value: &Value) -> Option<i32> {
+    let number = value.as_i64().or_else(|| whole(value)?.try_into().ok())?;
+    i32::try_from(number).ok().filter(|version| *version >= -1)
+}
+
 /// Returns the schema of an object with these parameters.
 pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
     let mut properties = Map::new();
@@ -309,7 +348,11 @@ pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
             }
         } else {
             let one = |field: &Alternative| json!({"required": [field.name]});
-            let one_of: Vec<_> = alternatives.iter().map(one).collect();
+            let mut one_of: Vec<_> = alternatives.iter().map(one).collect();
+            if !parameter.is_required {
+                let any_of = one_of.clone();
+                one_of.push(json!({"not": {"anyOf": any_of}}));
+            }
             choices.push(json!({"oneOf": one_of}));
         }
     }
@@ -370,10 +413,16 @@ impl Arguments {
             if !fields.is_empty() {
                 let is_given = |name: &&str| given.contains_key(*name);
                 let names = || fields.iter().map(|field| field.name);
-                if names().filter(is_given).count() != 1 {
+                let count = names().filter(is_given).count();
+                if count > 1 || count == 0 && parameter.is_required {
+                    let amount = if parameter.is_required {
+                        "exactly"
+                    } else {
+                        "at most"
+                    };
                     let names = names().collect::<Vec<_>>().join(", ");
                     return Err(ControlError::bad_input(format!(
-                        "give exactly one of {names}"
+                        "give {amount} one of {names}"
                     )));
                 }
                 continue;
@@ -421,6 +470,24 @@ impl Arguments {
         fields
             .find_map(|field| Some((field.name, self.0.get(field.name)?)))
             .ok_or_else(|| ControlError::bad_input("nothing was given"))
+    }
+
+    /// Returns the data of a znode; empty if none was given.
+    pub(crate) fn data(&self) -> Result<Vec<u8>, ControlError> {
+        match self.alternative(ParameterKind::Data) {
+            Err(_) => Ok(Vec::new()),
+            Ok(("data", value)) => Ok(value.as_str().unwrap_or_default().as_bytes().to_vec()),
+            Ok((field, value)) => STANDARD
+                .decode(value.as_str().unwrap_or_default())
+                .map_err(|_| wrong(field, "not base64")),
+        }
+    }
+
+    /// Returns a version; `None` for any.
+    pub(crate) fn version(&self, name: &str) -> Result<Option<i32>, ControlError> {
+        let version = version(self.value(name)?);
+        let version = version.ok_or_else(|| wrong(name, "not a version"))?;
+        Ok(Some(version).filter(|version| *version != -1))
     }
 
     /// Returns the field that selects sessions, and its text.

@@ -3,15 +3,17 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use hyper::{Method as HttpMethod, StatusCode, Uri};
-use serde_json::Value;
 
-use crate::control::{
-    controls::Controls,
-    error::ControlError,
-    openapi,
-    parameter::Arguments,
-    verb::{Call, Method, Verb},
-    verbs,
+use crate::{
+    control::{
+        controls::Controls,
+        error::ControlError,
+        openapi,
+        parameter::Arguments,
+        verb::{Answer, Call, Method, Verb},
+        verbs,
+    },
+    journal::record::Kind,
 };
 
 /// The target of a request.
@@ -81,9 +83,9 @@ impl Route {
         asked_at: SocketAddr,
         query: Option<&str>,
         body: &[u8],
-    ) -> Result<Value, ControlError> {
+    ) -> Result<Answer, ControlError> {
         let Self::Verb { verb, universe } = self else {
-            return Ok(openapi::description());
+            return Ok(Answer::Whole(openapi::description()));
         };
         let arguments = match verb.method {
             Method::Get => Arguments::from_query(query.unwrap_or_default(), verb.parameters)?,
@@ -100,6 +102,10 @@ impl Route {
             let sentence = "the server has stopped after an internal error, or because it could not log a change";
             return Err(ControlError::new(StatusCode::CONFLICT, sentence));
         }
+        if matches!(verb.method, Method::Post) {
+            let turns = &call.universe.shared.turns;
+            turns.note(Kind::Verb, None, || called(verb, &call.arguments));
+        }
         let answer = verb.handler.serve(&call).await;
         if matches!(verb.method, Method::Post) {
             // With one worker, the connections that the verb has woken write their events before the
@@ -109,6 +115,26 @@ impl Route {
         }
         answer
     }
+}
+
+/// Returns a call for the journal: the verb with its arguments, except those that contain data.
+fn called(verb: &Verb, arguments: &Arguments) -> String {
+    let mut text = verb.name.to_owned();
+    for parameter in verb.parameters {
+        let alternatives = parameter.kind.alternatives().iter();
+        let names = alternatives.map(|field| field.name).chain([parameter.name]);
+        for name in names {
+            let Some(value) = arguments.given(name) else {
+                continue;
+            };
+            if parameter.kind.is_data() {
+                text += &format!(" {name}=...");
+            } else {
+                text += &format!(" {name}={value}");
+            }
+        }
+    }
+    text
 }
 
 /// Returns the decoded names and values of a query.

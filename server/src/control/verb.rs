@@ -10,9 +10,10 @@ use crate::{
         error::ControlError,
         json,
         parameter::{Arguments, Parameter},
+        tail::TailBody,
         verbs,
     },
-    universe::Universe,
+    universe::{JournalTail, Universe},
 };
 
 /// A verb of the control API, called over HTTP at `/v1/NAME`.
@@ -75,6 +76,20 @@ pub enum FieldKind {
     Sessions,
     /// A list of faults.
     Faults,
+    /// A list of znodes.
+    Znodes,
+    /// A list of children of a znode.
+    Children,
+    /// A list of snapshots.
+    Snapshots,
+    /// A list of differences between two states of the tree.
+    Changes,
+    /// A list of entries of the journal.
+    Entries,
+    /// A list of locks, with their contenders and warnings.
+    Locks,
+    /// A list of deadlocks.
+    Deadlocks,
     /// Text or null; if the data is not UTF-8, the field is `data_base64` instead.
     Data,
     /// The metadata of a znode.
@@ -121,6 +136,30 @@ impl FieldKind {
             Self::Faults => {
                 json::list(&json!({"type": "object", "required": ["fault", "action", "hits"]}))
             }
+            Self::Znodes => json::list(&json!({
+                "type": "object",
+                "required": ["path", "data_length", "ephemeral_owner", "container", "ttl_ms"],
+            })),
+            Self::Children => json::list(&json!({
+                "type": "object",
+                "required": ["name", "num_children", "data_length", "ephemeral_owner", "container", "ttl_ms"],
+            })),
+            Self::Snapshots => json::list(
+                &json!({"type": "object", "required": ["snapshot", "taken_ms", "is_there"]}),
+            ),
+            Self::Changes => json::list(
+                &json!({"type": "object", "required": ["path", "change", "before", "after"]}),
+            ),
+            Self::Entries => {
+                json::list(&json!({"type": "object", "required": ["number", "kind", "text"]}))
+            }
+            Self::Locks => json::list(&json!({
+                "type": "object",
+                "required": ["path", "kind", "holders", "waiters", "warnings"],
+            })),
+            Self::Deadlocks => json::list(
+                &json!({"type": "object", "required": ["code", "text", "cycle", "sessions"]}),
+            ),
             Self::Data => json::or_null(json::text()),
             Self::Stat => json::stat_schema(),
             Self::Tree => json!({"anyOf": [json::tree(), json::text()]}),
@@ -147,6 +186,13 @@ impl Verb {
     #[must_use]
     pub fn is_of_the_server(&self) -> bool {
         verbs::find_of_universes(self.name).is_none()
+    }
+
+    /// Returns whether its answer goes on until the client ends it: lines with a JSON object each, as
+    /// `answer` describes it, and empty lines.
+    #[must_use]
+    pub const fn is_stream(&self) -> bool {
+        matches!(self.handler, Handler::Streams(_))
     }
 
     /// Returns the JSON schema of its answer.
@@ -184,6 +230,8 @@ pub(crate) enum Handler {
     AtOnce(fn(&Call) -> Outcome),
     /// Waits for something. Dropped when the client goes away or the server stops.
     Waits(for<'a> fn(&'a Call) -> HandlerFuture<'a>),
+    /// Answers with the entries of a journal, as they are made.
+    Streams(fn(&Call) -> Result<JournalTail, ControlError>),
 }
 
 /// The fields of the answer, as an object.
@@ -202,12 +250,23 @@ pub(crate) struct Call {
     pub(crate) arguments: Arguments,
 }
 
+/// The answer of a verb.
+pub(crate) enum Answer {
+    Whole(Value),
+    Stream(TailBody),
+}
+
 impl Handler {
-    pub(crate) async fn serve(&self, call: &Call) -> Outcome {
-        match self {
+    pub(crate) async fn serve(&self, call: &Call) -> Result<Answer, ControlError> {
+        let whole = match self {
             Self::AtOnce(serve) => serve(call),
             Self::Waits(serve) => serve(call).await,
-        }
+            Self::Streams(serve) => {
+                let body = TailBody::new(serve(call)?, Arc::clone(&call.controls))?;
+                return Ok(Answer::Stream(body));
+            }
+        };
+        whole.map(Answer::Whole)
     }
 }
 
@@ -216,6 +275,7 @@ impl std::fmt::Debug for Handler {
         f.write_str(match self {
             Self::AtOnce(_) => "AtOnce",
             Self::Waits(_) => "Waits",
+            Self::Streams(_) => "Streams",
         })
     }
 }

@@ -38,10 +38,10 @@ impl Universe {
         let mut settings = start::settings(&shared.config, shared.turns.clock());
         settings.zxid = Zxid(0);
         let imported = source.into().load(settings)?;
-        shared.anew(|turns, anew| {
+        shared.replace_state(|turns, replacement| {
             turns.renew(|engine, now| {
                 engine.replace(imported, now);
-                anew.save(engine);
+                replacement.save(engine);
             });
         });
         Ok(())

@@ -301,6 +301,16 @@ pub(crate) fn place(config: &Config) -> (String, u64) {
     (folder.display().to_string(), bytes)
 }
 
+/// Returns the zxid of the newest snapshot in a server's data directory, and when it was written.
+#[cfg(feature = "control")]
+pub(crate) fn newest_snapshot(config: &Config) -> Option<(Zxid, std::time::SystemTime)> {
+    let files = list(&config.data_dir.as_ref()?.join(FOLDER)).ok()?;
+    let mut snapshots = files.iter().filter(|(kind, ..)| *kind != FileKind::Log);
+    let (_, zxid, path) = snapshots.next()?;
+    let written_at = fs::metadata(path).and_then(|file| file.modified()).ok()?;
+    Some((*zxid, written_at))
+}
+
 /// Encodes the whole state as a snapshot, which can be saved without the engine.
 pub(crate) fn copy(engine: &Engine) -> Vec<u8> {
     // The count of a znode is larger than its record.

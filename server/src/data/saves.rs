@@ -20,13 +20,13 @@ use crate::{
 const LOOK_INTERVAL_MS: u64 = 1_000;
 
 /// Saves a state that a log cannot express, before the next turn.
-pub(crate) struct Anew<'a> {
+pub(crate) struct Replacement<'a> {
     /// Held if there is a log.
     dir: Option<MutexGuard<'a, Option<DataDir>>>,
     failure: Option<SaveError>,
 }
 
-impl Anew<'_> {
+impl Replacement<'_> {
     /// Saves the current state, if there is a log that continues from it.
     pub(crate) fn save(&mut self, engine: &Engine) {
         let Some(dir) = self.dir.as_mut().and_then(|dir| dir.as_mut()) else {
@@ -88,14 +88,17 @@ impl UniverseState {
 
     /// Makes a change that a log cannot express, and lets `change` save the result before any client
     /// sees it. Stops the server if that fails.
-    pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew<'_>) -> T) -> T {
+    pub(crate) fn replace_state<T>(
+        &self,
+        change: impl FnOnce(&Turns, &mut Replacement<'_>) -> T,
+    ) -> T {
         let is_logged = self.turns.prefix().is_empty() && self.config.txn_log != TxnLog::Off;
-        let mut anew = Anew {
+        let mut replacement = Replacement {
             dir: is_logged.then(|| self.server.saving.dir.lock()),
             failure: None,
         };
-        let result = change(&self.turns, &mut anew);
-        if let Some(error) = anew.failure {
+        let result = change(&self.turns, &mut replacement);
+        if let Some(error) = replacement.failure {
             self.turns.stop_unsaved(error);
         }
         result

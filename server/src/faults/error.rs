@@ -156,7 +156,7 @@ fn error_names() -> String {
 /// let server = minikeeper::Server::builder().start().await?;
 /// let guard = server.inject(Fault::cut().optional())?;
 /// let in_vain = guard.hit_within(Duration::from_millis(1)).await.unwrap_err();
-/// assert_eq!(in_vain.to_string(), "fault 1: acted 0 of 1 times within 1ms; 0 messages matched it");
+/// assert_eq!(in_vain.to_string(), "fault 1: acted 0 of 1 times within 1ms; messages that matched it: 0");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -217,7 +217,7 @@ impl fmt::Display for NotHit {
             ),
             Self::Never { id, fault, matches } => write!(
                 f,
-                "fault {id} ({fault}): ended and never acted; {matches} messages matched it; check its op, \
+                "fault {id} ({fault}): ended and never acted; messages that matched it: {matches}; check its op, \
                  path and session, or inject it as optional"
             ),
             Self::TimedOut {
@@ -228,7 +228,7 @@ impl fmt::Display for NotHit {
                 within,
             } => write!(
                 f,
-                "fault {id}: acted {hits} of {wanted} times within {within:?}; {matches} messages matched it"
+                "fault {id}: acted {hits} of {wanted} times within {within:?}; messages that matched it: {matches}"
             ),
         }
     }

@@ -15,7 +15,7 @@ mod chance;
 pub(crate) mod delayed;
 pub(crate) mod error;
 pub(crate) mod fault;
-mod glob;
+pub(crate) mod glob;
 pub(crate) mod hits;
 pub(crate) mod op;
 pub(crate) mod rule;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use minikeeper_engine::{Handover, Input};
 use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
-use crate::{net::connection::Connection, turn::outbox::Close, universe::state::UniverseState};
+use crate::{
+    journal::record::Kind, net::connection::Connection, turn::outbox::Close,
+    universe::state::UniverseState,
+};
 
 /// The znode that clients read outside of their chroot: Curator does so first of all, with a watch.
 /// Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
@@ -83,6 +86,8 @@ impl Connection {
             let taken = to
                 .turns
                 .alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
+            to.turns
+                .note(Kind::ConnectionOpened, Some(conn), String::new);
             if taken != Some(true) {
                 // Without its session the connection would get no reply.
                 self.outbox.close(Close::UniverseRefused);

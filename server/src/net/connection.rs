@@ -16,6 +16,7 @@ use minikeeper_protocol::{
 use crate::{
     admin::four_letter::words,
     faults::{Verdict, action::FaultAction, delayed::Delayed},
+    journal::record::Kind,
     net::{
         limits::{self, Breach, Held},
         scratch::{READ_BYTES, Scratch},
@@ -48,7 +49,7 @@ pub(crate) enum CloseCause {
     /// A four-letter word was answered.
     FourLetterWord,
     /// A turn or the outbox orders it.
-    Told(Close),
+    Ordered(Close),
     /// A limit is reached.
     Limit(Breach),
     /// The client speaks HTTP, which other code serves: see [`Connection::take_read`].
@@ -66,7 +67,7 @@ impl std::fmt::Display for CloseCause {
             Self::Handshake(error) => write!(f, "handshake: {error}"),
             Self::Message(error) => error.fmt(f),
             Self::FourLetterWord => f.write_str("four-letter word answered"),
-            Self::Told(why) => why.fmt(f),
+            Self::Ordered(why) => why.fmt(f),
             Self::Limit(breach) => breach.fmt(f),
             #[cfg(feature = "control")]
             Self::Http => f.write_str("the client speaks HTTP"),
@@ -117,6 +118,13 @@ impl Connection {
             has_seen_root: false,
             rest: None,
         }
+    }
+
+    /// Reports why the connection ends.
+    pub(crate) fn note_closed(&self, why: &dyn std::fmt::Display) {
+        let turns = &self.shared.turns;
+        tracing::debug!(conn = turns.number_of(self.id), %why, "connection closed");
+        turns.note(Kind::ConnectionClosed, Some(self.id), || why.to_string());
     }
 
     /// Returns the buffer for the next read: it appends to the unserved input, if there is any.
@@ -348,7 +356,7 @@ impl Connection {
                 served = scratch.ends[leftover.applied - 1];
             }
             if let Some(why) = leftover.close {
-                return (Flow::Close(CloseCause::Told(why)), served);
+                return (Flow::Close(CloseCause::Ordered(why)), served);
             }
             if !all_applied {
                 return (Flow::Full, served);
@@ -532,7 +540,7 @@ impl Connection {
         let leftover = fault_turn::serve(&self.shared, verdict, request, out, wakes);
         arrived_ms.get_or_insert(leftover.began_ms);
         match leftover.close {
-            Some(why) => Flow::Close(CloseCause::Told(why)),
+            Some(why) => Flow::Close(CloseCause::Ordered(why)),
             None if out.len() > self.shared.config.write_backlog_bytes_max => Flow::Full,
             None => Flow::Continue,
         }

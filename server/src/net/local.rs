@@ -65,7 +65,7 @@ impl LocalStream {
 
     fn close(&mut self, why: impl std::fmt::Display) {
         if let Some(connection) = self.connection.take() {
-            tracing::debug!(conn = connection.id.0, %why, "connection closed");
+            connection.note_closed(&why);
         }
         for waiting in [self.reader.take(), self.writer.take()] {
             waiting.into_iter().for_each(Waker::wake);
@@ -203,6 +203,7 @@ impl AsyncWrite for LocalStream {
 impl Drop for LocalStream {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
+            connection.note_closed(&LEFT);
             connection.finish();
         }
     }

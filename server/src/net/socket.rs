@@ -122,7 +122,7 @@ impl SocketTask {
                 Poll::Pending => {
                     return match self.connection.outbox.register_close(cx.waker()) {
                         None => Poll::Pending,
-                        Some(why) => Poll::Ready(End::CloseCause(CloseCause::Told(why))),
+                        Some(why) => Poll::Ready(End::CloseCause(CloseCause::Ordered(why))),
                     };
                 }
             }
@@ -209,7 +209,7 @@ impl SocketTask {
             }
             Poll::Pending => match outbox.register_close(cx.waker()) {
                 None => Poll::Pending,
-                Some(why) => Poll::Ready(Err(End::CloseCause(CloseCause::Told(why)))),
+                Some(why) => Poll::Ready(Err(End::CloseCause(CloseCause::Ordered(why)))),
             },
         }
     }
@@ -248,7 +248,7 @@ impl SocketTask {
         if self.unsent.is_none()
             && let Some(why) = self.connection.outbox.drain(&mut scratch.out)
         {
-            self.closing = Some(Box::new(End::CloseCause(CloseCause::Told(why))));
+            self.closing = Some(Box::new(End::CloseCause(CloseCause::Ordered(why))));
         }
     }
 
@@ -337,7 +337,7 @@ impl Future for SocketTask {
         scratch.inputs.clear();
         self.connection.shared.server.scratches.give(scratch);
         end.map(|end| {
-            tracing::debug!(conn = self.connection.id.0, why = %end, "connection closed");
+            self.connection.note_closed(&end);
             end
         })
     }

@@ -1,6 +1,6 @@
 //! Access lists as text.
 
-use minikeeper_protocol::{Acl, AclList, Perms};
+use minikeeper_protocol::{Acl, AclList, Perms, Ustring};
 
 /// The letters of the permissions, in the order in which they are written.
 const LETTERS: [(char, Perms); 5] = [
@@ -40,22 +40,24 @@ pub(crate) fn text_of(list: &AclList) -> Vec<String> {
 }
 
 fn entry_text(entry: &Acl) -> String {
-    let text = |part: &Option<minikeeper_protocol::Ustring>| {
-        part.as_ref()
-            .map(|part| part.to_str_lossy().into_owned())
-            .unwrap_or_default()
-    };
-    let (scheme, id) = (text(&entry.scheme), text(&entry.id));
+    String::from_utf8_lossy(&entry_bytes(entry)).into_owned()
+}
+
+/// Formats an entry in ZooKeeper's notation, with the bytes that a client has sent.
+pub(crate) fn entry_bytes(entry: &Acl) -> Vec<u8> {
     let perms = entry.perms.0;
-    if perms == 0 || perms & !Perms::ALL.0 != 0 {
-        return format!("{scheme}:{id}:{perms}");
-    }
-    let letters: String = LETTERS
-        .iter()
-        .filter(|(_, bit)| perms & bit.0 != 0)
-        .map(|(letter, _)| letter)
-        .collect();
-    format!("{scheme}:{id}:{letters}")
+    let perms = if perms == 0 || perms & !Perms::ALL.0 != 0 {
+        perms.to_string()
+    } else {
+        let is_set = |(_, bit): &&(char, Perms)| perms & bit.0 != 0;
+        let letters = LETTERS.iter().filter(is_set);
+        letters.map(|(letter, _)| letter).collect()
+    };
+    let bytes = |part: &Option<Ustring>| {
+        let part = part.as_ref().map(|part| part.as_bytes().to_vec());
+        part.unwrap_or_default()
+    };
+    [bytes(&entry.scheme), bytes(&entry.id), perms.into_bytes()].join(&b':')
 }
 
 #[cfg(test)]

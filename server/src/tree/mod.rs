@@ -8,7 +8,7 @@ mod access;
 mod differences;
 pub(crate) mod dump;
 #[cfg(feature = "seed-files")]
-mod files;
+pub(crate) mod files;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 

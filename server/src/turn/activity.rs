@@ -12,6 +12,8 @@ pub(crate) struct Activity {
     waiting: AtomicUsize,
     /// Notified after a turn that served more than pings.
     turned: Notify,
+    /// Notified when the journal may have new entries.
+    recorded: Notify,
     /// Notified when a connection has written its output, or cannot for now.
     written: Notify,
 }
@@ -47,12 +49,20 @@ impl Activity {
         if !inputs.iter().all(is_ping) {
             self.turned.notify_waiters();
         }
+        self.recorded.notify_waiters();
     }
 
     /// Notifies waiting tasks after a turn that belongs to no connection.
     #[cold]
     pub(crate) fn notify_turned(&self) {
         self.turned.notify_waiters();
+        self.recorded.notify_waiters();
+    }
+
+    /// Notifies tasks that wait for new entries of the journal, outside of turns.
+    #[cold]
+    pub(crate) fn notify_recorded(&self) {
+        self.recorded.notify_waiters();
     }
 
     #[cold]
@@ -65,6 +75,11 @@ impl ActivityWaiter<'_> {
     /// Resolves at the end of the next turn that serves more than pings.
     pub(crate) fn turned(&self) -> Notified<'_> {
         self.0.turned.notified()
+    }
+
+    /// Resolves when the journal may have new entries.
+    pub(crate) fn recorded(&self) -> Notified<'_> {
+        self.0.recorded.notified()
     }
 
     /// Resolves when a connection next writes its output, or finds its socket full.

@@ -4,7 +4,11 @@ use minikeeper_engine::{ConnId, Engine, Now};
 use minikeeper_protocol::SessionId;
 use slab::Slab;
 
-use crate::turn::{change_log::ChangeLog, effects::Member, stats::Counters};
+use crate::{
+    clock::Clock,
+    journal::{Journal, record::Kind},
+    turn::{change_log::ChangeLog, effects::Member, stats::Counters},
+};
 
 /// The engine, and everything else that only the holder of its lock may touch.
 #[derive(Debug)]
@@ -15,6 +19,10 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Logs changes, if a log is configured.
     pub(crate) log: Option<Box<dyn ChangeLog>>,
+    /// Keeps what happened, if a journal is configured.
+    pub(crate) journal: Option<Box<Journal>>,
+    /// The number of connections registered so far.
+    pub(crate) registered: u64,
 }
 
 /// A session and its connection, if it has one.
@@ -26,6 +34,7 @@ pub(crate) struct Look<'a> {
     /// By connection number.
     pub(crate) members: &'a Slab<Member>,
     pub(crate) counters: &'a Counters,
+    pub(crate) journal: Option<&'a Journal>,
 }
 
 impl Look<'_> {
@@ -44,6 +53,8 @@ impl Core {
             members: Slab::new(),
             counters: Counters::default(),
             log: None,
+            journal: None,
+            registered: 0,
         }
     }
 
@@ -58,17 +69,56 @@ impl Core {
     }
 
     /// Notifies the log, if there is one, that the state was replaced and saved.
-    pub(crate) fn note_anew(&mut self) {
+    pub(crate) fn note_replaced(&mut self) {
         if let Some(log) = &mut self.log {
             log.go_on_from(self.engine.zxid());
         }
     }
 
-    pub(crate) const fn look(&self) -> Look<'_> {
+    /// Begins a turn in the journal, if there is one. Returns the time in microseconds.
+    #[inline]
+    pub(crate) fn begin_journal(&mut self, now: Now, clock: &Clock) -> u64 {
+        let Some(journal) = &mut self.journal else {
+            return 0;
+        };
+        journal.begin_turn(now);
+        clock.micros()
+    }
+
+    /// Ends the turn that began at this time.
+    #[inline]
+    pub(crate) fn end_journal(&mut self, began_us: u64, clock: &Clock) {
+        if let Some(journal) = &mut self.journal {
+            let took_us = clock.micros().saturating_sub(began_us);
+            journal.end_turn(u32::try_from(took_us).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Adds to the journal, if there is one, what happened outside of requests.
+    pub(crate) fn note(
+        &mut self,
+        clock: &Clock,
+        kind: Kind,
+        conn: Option<ConnId>,
+        text: impl FnOnce() -> String,
+    ) {
+        let Some(journal) = &mut self.journal else {
+            return;
+        };
+        let member = conn.and_then(|conn| self.members.get(conn.0 as usize));
+        if conn.is_some() && member.is_none_or(|member| !member.outbox.is_open()) {
+            return;
+        }
+        let who = member.map(Member::who);
+        journal.happened(clock.now(), kind, who, &text());
+    }
+
+    pub(crate) fn look(&self) -> Look<'_> {
         Look {
             engine: &self.engine,
             members: &self.members,
             counters: &self.counters,
+            journal: self.journal.as_deref(),
         }
     }
 }

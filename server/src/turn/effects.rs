@@ -4,12 +4,13 @@ use std::{borrow::Cow, sync::Arc, task::Waker};
 
 use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Limit};
 use minikeeper_protocol::{
-    ConnectResponse, ErrorCode, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event,
+    ConnectResponse, ErrorCode, MultiResult, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event,
 };
 use slab::Slab;
 
 use crate::{
     faults::{EventFate, Faults},
+    journal::{Journal, Outcome, Who},
     turn::{
         change_log::ChangeLog,
         outbox::{Close, Outbox, UnsentTotal},
@@ -57,9 +58,45 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) opens_session: bool,
     /// The session that the handshake opened or resumed.
     pub(crate) session: SessionId,
+    /// Keeps what happened, if a journal is configured.
+    pub(crate) journal: Option<&'a mut Journal>,
+    /// The outcome of the request, if it is recorded.
+    pub(crate) outcome: Outcome,
+    /// Whether requests are recorded, in the journal or in the log.
+    pub(crate) is_recorded: bool,
+}
+
+impl Member {
+    /// Returns what the journal says of the connection.
+    pub(crate) fn who(&self) -> Who<'_> {
+        Who {
+            conn: self.stats.number,
+            session: self.session,
+            peer: &self.stats.peer,
+        }
+    }
 }
 
 impl TurnEffects<'_> {
+    /// Notes the outcome of a request for the journal.
+    #[inline]
+    fn note_reply(&mut self, header: ReplyHeader, body: &ReplyRef<'_>) {
+        self.outcome.reply = Some(header);
+        match body {
+            ReplyRef::Path(Some(path)) | ReplyRef::PathStat(path, _) => {
+                self.outcome.created = Some(path.to_vec());
+            }
+            ReplyRef::Multi(results) => {
+                let error = results.iter().find_map(|result| match result {
+                    MultiResult::Error(error) => *error,
+                    _ => None,
+                });
+                self.outcome.reply = Some(ReplyHeader { error, ..header });
+            }
+            _ => {}
+        }
+    }
+
     /// Counts replies that ZooKeeper counts differently: to pings, auth and sasl.
     #[cold]
     fn special_reply(&mut self, xid: Xid, is_token: bool, bytes: usize) {
@@ -81,6 +118,7 @@ impl TurnEffects<'_> {
         let encoded = ReplyRef::Empty.encode(header, self.out, ReplyRef::BYTES_MAX);
         debug_assert!(encoded.is_ok(), "a header alone fits");
         self.timed.failed = true;
+        self.outcome.reply = Some(header);
         self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
     }
 
@@ -114,7 +152,7 @@ impl TurnEffects<'_> {
 
     /// Notifies the log, if there is one, that the state was replaced by one with this zxid, and
     /// saved.
-    pub(crate) fn note_anew(&mut self, zxid: Zxid) {
+    pub(crate) fn note_replaced(&mut self, zxid: Zxid) {
         if let Some(log) = &mut self.log {
             log.go_on_from(zxid);
         }
@@ -170,6 +208,7 @@ impl Effects for TurnEffects<'_> {
         self.timed.skipped += 1;
         self.timed.opened += u64::from(self.opens_session);
         self.session = response.session_id;
+        self.outcome.session = response.session_id;
         response.encode(self.out);
     }
 
@@ -180,6 +219,9 @@ impl Effects for TurnEffects<'_> {
         let is_token = matches!(body, ReplyRef::Token(_));
         let bytes_max = self.reply_bytes_max;
         self.timed.failed = header.error.is_some();
+        if self.is_recorded {
+            self.note_reply(header, &body);
+        }
         let encoded = if prefix_replies::has_paths(&body) && !self.prefix.is_empty() {
             prefix_replies::encode(self.prefix, header, body, self.out, bytes_max)
         } else {
@@ -204,7 +246,12 @@ impl Effects for TurnEffects<'_> {
         {
             return;
         }
-        if self.faults.hold_events() && self.is_held_back(to, event) {
+        let is_held = self.faults.hold_events() && self.is_held_back(to, event);
+        if let Some(journal) = &mut self.journal {
+            let member = &self.members[to.0 as usize];
+            journal.event(member.who(), event, is_held);
+        }
+        if is_held {
             return;
         }
         let mut bytes = 0;
@@ -274,6 +321,15 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn session_opened(&mut self, session: SessionId, timeout_ms: u32) {
+        if let (Some(journal), Some(own)) = (&mut self.journal, self.own)
+            && let Some(member) = self.members.get(own.0 as usize)
+        {
+            let who = Who {
+                session,
+                ..member.who()
+            };
+            journal.session_began(who, timeout_ms, self.opens_session);
+        }
         tracing::info!(%session, timeout_ms, "session opened");
     }
 
@@ -298,6 +354,9 @@ impl Effects for TurnEffects<'_> {
 
     fn session_ended(&mut self, session: SessionId, expired: bool) {
         self.counters.sessions_expired += u64::from(expired);
+        if let Some(journal) = &mut self.journal {
+            journal.session_ended(session, expired);
+        }
         tracing::info!(%session, expired, "session ended");
     }
 }

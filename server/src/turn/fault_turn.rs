@@ -65,6 +65,11 @@ pub(crate) fn serve(
     wakes: &mut Vec<Waker>,
 ) -> Leftover {
     let action = verdict.as_ref().map(|verdict| verdict.action);
+    if let Some(Verdict { rule, action, .. }) = &verdict {
+        shared
+            .turns
+            .note_fault(request.conn, &request.input, *rule, action.name());
+    }
     let leftover = carry_out(shared, action, request, out, wakes);
     if let Some(verdict) = verdict {
         verdict.hits.hit();
@@ -149,6 +154,9 @@ pub(crate) fn delay(
 ) -> Result<(), Box<Delayed>> {
     let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
     let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
+    shared
+        .turns
+        .note_fault(delayed.conn, &delayed.input, delayed.rule, "delay");
     shared.turns.faults.delay(until_ms, delayed)?;
     shared.turns.alarm.rearm_for(Some(until_ms));
     Ok(())

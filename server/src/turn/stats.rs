@@ -137,6 +137,8 @@ const fn is_plain_write(op: OpCode) -> bool {
 /// One connection's counters. Kept small, because an idle session must cost less than 1 KiB in all.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnStats {
+    /// The connection's number on this server, which is never reused.
+    pub(crate) number: u64,
     pub(crate) peer: Peer,
     /// When it was accepted, in milliseconds since 1970.
     pub(crate) established_ms: i64,
@@ -180,8 +182,9 @@ pub(crate) struct Served {
 }
 
 impl ConnStats {
-    pub(crate) const fn new(peer: Peer, established_ms: i64) -> Self {
+    pub(crate) const fn new(number: u64, peer: Peer, established_ms: i64) -> Self {
         Self {
+            number,
             peer,
             established_ms,
             received: 0,
@@ -208,7 +211,7 @@ impl ConnStats {
             latency_min_ms: u32::MAX,
             last_op: LastOp::NotApplicable,
             is_word: self.is_word,
-            ..Self::new(peer, self.established_ms)
+            ..Self::new(self.number, peer, self.established_ms)
         };
     }
 

@@ -5,7 +5,7 @@
 //! The rule behind every ordering guarantee: output for a connection is added only under the engine
 //! lock, and a turn empties its own connection's outbox before it applies anything.
 
-use std::{net::IpAddr, sync::Arc, task::Waker};
+use std::{net::IpAddr, sync::Arc, task::Waker, time::Duration};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
 use minikeeper_protocol::{ConnectRequest, SessionId, Zxid};
@@ -17,6 +17,7 @@ use crate::{
     config::Config,
     data::SaveError,
     faults::{Faults, aftermath::Aftermath},
+    journal::{Journal, Outcome, record::Kind},
     turn::{
         activity::Activity,
         change_log::ChangeLog,
@@ -92,10 +93,23 @@ impl Turns {
         &self.prefix
     }
 
+    /// Makes these turns write a journal of about this many bytes; of none if this is 0.
+    pub(crate) fn with_journal(self, bytes_max: usize) -> Self {
+        if bytes_max > 0 {
+            self.core.lock().journal = Some(Box::new(Journal::new(bytes_max)));
+        }
+        self
+    }
+
     /// Registers a connection.
     pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
-        let stats = ConnStats::new(peer, self.read_clock(Clock::now).wall_ms);
+        let (number, wall_ms) = {
+            let mut core = self.core.lock();
+            core.registered += 1;
+            (core.registered, self.clock.now().wall_ms)
+        };
+        let stats = ConnStats::new(number, peer, wall_ms);
         let conn = self.attach(Member {
             outbox: Arc::clone(&outbox),
             session: SessionId::NONE,
@@ -195,6 +209,7 @@ impl Turns {
         }
         let close = drain(&core, batch.conn, out);
         let (own_from, zxid_before) = (out.len(), core.engine.zxid());
+        let began_us = core.begin_journal(now, &self.clock);
         let applied = self.apply(&mut core, now, close, &batch, out, wakes);
         leftover.applied = applied.count;
         leftover.close = applied.close;
@@ -207,6 +222,7 @@ impl Turns {
             wakes.extend(aftermath.carry_out(out, own_from));
         }
         self.account(&mut core, now, zxid_before, &batch, &applied);
+        core.end_journal(began_us, &self.clock);
         drop(core);
         if !is_logged {
             self.stop_unlogged();
@@ -234,18 +250,29 @@ impl Turns {
             members,
             counters,
             log,
+            journal,
+            ..
         } = core;
-        let mut effects = self.effects(members, counters, log, Some(batch.conn), out);
+        let kept = (log, journal);
+        let mut effects = self.effects(members, counters, kept, Some(batch.conn), out);
         effects.opens_session = batch
             .hello()
             .is_some_and(|hello| hello.session_id == SessionId::NONE);
+        if batch.hello().is_some()
+            && let Some(journal) = &mut effects.journal
+        {
+            journal.opened(effects.members[batch.conn.0 as usize].who());
+        }
         let mut count = 0;
         for input in batch.inputs {
             if close.is_some() || effects.out.len() > batch.out_bytes_max {
                 break;
             }
-            trace_request(input, engine.zxid());
-            engine.apply(now, input, &mut effects);
+            if effects.is_recorded {
+                apply_recorded(engine, now, input, batch.conn, &mut effects);
+            } else {
+                engine.apply(now, input, &mut effects);
+            }
             count += 1;
             close = effects.close;
         }
@@ -326,8 +353,10 @@ impl Turns {
         let _fail_stop = FailStop::watch(|| self.stop_broken());
         let mut core = self.core.lock();
         let now = self.clock.now();
+        let began_us = core.begin_journal(now, &self.clock);
         let wakes = serve(&mut core, now);
         let is_logged = core.write_log(now);
+        core.end_journal(began_us, &self.clock);
         drop(core);
         if !is_logged {
             self.stop_unlogged();
@@ -368,6 +397,15 @@ impl Turns {
             core.engine.skip_idle_cleanups(now, until_ms);
         }
         self.clock.jump(by_ms);
+        if by_ms > 0 {
+            let how = match jump {
+                Jump::Keeping => "",
+                Jump::Strict => ", strictly",
+            };
+            core.note(&self.clock, Kind::Clock, None, || {
+                format!("advanced by {by_ms} ms{how}")
+            });
+        }
         if is_up && jump == Jump::Keeping {
             let now = self.clock.now();
             let Core {
@@ -410,7 +448,7 @@ impl Turns {
         &'a self,
         members: &'a Slab<Member>,
         counters: &'a mut Counters,
-        log: &'a mut Option<Box<dyn ChangeLog>>,
+        (log, journal): Kept<'a>,
         own: Option<ConnId>,
         out: &'a mut Vec<u8>,
     ) -> TurnEffects<'a> {
@@ -433,7 +471,48 @@ impl Turns {
             timed: Timed::default(),
             opens_session: false,
             session: SessionId::NONE,
+            is_recorded: journal.is_some() || tracing::enabled!(tracing::Level::DEBUG),
+            journal: journal.as_deref_mut(),
+            outcome: Outcome::default(),
         }
+    }
+
+    /// Adds to the journal, if there is one, what happened outside of requests. A connection that is
+    /// named is one whose handshake is done.
+    pub(crate) fn note(&self, kind: Kind, conn: Option<ConnId>, text: impl FnOnce() -> String) {
+        self.core.lock().note(&self.clock, kind, conn, text);
+        if self.activity.is_wanted() {
+            self.activity.notify_recorded();
+        }
+    }
+
+    /// Returns the number of a connection, which is never reused; 0 if it has ended.
+    pub(crate) fn number_of(&self, conn: ConnId) -> u64 {
+        let core = self.core.lock();
+        let member = core.members.get(conn.0 as usize);
+        member.map_or(0, |member| member.stats.number)
+    }
+
+    /// Adds the act of a fault to the journal, if there is one.
+    pub(crate) fn note_fault(&self, conn: ConnId, input: &Input, fault: u64, action: &str) {
+        let mut core = self.core.lock();
+        let Core {
+            journal, members, ..
+        } = &mut *core;
+        if let (Some(journal), Some(member)) = (journal, members.get(conn.0 as usize)) {
+            journal.begin_turn(self.clock.now());
+            journal.fault(member.who(), input, fault, action);
+            journal.end_turn(0);
+        }
+        drop(core);
+        if self.activity.is_wanted() {
+            self.activity.notify_recorded();
+        }
+    }
+
+    /// Uses the journal; `None` if there is none.
+    pub(crate) fn journal<T>(&self, read: impl FnOnce(&mut Journal) -> T) -> Option<T> {
+        self.core.lock().journal.as_deref_mut().map(read)
     }
 
     /// Orders every connection to close.
@@ -472,6 +551,7 @@ impl Turns {
         // kept only for such a request.
         drop(self.faults.remove(None));
         self.close_all(Close::Shutdown);
+        self.activity.notify_recorded();
     }
 
     /// Serves again after [`Turns::stop`].
@@ -490,7 +570,7 @@ impl Turns {
                 .filter_map(|(_, member)| member.outbox.close(Close::Shutdown))
                 .collect();
             change(&mut core.engine, now);
-            core.note_anew();
+            core.note_replaced();
             core.counters = Counters::default();
             if core.engine.deadline_moved() {
                 self.alarm.rearm_for(core.engine.next_tick_ms());
@@ -504,6 +584,11 @@ impl Turns {
         self.health.is_stopped()
     }
 
+    /// Returns whether the engine is free within this time, rather than held by a thread for ever.
+    pub(crate) fn is_free_within(&self, patience: Duration) -> bool {
+        self.core.try_lock_for(patience).is_some()
+    }
+
     /// Reads the engine between two turns.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
         look(&self.core.lock().engine)
@@ -514,7 +599,7 @@ impl Turns {
     #[cfg(feature = "data")]
     pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
         let mut core = self.core.lock();
-        core.note_anew();
+        core.note_replaced();
         copy(&core.engine)
     }
 
@@ -711,8 +796,10 @@ impl Turns {
             members,
             counters,
             log,
+            journal,
+            ..
         } = core;
-        let mut effects = self.effects(members, counters, log, None, &mut out);
+        let mut effects = self.effects(members, counters, (log, journal), None, &mut out);
         let changed = change(engine, now, &mut effects);
         let wakes = effects.wakes;
         if engine.deadline_moved() {
@@ -759,28 +846,58 @@ fn drain(core: &Core, conn: ConnId, out: &mut Vec<u8>) -> Option<Close> {
     core.members[conn.0 as usize].outbox.drain(out)
 }
 
-/// Logs one debug event per request, built only if it is enabled. Never logs data.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "part of every turn, which has two callers"
-)]
-pub(crate) fn trace_request(input: &Input, zxid: Zxid) {
+/// What turns keep of what happens: the log of changes, and the journal.
+type Kept<'a> = (
+    &'a mut Option<Box<dyn ChangeLog>>,
+    &'a mut Option<Box<Journal>>,
+);
+
+/// Applies an input, and records it with its outcome in the journal and in the server's log.
+#[inline(never)]
+fn apply_recorded(
+    engine: &mut Engine,
+    now: Now,
+    input: &Input,
+    conn: ConnId,
+    effects: &mut TurnEffects<'_>,
+) {
+    if let Some(journal) = &mut effects.journal {
+        journal.begin_request();
+    }
+    effects.outcome.clear();
+    engine.apply(now, input, effects);
+    let member = &effects.members[conn.0 as usize];
+    if let Some(journal) = &mut effects.journal {
+        journal.request(member.who(), input, &effects.outcome);
+    }
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        trace_request(member, input, &effects.outcome);
+    }
+}
+
+/// Writes a request to the server's log.
+fn trace_request(member: &Member, input: &Input, outcome: &Outcome) {
+    let conn = member.stats.number;
+    let err = outcome.reply.and_then(|reply| reply.error);
+    let err = err.map(|error| error.name());
     match input {
-        Input::Request { conn, xid, request } => tracing::debug!(
-            conn = conn.0,
+        Input::Request { xid, request, .. } => tracing::debug!(
+            conn,
+            session = %member.session,
             xid = xid.0,
             op = request.op().name(),
             path = request.path().map(tracing::field::display),
-            %zxid,
+            zxid = outcome.reply.map(|reply| tracing::field::display(reply.zxid)),
+            err,
             "request"
         ),
-        Input::Connect { conn, hello } => tracing::debug!(
-            conn = conn.0,
-            session = %hello.session_id,
+        Input::Connect { hello, .. } => tracing::debug!(
+            conn,
+            session = %outcome.session,
+            asked = %hello.session_id,
             timeout_ms = hello.timeout_ms,
             "handshake"
         ),
-        other => tracing::debug!(?other, "input"),
+        other => tracing::debug!(conn, session = %member.session, ?other, err, "input"),
     }
 }

@@ -98,7 +98,7 @@ impl Universe {
     /// let id = server.inject(Fault::cut().at("/x"))?.keep();
     /// assert_eq!(
     ///     server.remove_fault(id).unwrap_err().to_string(),
-    ///     "fault 2 (cut, path \"/x\"): ended and never acted; 0 messages matched it; check its op, \
+    ///     "fault 2 (cut, path \"/x\"): ended and never acted; messages that matched it: 0; check its op, \
     ///      path and session, or inject it as optional"
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -24,7 +24,7 @@ struct Owing {
 ///
 /// Does not wait for clients that have disconnected, or whose socket is full because they do not
 /// read. In-process clients can read their events as soon as the turn is over.
-pub(crate) async fn told(shared: &UniverseState, within: Duration) -> bool {
+pub(crate) async fn events_written(shared: &UniverseState, within: Duration) -> bool {
     let waiting = shared.turns.activity.wait();
     let mut owing: Vec<Owing> = shared.turns.look(|look| {
         let sockets = look.members.iter();

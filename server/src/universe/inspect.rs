@@ -1,9 +1,69 @@
-//! Reads znodes, children, the dump and the state without a client.
+//! Reads znodes, children, subtrees, the dump and the state without a client.
 
-use minikeeper_engine::{Broken, Engine};
-use minikeeper_protocol::Stat;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{tree::dump, universe::Universe};
+use minikeeper_engine::{Broken, Engine, Life, ZnodeImage};
+use minikeeper_protocol::{SessionId, Stat};
+
+use crate::{
+    tree::{self, Lifetime, dump},
+    universe::{Universe, seeding},
+};
+
+/// The limit of the text of the paths in a [`TreeListing`]. Unit: bytes.
+const LISTED_PATHS_BYTES_MAX: usize = 4 << 20;
+
+/// The znodes of a subtree, in the order of names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct TreeListing {
+    /// The znodes, children by name below their parent.
+    pub znodes: Vec<ListedZnode>,
+    /// Whether there are more.
+    pub is_truncated: bool,
+}
+
+/// A znode of a [`TreeListing`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ListedZnode {
+    /// Its path.
+    pub path: String,
+    /// The length of its data; `None` if the data is null. Unit: bytes.
+    pub data_length: Option<usize>,
+    /// Its lifetime.
+    pub lifetime: Lifetime,
+    /// The session that owns it, if it is an ephemeral.
+    pub owner: Option<SessionId>,
+}
+
+/// Some children of a znode, in the order of names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ChildListing {
+    /// The children.
+    pub children: Vec<ListedChild>,
+    /// The number of children that match, listed or not.
+    pub total: usize,
+    /// Whether there are more after the last one.
+    pub is_truncated: bool,
+}
+
+/// A child of a [`ChildListing`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ListedChild {
+    /// Its name.
+    pub name: String,
+    /// The number of its own children.
+    pub num_children: i32,
+    /// The length of its data; `None` if the data is null. Unit: bytes.
+    pub data_length: Option<usize>,
+    /// Its lifetime.
+    pub lifetime: Lifetime,
+    /// The session that owns it, if it is an ephemeral.
+    pub owner: Option<SessionId>,
+}
 
 impl Universe {
     /// Reads the data and stat of a znode; null data reads as `None`.
@@ -22,13 +82,115 @@ impl Universe {
         self.shared.turns.inspect(|engine| engine.children(path))
     }
 
+    /// Lists children of a znode, sorted by name: the first `max` after the name `after` that contain
+    /// a text, and at most 4 MiB of names. Returns `None` if there is no such znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, tree};
+    /// let server = Server::builder().start().await?;
+    /// server.seed(&tree! { "/a/z" => null, "/a/b1" => null, "/a/b2/c" => null })?;
+    /// let listing = server.list_children("/a", "b1", "", 1).unwrap();
+    /// assert_eq!((&listing.children[0].name[..], listing.total), ("b2", 3));
+    /// assert!(listing.is_truncated);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn list_children(
+        &self,
+        path: &str,
+        after: &str,
+        containing: &str,
+        max: usize,
+    ) -> Option<ChildListing> {
+        self.shared
+            .turns
+            .inspect(|engine| child_listing(engine, path, after, containing, max))
+    }
+
+    /// Returns the paths below a znode that contain a text, children by name below their parent: the
+    /// first `max`, and at most 4 MiB of paths; with `in_data` also those whose data contains it. The
+    /// flag says whether there are more. Returns `None` if there is no such znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, tree};
+    /// let server = Server::builder().start().await?;
+    /// server.seed(&tree! { "/web/port" => "80", "/db" => "port 5432" })?;
+    /// assert_eq!(server.find_znodes("/", "port", false, 10).unwrap().0, ["/web/port"]);
+    /// assert_eq!(server.find_znodes("/", "port", true, 1).unwrap(), (vec!["/db".to_owned()], true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn find_znodes(
+        &self,
+        path: &str,
+        text: &str,
+        in_data: bool,
+        max: usize,
+    ) -> Option<(Vec<String>, bool)> {
+        let text = text.as_bytes();
+        self.shared.turns.inspect(|engine| {
+            let (first, is_truncated) = first_znodes(engine, path, max, |znode| {
+                contains(znode.path, text)
+                    || in_data && znode.data.is_some_and(|data| contains(data, text))
+            })?;
+            let paths = first
+                .iter()
+                .map(|znode| String::from_utf8_lossy(znode.path).into_owned());
+            Some((paths.collect(), is_truncated))
+        })
+    }
+
+    /// Returns a znode's access list, each entry in ZooKeeper's notation, such as
+    /// `world:anyone:cdrwa`. Returns `None` if there is no such znode.
+    #[must_use]
+    pub fn acl(&self, path: &str) -> Option<Vec<String>> {
+        self.shared.turns.inspect(|engine| {
+            let image = engine.image();
+            let znode = image.znode(path)?;
+            image.access_list(znode.acl).map(tree::text_of)
+        })
+    }
+
+    /// Lists a znode and those below it, children by name below their parent, `/zookeeper` included:
+    /// the first `max`, and at most 4 MiB of paths. Returns `None` if there is no such znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, tree};
+    /// let server = Server::builder().start().await?;
+    /// server.seed(&tree! { "/a-b" => "xyz", "/a/c" => null })?;
+    /// let listing = server.tree("/", 3).unwrap();
+    /// let paths: Vec<_> = listing.znodes.iter().map(|znode| &znode.path[..]).collect();
+    /// assert_eq!(paths, ["/", "/a", "/a/c"]);
+    /// assert!(listing.is_truncated);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn tree(&self, path: &str, max: usize) -> Option<TreeListing> {
+        self.shared
+            .turns
+            .inspect(|engine| listing(engine, path, max))
+    }
+
     /// Prints znodes, sessions and watches as text; equal trees give equal text.
     ///
-    /// There is one line for each: znodes by path, then sessions, then watches. Text is quoted,
-    /// other bytes are printed as `bytes "\x00\xff"`. The dump omits everything that depends on the
-    /// time and order of changes: zxids, times, versions and session ids; sessions are numbered in
-    /// the order of their ids. It also omits `/zookeeper` except quotas, and access lists that are
-    /// open to all clients. [`dump_exact`](Universe::dump_exact) prints everything.
+    /// There is one line for each: znodes, children by name below their parent, then sessions, then
+    /// watches. Text is quoted, other bytes are printed as `bytes "\x00\xff"`. The dump omits
+    /// everything that depends on the time and order of changes: zxids, times, versions and session
+    /// ids; sessions are numbered in the order of the ephemerals and watches that they have. It also
+    /// omits `/zookeeper` except quotas, and access lists that are open to all clients.
+    /// [`dump_with_ids`](Universe::dump_with_ids) prints ids, versions and times too.
     ///
     /// # Examples
     /// ```
@@ -52,7 +214,15 @@ impl Universe {
     /// ```
     #[must_use]
     pub fn dump(&self) -> String {
-        self.shared.turns.inspect(dump::dump)
+        self.shared
+            .turns
+            .inspect(|engine| dump::dump(engine, false))
+    }
+
+    /// Prints what [`dump`](Universe::dump) prints, with session ids, zxids, times and versions.
+    #[must_use]
+    pub fn dump_with_ids(&self) -> String {
+        self.shared.turns.inspect(|engine| dump::dump(engine, true))
     }
 
     /// Prints the whole state as text, with zxids, times and versions; equal states give equal
@@ -69,4 +239,113 @@ impl Universe {
     pub fn check(&self) -> Result<(), Broken> {
         self.shared.turns.inspect(Engine::check)
     }
+}
+
+fn listing(engine: &Engine, path: &str, max: usize) -> Option<TreeListing> {
+    let (first, is_truncated) = first_znodes(engine, path, max, |_| true)?;
+    let znodes = first.into_iter().map(|znode| ListedZnode {
+        path: String::from_utf8_lossy(znode.path).into_owned(),
+        data_length: znode.data.map(<[u8]>::len),
+        lifetime: seeding::lifetime(&znode),
+        owner: owner(&znode),
+    });
+    Some(TreeListing {
+        znodes: znodes.collect(),
+        is_truncated,
+    })
+}
+
+/// Returns the first matching znodes of a subtree in the order of names, and whether there are more.
+fn first_znodes<'a>(
+    engine: &'a Engine,
+    path: &str,
+    max: usize,
+    matches: impl Fn(&ZnodeImage<'a>) -> bool,
+) -> Option<(Vec<ZnodeImage<'a>>, bool)> {
+    // Keeps the first ones in the order of names, so that no more than those are copied.
+    let mut first = BTreeMap::new();
+    let (mut bytes, mut is_truncated) = (0, false);
+    for znode in engine.image().subtree(path)?.filter(matches) {
+        let order: Vec<_> = dump::names(znode.path).collect();
+        bytes += znode.path.len();
+        first.insert(order, znode);
+        while first.len() > max || bytes > LISTED_PATHS_BYTES_MAX {
+            is_truncated = true;
+            let Some((_, last)) = first.pop_last() else {
+                break;
+            };
+            bytes -= last.path.len();
+        }
+    }
+    Some((first.into_values().collect(), is_truncated))
+}
+
+fn child_listing(
+    engine: &Engine,
+    path: &str,
+    after: &str,
+    containing: &str,
+    max: usize,
+) -> Option<ChildListing> {
+    let image = engine.image();
+    image.znode(path)?;
+    let mut first = BTreeSet::new();
+    let (mut total, mut bytes, mut is_truncated) = (0, 0, false);
+    let names = engine.child_names(path);
+    for name in names.filter(|name| contains(name, containing.as_bytes())) {
+        total += 1;
+        if name <= after.as_bytes() {
+            continue;
+        }
+        bytes += name.len();
+        first.insert(name);
+        while first.len() > max || bytes > LISTED_PATHS_BYTES_MAX {
+            is_truncated = true;
+            let Some(last) = first.pop_last() else {
+                break;
+            };
+            bytes -= last.len();
+        }
+    }
+    let children = first.into_iter().filter_map(|name| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let path = format!("{}/{name}", path.trim_end_matches('/'));
+        let znode = image.znode(&path)?;
+        let (_, stat) = engine.get(&path)?;
+        Some(ListedChild {
+            name,
+            num_children: stat.num_children,
+            data_length: znode.data.map(<[u8]>::len),
+            lifetime: seeding::lifetime(&znode),
+            owner: owner(&znode),
+        })
+    });
+    Some(ChildListing {
+        children: children.collect(),
+        total,
+        is_truncated,
+    })
+}
+
+fn owner(znode: &ZnodeImage<'_>) -> Option<SessionId> {
+    match znode.life() {
+        Life::Session(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// Returns whether bytes contain others. An empty text is everywhere.
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    let Some(first) = wanted.first() else {
+        return true;
+    };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        rest = &rest[at..];
+        if rest.starts_with(wanted) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
 }

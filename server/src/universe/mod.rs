@@ -2,14 +2,17 @@
 //!
 //! [`Universe`] is a handle on a [`state`]. Its methods are grouped by what they act on, one file
 //! each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value), `snapshots`
-//! (going back), `restarting`, `import_export` (data directories), `inspect`, and `registry`, which
-//! creates, forks and drops universes and finds the one that a path or session belongs to.
+//! (going back), `restarting`, `import_export` (data directories), `inspect`, `locks`, `story`, and `registry`,
+//! which creates, forks and drops universes and finds the one that a path or session belongs to.
 //! [`session_selector`] says which sessions a method means, `session_info` describes one, and
 //! `flush_wait` waits until events reach their sockets.
 
+pub(crate) mod changes;
 pub(crate) mod faults;
 mod flush_wait;
-mod inspect;
+pub(crate) mod inspect;
+mod journal;
+mod locks;
 mod registry;
 mod restarting;
 pub(crate) mod seeding;
@@ -18,6 +21,7 @@ pub(crate) mod session_selector;
 mod sessions;
 mod snapshots;
 pub(crate) mod state;
+mod story;
 mod time;
 mod waiting;
 
@@ -27,10 +31,11 @@ use std::{
 };
 
 pub use self::{
+    journal::JournalTail,
     registry::{UniverseError, UniverseGuard},
     restarting::RestartError,
     seeding::Seeded,
-    snapshots::{RestoreError, Snapshot},
+    snapshots::{Change, Changes, RestoreError, Snapshot},
     time::Moment,
     waiting::WaitError,
 };

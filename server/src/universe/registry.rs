@@ -20,6 +20,7 @@ use crate::{
     clock::Clock,
     net::reachability::Phase,
     start,
+    story::panics,
     turn::{time_control, turns::Turns},
     universe::{Universe, state::UniverseState},
 };
@@ -65,6 +66,7 @@ impl Deref for UniverseGuard {
 impl Drop for UniverseGuard {
     fn drop(&mut self) {
         if !self.is_kept {
+            panics::tell(&self.universe);
             self.universe.drop_universe(&self.universe.name());
         }
     }
@@ -198,7 +200,9 @@ impl Universe {
         let number = server.universes.next_number().cast_signed();
         let (engine, clock) = make(SessionId((2 << 56) | (number << 32)));
         let config = self.root.config.clone();
-        let turns = Turns::new(engine, clock, &config).with_prefix(prefix.clone());
+        let turns = Turns::new(engine, clock, &config)
+            .with_prefix(prefix.clone())
+            .with_journal(config.journal_size());
         let shared = Arc::new(UniverseState::new(config, turns, Arc::clone(server)));
         let expiry = server
             .runtime
@@ -236,6 +240,16 @@ impl Universe {
     #[must_use]
     pub fn universes(&self) -> Vec<String> {
         self.root.server.universes.names()
+    }
+
+    /// Returns whether the universe was dropped, or the server has stopped for ever.
+    pub(crate) fn is_over(&self) -> bool {
+        if self.root.server.reachability.phase() == Phase::Stopped {
+            return true;
+        }
+        let is_own = Arc::ptr_eq(&self.shared, &self.root);
+        let registered = || self.root.server.universes.get(&self.name());
+        !is_own && !registered().is_some_and(|found| Arc::ptr_eq(&found, &self.shared))
     }
 
     /// Drops a universe: closes its connections and deletes its state. Returns whether it existed.

@@ -162,10 +162,10 @@ impl Universe {
 }
 
 fn renew(shared: &UniverseState, keep: Keep) {
-    shared.anew(|turns, anew| {
+    shared.replace_state(|turns, replacement| {
         turns.renew(|engine, now| {
             engine.restart(keep, now);
-            anew.save(engine);
+            replacement.save(engine);
         });
     });
     shared.turns.resume();

@@ -2,7 +2,9 @@
 
 use std::{error::Error, fmt};
 
-use minikeeper_engine::{Engine, Image, Life, TTL_MS_MAX, ZNODE_BYTES, ZnodeImage};
+use minikeeper_engine::{
+    Engine, Image, Life, TTL_MS_MAX, ZNODE_BYTES, ZnodeImage, ZnodeState, Znodes,
+};
 use minikeeper_protocol::{
     AclList, Create, CreateMode, CreateOp, ErrorCode, PathError, Request, ZnodePath,
 };
@@ -88,6 +90,28 @@ impl Universe {
         turns.inspect(|engine| export(engine, false))
     }
 
+    /// Exports a znode and everything below it, as [`export_tree`](Universe::export_tree) does, with
+    /// whole paths. Returns `None` if there is no such znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, tree};
+    /// let server = Server::builder().start().await?;
+    /// server.seed(&tree! { "/a/b" => "x", "/c" => "y" })?;
+    /// let subtree = server.export_subtree("/a").unwrap();
+    /// assert!(subtree.get("/a/b").is_some() && subtree.get("/c").is_none());
+    /// assert_eq!(server.export_subtree("/d"), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn export_subtree(&self, path: &str) -> Option<Tree> {
+        let turns = &self.shared.turns;
+        turns.inspect(|engine| Some(exported(engine, engine.image().subtree(path)?, false)))
+    }
+
     /// Compares the universe's tree, ephemerals included, with the expected one. Returns `None` if
     /// they are equal.
     ///
@@ -100,10 +124,11 @@ impl Universe {
         TreeDiff::of(expected, &found)
     }
 
-    /// Returns the paths of all ephemerals, which an exported tree does not contain.
+    /// Returns the paths of all ephemerals of a subtree, which an exported tree does not contain.
     #[cfg(feature = "control")]
-    pub(crate) fn ephemerals(&self) -> Vec<String> {
-        self.shared.turns.inspect(ephemerals)
+    pub(crate) fn ephemerals(&self, path: &str) -> Vec<String> {
+        let turns = &self.shared.turns;
+        turns.inspect(|engine| ephemerals(engine, path))
     }
 }
 
@@ -412,7 +437,11 @@ fn change(
     Ok(grown)
 }
 
-fn create(path: &str, znode: &Znode) -> Result<Request, SeedError> {
+/// Returns the request that creates a znode.
+///
+/// # Errors
+/// When an entry of the access list cannot be parsed.
+pub(crate) fn create(path: &str, znode: &Znode) -> Result<Request, SeedError> {
     let acl = access_list(path, znode)?.unwrap_or_default();
     let data = znode.data().unwrap_or(Some(b""));
     let (op, mode, ttl_ms) = match znode.lifetime() {
@@ -453,9 +482,13 @@ fn access_list(path: &str, znode: &Znode) -> Result<Option<AclList>, SeedError> 
 /// Exports the tree with the data, lifetime and access list of each znode. Omits `/zookeeper`, and
 /// ephemerals unless they are wanted.
 pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
+    exported(engine, engine.image().znodes(), with_ephemerals)
+}
+
+fn exported(engine: &Engine, znodes: Znodes<'_>, with_ephemerals: bool) -> Tree {
     let image = engine.image();
     let mut tree = Tree::new();
-    for znode in image.znodes() {
+    for znode in znodes {
         let path = String::from_utf8_lossy(znode.path);
         let lifetime = lifetime(&znode);
         if is_system(&path) || lifetime == Lifetime::Ephemeral && !with_ephemerals {
@@ -466,29 +499,38 @@ pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
         if path == "/" && is_open && znode.data == Some(b"") {
             continue;
         }
-        let access = image.access_list(znode.acl).map(tree::text_of);
-        let said = Znode::from(znode.data.map(<[u8]>::to_vec))
-            .lives(lifetime)
-            .acl(access.unwrap_or_default());
-        tree.insert(path, said);
+        let state = ZnodeState {
+            data: znode.data,
+            acl: znode.acl,
+            life: znode.life(),
+        };
+        tree.insert(path, znode_of_state(engine, state));
     }
     tree
 }
 
-/// Returns the paths of all ephemerals.
+pub(crate) fn znode_of_state(engine: &Engine, state: ZnodeState<'_>) -> Znode {
+    let access = engine.image().access_list(state.acl).map(tree::text_of);
+    Znode::from(state.data.map(<[u8]>::to_vec))
+        .lives(lifetime_of(state.life))
+        .acl(access.unwrap_or_default())
+}
+
 #[cfg(feature = "control")]
-pub(crate) fn ephemerals(engine: &Engine) -> Vec<String> {
-    let image = engine.image();
-    let ephemerals = image
-        .znodes()
-        .filter(|znode| lifetime(znode) == Lifetime::Ephemeral);
+fn ephemerals(engine: &Engine, path: &str) -> Vec<String> {
+    let znodes = engine.image().subtree(path).into_iter().flatten();
+    let ephemerals = znodes.filter(|znode| lifetime(znode) == Lifetime::Ephemeral);
     ephemerals
         .map(|znode| String::from_utf8_lossy(znode.path).into_owned())
         .collect()
 }
 
-fn lifetime(znode: &ZnodeImage<'_>) -> Lifetime {
-    match znode.life() {
+pub(crate) fn lifetime(znode: &ZnodeImage<'_>) -> Lifetime {
+    lifetime_of(znode.life())
+}
+
+fn lifetime_of(life: Life) -> Lifetime {
+    match life {
         Life::Persistent => Lifetime::Persistent,
         Life::Session(_) => Lifetime::Ephemeral,
         Life::Container => Lifetime::Container,

@@ -34,7 +34,7 @@ impl Universe {
     /// how many sessions matched; all of them expire in one turn.
     ///
     /// When this returns, the state has changed and the events are queued for the watchers, whose
-    /// tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits until
+    /// tasks write them as soon as the runtime lets them. [`Universe::expire_and_flush`] waits until
     /// they have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
     ///
     /// # Errors
@@ -79,14 +79,17 @@ impl Universe {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let server = minikeeper::Server::builder().start().await?;
-    /// assert_eq!(server.expire_told("127.0.0.1").await.unwrap_or(0), 0);
+    /// assert_eq!(server.expire_and_flush("127.0.0.1").await.unwrap_or(0), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn expire_told(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
+    pub async fn expire_and_flush(
+        &self,
+        who: impl Into<SessionSelector>,
+    ) -> Result<usize, NoSession> {
         let count = self.expire(who)?;
-        if !flush_wait::told(&self.shared, FLUSH_TIMEOUT).await {
+        if !flush_wait::events_written(&self.shared, FLUSH_TIMEOUT).await {
             tracing::warn!("some clients could not be sent the events of an expiry in time");
         }
         Ok(count)

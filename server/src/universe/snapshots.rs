@@ -2,9 +2,12 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-use minikeeper_engine::Mark;
+use minikeeper_engine::{Mark, ZnodeState};
 
-use crate::universe::{Universe, state::UniverseState};
+use crate::{
+    tree::Znode,
+    universe::{Universe, seeding, state::UniverseState},
+};
 
 /// A state to restore: see [`Universe::snapshot`]. Dropping it frees its memory.
 pub struct Snapshot {
@@ -43,6 +46,12 @@ impl Snapshot {
     /// Returns whether it belongs to this universe.
     pub(crate) fn is_of(&self, universe: &Universe) -> bool {
         Arc::ptr_eq(&self.shared, &universe.shared)
+    }
+
+    /// Returns whether it can be restored.
+    pub(crate) fn is_there(&self) -> bool {
+        let mark = self.mark;
+        self.shared.turns.inspect(|engine| engine.has_mark(mark))
     }
 }
 
@@ -89,11 +98,11 @@ impl Universe {
             return Err(RestoreError::OtherUniverse);
         }
         let mark = snapshot.mark;
-        let restored = self.shared.anew(|turns, anew| {
+        let restored = self.shared.replace_state(|turns, replacement| {
             turns.alter(|engine, now, effects| {
                 let is_there = engine.rewind(mark, now, effects);
-                anew.save(engine);
-                effects.note_anew(engine.zxid());
+                replacement.save(engine);
+                effects.note_replaced(engine.zxid());
                 is_there
             })
         });
@@ -101,6 +110,83 @@ impl Universe {
             Some(true) => Ok(()),
             Some(false) | None => Err(RestoreError::Gone),
         }
+    }
+}
+
+/// The limit of the data and paths in [`Changes`]. Unit: bytes.
+const CHANGES_BYTES_MAX: usize = 4 << 20;
+
+/// What has changed since a snapshot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Changes {
+    /// The znodes that differ, by path.
+    pub changes: Vec<Change>,
+    /// Whether there are more.
+    pub is_truncated: bool,
+}
+
+/// A znode that differs from the one in a snapshot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Change {
+    /// Its path.
+    pub path: String,
+    /// The znode in the snapshot; `None` if it has been created since.
+    pub before: Option<Znode>,
+    /// The znode now; `None` if it has been deleted since.
+    pub after: Option<Znode>,
+}
+
+impl Universe {
+    /// Compares the tree with a snapshot: data, lifetimes and access lists. Lists the first `max`
+    /// differences by path, and at most 4 MiB of them. `/zookeeper` is included.
+    ///
+    /// # Errors
+    /// When the snapshot no longer exists or belongs to another universe.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, tree};
+    /// let server = Server::builder().start().await?;
+    /// let before = server.snapshot();
+    /// server.seed(&tree! { "/a" => "x" })?;
+    /// let changes = server.changes_since(&before, 10)?.changes;
+    /// assert!(changes[0].path == "/a" && changes[0].before.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn changes_since(&self, snapshot: &Snapshot, max: usize) -> Result<Changes, RestoreError> {
+        if !Arc::ptr_eq(&self.shared, &snapshot.shared) {
+            return Err(RestoreError::OtherUniverse);
+        }
+        self.shared.turns.inspect(|engine| {
+            let found = engine.changes_since(snapshot.mark);
+            let found = found.ok_or(RestoreError::Gone)?;
+            let (mut changes, mut bytes) = (Vec::new(), 0);
+            for change in &found {
+                let length = |state: Option<ZnodeState<'_>>| {
+                    state.and_then(|state| state.data).map_or(0, <[u8]>::len)
+                };
+                bytes += change.path.len() + length(change.before) + length(change.after);
+                if changes.len() == max || bytes > CHANGES_BYTES_MAX {
+                    break;
+                }
+                let znode = |state| seeding::znode_of_state(engine, state);
+                changes.push(Change {
+                    path: String::from_utf8_lossy(change.path).into_owned(),
+                    before: change.before.map(znode),
+                    after: change.after.map(znode),
+                });
+            }
+            let is_truncated = changes.len() < found.len();
+            Ok(Changes {
+                changes,
+                is_truncated,
+            })
+        })
     }
 }
 

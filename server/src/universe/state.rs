@@ -1,7 +1,10 @@
 //! The state that connections, background tasks and handles share: one universe's, and the
 //! server's.
 
-use std::sync::{Arc, atomic::AtomicI64};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI64},
+};
 
 use tokio::runtime::Handle;
 
@@ -29,6 +32,8 @@ pub(crate) struct UniverseState {
     pub(crate) trace_mask: AtomicI64,
     pub(crate) limits: Limits,
     pub(crate) time_control: TimeControl,
+    /// Whether a panic has told its story.
+    pub(crate) is_story_told: AtomicBool,
     pub(crate) server: Arc<ServerState>,
 }
 
@@ -76,6 +81,7 @@ impl UniverseState {
             trace_mask: AtomicI64::new(TRACE_MASK),
             limits: Limits::default(),
             time_control: TimeControl::default(),
+            is_story_told: AtomicBool::new(false),
             server,
         }
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{
     clock::Clock,
+    journal::record::Kind,
     turn::{timers, turns::Jump},
     universe::Universe,
 };
@@ -130,7 +131,11 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn freeze(&self) -> bool {
-        self.shared.turns.change_clock(Clock::freeze)
+        let was_running = self.shared.turns.change_clock(Clock::freeze);
+        if was_running {
+            self.note_clock("frozen");
+        }
+        was_running
     }
 
     /// Unfreezes the clock, the time of day included. Returns whether it was frozen.
@@ -149,7 +154,16 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn unfreeze(&self) -> bool {
-        self.shared.turns.change_clock(Clock::unfreeze)
+        let was_frozen = self.shared.turns.change_clock(Clock::unfreeze);
+        if was_frozen {
+            self.note_clock("unfrozen");
+        }
+        was_frozen
+    }
+
+    fn note_clock(&self, text: &str) {
+        let turns = &self.shared.turns;
+        turns.note(Kind::Clock, None, || text.to_owned());
     }
 
     /// Lets the server advance its frozen clock: when no client has sent a request for `quiet`, in

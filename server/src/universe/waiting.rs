@@ -6,23 +6,10 @@ use minikeeper_engine::Engine;
 use minikeeper_protocol::path;
 use tokio::time::timeout;
 
-use crate::{race::first_of, universe::Universe};
+use crate::{locks::naming::is_contender, race::first_of, universe::Universe};
 
 /// The maximum number of observed values that an error lists.
 const LISTED_MAX: usize = 10;
-
-/// The parts of names by which recipes mark the znodes of contenders.
-const CONTENDER_NAMES: [&str; 9] = [
-    "lock-",
-    "lease-",
-    "latch-",
-    "__READ__",
-    "__WRIT__",
-    "-READ-",
-    "-WRIT-",
-    "__lock__",
-    "__rlock__",
-];
 
 /// A condition was not met in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -292,10 +279,6 @@ fn check(path: &str, within: Duration, wanted: impl Fn() -> String) -> Result<()
         within,
         seen: error.to_string(),
     })
-}
-
-fn is_contender(name: &str) -> bool {
-    CONTENDER_NAMES.iter().any(|part| name.contains(part))
 }
 
 fn watched(engine: &Engine) -> String {

@@ -1,6 +1,6 @@
 //! Generates the class `Verbs` of the Java package, and the types that its methods take and return.
 
-use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb};
 
 use crate::{
     HEADER, Returns, camel, help, is_number, is_optional, paragraphs, records, returns, words,
@@ -15,6 +15,7 @@ const BY_HAND: [&str; 1] = ["Znode"];
 
 const CLASS: &str = "
 import static io.github.minikeeper.Values.fields;
+import static io.github.minikeeper.Values.with;
 
 import java.nio.file.Path;
 import java.time.Duration;
@@ -36,11 +37,11 @@ abstract class Verbs {
 /// Returns every generated class with the text of its file.
 pub(crate) fn classes() -> Vec<(String, String)> {
     let mut verbs = file(CLASS);
-    verbs.extend(control::verbs().map(methods));
+    verbs.extend(crate::verbs().map(methods));
     verbs.push_str("}\n");
     let mut classes = vec![("Verbs".to_owned(), verbs)];
     let takes_words = |parameter: &Parameter| {
-        control::verbs()
+        crate::verbs()
             .filter(|verb| !takes_map(verb))
             .flat_map(|verb| verb.parameters)
             .any(|other| other.name == parameter.name)
@@ -75,14 +76,15 @@ fn enumeration(parameter: &Parameter, words: &[&str]) -> String {
 }
 
 fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
-    let kinds: Vec<_> = fields.iter().map(|field| field.kind).collect();
-    let mut imports = String::new();
-    if kinds.contains(&FieldKind::DurationMs) {
-        imports.push_str("import java.time.Duration;\n");
-    }
-    if kinds.contains(&FieldKind::UnixMs) {
-        imports.push_str("import java.time.Instant;\n");
-    }
+    let types: Vec<_> = fields.iter().map(returned_type).collect();
+    let imports: String = ["java.time.Duration", "java.time.Instant", "java.util.List"]
+        .into_iter()
+        .filter(|class| {
+            let name = class.rsplit('.').next().unwrap_or_default();
+            types.iter().any(|it| it.starts_with(name))
+        })
+        .map(|class| format!("import {class};\n"))
+        .collect();
     let mut paragraphs = paragraphs(verb, name_of);
     paragraphs[0] = format!("The result of {}.", name_of(verb.name));
     let comment = comment(&paragraphs, "");
@@ -147,6 +149,7 @@ fn methods(verb: &Verb) -> String {
         match parameter.kind {
             ParameterKind::SessionSelector => base.push_str("who.json"),
             ParameterKind::Tree => base.push_str("Values.tree(tree)"),
+            ParameterKind::Data => base.push_str("Values.data(data)"),
             _ => pairs.push_str(&format!(
                 ", \"{}\", {}",
                 parameter.name,
@@ -246,6 +249,8 @@ fn given_type(parameter: &Parameter) -> String {
         ParameterKind::Flag => "boolean".to_owned(),
         ParameterKind::DurationMs | ParameterKind::DurationMsOrNull => "Duration".to_owned(),
         ParameterKind::Count(_) => "long".to_owned(),
+        ParameterKind::Version => "int".to_owned(),
+        ParameterKind::Data => "byte[]".to_owned(),
         ParameterKind::Fault => "Fault".to_owned(),
         ParameterKind::Directory => "Path".to_owned(),
         ParameterKind::OneOf(_) => words_name(parameter),
@@ -263,7 +268,10 @@ fn literal(parameter: &Parameter, default: &str) -> String {
             let word = default.to_uppercase().replace('-', "_");
             format!("{}.{word}", words_name(parameter))
         }
-        ParameterKind::Flag | ParameterKind::Count(_) => default.to_owned(),
+        ParameterKind::Flag | ParameterKind::Count(_) | ParameterKind::Version => {
+            default.to_owned()
+        }
+        ParameterKind::Data => "new byte[0]".to_owned(),
         _ => format!("\"{default}\""),
     }
 }
@@ -287,7 +295,14 @@ fn returned_type(field: &Field) -> &'static str {
         FieldKind::Flag => "boolean",
         FieldKind::Texts => "List<String>",
         FieldKind::Sessions => "List<Session>",
-        FieldKind::Faults => "List<Map<String, Object>>",
+        FieldKind::Faults
+        | FieldKind::Znodes
+        | FieldKind::Children
+        | FieldKind::Snapshots
+        | FieldKind::Changes
+        | FieldKind::Entries
+        | FieldKind::Locks
+        | FieldKind::Deadlocks => "List<Map<String, Object>>",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Tree => "Object",
@@ -303,7 +318,16 @@ fn converted(field: &Field, value: &str) -> String {
         FieldKind::Flag => format!("Boolean.TRUE.equals({value})"),
         FieldKind::Texts => format!("Values.texts({value})"),
         FieldKind::Sessions => format!("Values.sessions({value})"),
-        FieldKind::Faults => format!("Values.objects({value})"),
+        FieldKind::Faults
+        | FieldKind::Znodes
+        | FieldKind::Children
+        | FieldKind::Snapshots
+        | FieldKind::Changes
+        | FieldKind::Entries
+        | FieldKind::Locks
+        | FieldKind::Deadlocks => {
+            format!("Values.objects({value})")
+        }
         FieldKind::Fault => format!("fault(Values.number({value}))"),
         FieldKind::ConnectString => format!("universe(name, (String) {value})"),
         FieldKind::Tree => value.to_owned(),

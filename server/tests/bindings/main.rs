@@ -43,6 +43,11 @@ const HEADER: [&str; 2] = [
     "UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings",
 ];
 
+/// Returns the verbs with a single answer; the packages have the others by hand.
+fn verbs() -> impl Iterator<Item = &'static Verb> {
+    control::verbs().filter(|verb| !verb.is_stream())
+}
+
 /// The return value of a verb.
 enum Returns {
     Nothing,
@@ -55,6 +60,8 @@ fn returns(verb: &Verb) -> Returns {
     let plain = |field: &&Field| verb.plain == Some(field.name);
     match (verb.answer.iter().find(plain), verb.answer) {
         (_, []) => Returns::Nothing,
+        // Fixtures need what the command line does not print.
+        (_, fields) if verb.name == "story" => Returns::Record(record_name(verb), fields),
         (Some(field), _) | (None, [field]) => Returns::Value(field),
         (None, fields) => Returns::Record(record_name(verb), fields),
     }
@@ -64,13 +71,14 @@ fn record_name(verb: &Verb) -> String {
     match verb.name {
         "get" => "Znode".to_owned(),
         "seed" => "Seeded".to_owned(),
+        "tree" => "TreeListing".to_owned(),
         name => pascal(name),
     }
 }
 
 /// Returns the verbs that return several values.
 fn records() -> impl Iterator<Item = (&'static Verb, String, &'static [Field])> {
-    control::verbs().filter_map(|verb| match returns(verb) {
+    verbs().filter_map(|verb| match returns(verb) {
         Returns::Record(name, fields) => Some((verb, name, fields)),
         _ => None,
     })
@@ -88,7 +96,7 @@ fn words_name(parameter: &Parameter) -> String {
 /// Returns the parameters that take one of several words; of those with the same name, the first.
 fn words() -> Vec<(&'static Parameter, &'static [&'static str])> {
     let mut found: Vec<(&Parameter, &[&str])> = Vec::new();
-    for parameter in control::verbs().flat_map(|verb| verb.parameters) {
+    for parameter in verbs().flat_map(|verb| verb.parameters) {
         if let ParameterKind::OneOf(words) = parameter.kind
             && found.iter().all(|(other, _)| other.name != parameter.name)
         {
@@ -103,6 +111,7 @@ fn words() -> Vec<(&'static Parameter, &'static [&'static str])> {
 fn is_by_place(parameter: &Parameter) -> bool {
     match parameter.kind {
         ParameterKind::Flag
+        | ParameterKind::Version
         | ParameterKind::OneOf(_)
         | ParameterKind::DurationMs
         | ParameterKind::DurationMsOrNull => false,
@@ -145,7 +154,7 @@ fn help(parameter: &Parameter) -> String {
         help.insert_str(end, ", in milliseconds");
     }
     if let Some(default) = parameter.default
-        && !matches!(parameter.kind, ParameterKind::Flag)
+        && !matches!(parameter.kind, ParameterKind::Flag | ParameterKind::Data)
     {
         write!(help, "; by default {default}").expect("writing to a string");
     }
@@ -164,7 +173,7 @@ fn translated(text: &str, name_of: fn(&str) -> String) -> String {
 }
 
 fn is_name(text: &str) -> bool {
-    control::verbs().any(|verb| {
+    verbs().any(|verb| {
         verb.name == text
             || verb
                 .parameters

@@ -1,6 +1,6 @@
 //! Generates the files `verbs.js` and `verbs.d.ts` of the Node package.
 
-use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb};
 
 use crate::{
     HEADER, Returns, camel, help, is_by_place, is_number, paragraphs, records, returns, words,
@@ -11,7 +11,7 @@ use crate::{
 const WIDTH: usize = 118;
 
 const REQUIRED: &str = "
-const { dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');
+const { dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');
 
 /** Every verb of a universe. Its subclass has the control API as `_api`, and makes faults and universes. */
 class Verbs {
@@ -19,7 +19,7 @@ class Verbs {
 
 pub(crate) fn verbs() -> String {
     let mut text = format!("'use strict';\n\n{}{REQUIRED}", header());
-    let methods: Vec<_> = control::verbs().map(method).collect();
+    let methods: Vec<_> = crate::verbs().map(method).collect();
     text.push_str(&methods.join("\n"));
     text + "}\n\nmodule.exports = { Verbs };\n"
 }
@@ -36,6 +36,9 @@ fn method(verb: &Verb) -> String {
         .map(|parameter| match (parameter.kind, parameter.default) {
             (ParameterKind::Tree, _) => "tree".to_owned(),
             (_, None) => camel(parameter.name),
+            (ParameterKind::Path | ParameterKind::Data | ParameterKind::Text, Some(default)) => {
+                format!("{} = '{default}'", camel(parameter.name))
+            }
             (_, Some(default)) => format!("{} = {default}", camel(parameter.name)),
         })
         .collect();
@@ -88,6 +91,7 @@ fn field(parameter: &Parameter) -> String {
     let converted = match parameter.kind {
         ParameterKind::SessionSelector => return format!("...whoJson({value})"),
         ParameterKind::Tree => return "...treeJson(tree)".to_owned(),
+        ParameterKind::Data => return format!("...dataJson({value})"),
         ParameterKind::Fault => format!("faultId({value})"),
         ParameterKind::Directory => format!("directory({value})"),
         _ if value == parameter.name => return value,
@@ -142,7 +146,7 @@ pub(crate) fn types() -> String {
         "",
     ));
     text.push_str("export interface Verbs {");
-    text.extend(control::verbs().map(declaration));
+    text.extend(crate::verbs().map(declaration));
     text + "}\n"
 }
 
@@ -196,7 +200,8 @@ fn argument(parameter: &Parameter) -> String {
     let mark = if parameter.is_required { "" } else { "?" };
     let kind = match parameter.kind {
         ParameterKind::Flag => "boolean",
-        ParameterKind::DurationMs | ParameterKind::Count(_) => "number",
+        ParameterKind::DurationMs | ParameterKind::Count(_) | ParameterKind::Version => "number",
+        ParameterKind::Data => "string | Uint8Array",
         ParameterKind::DurationMsOrNull => "number | null",
         ParameterKind::Fault => "Fault | number",
         ParameterKind::OneOf(_) => &words_name(parameter),
@@ -224,7 +229,14 @@ fn returned_type(field: &Field) -> &'static str {
         FieldKind::Flag => "boolean",
         FieldKind::Texts => "string[]",
         FieldKind::Sessions => "Session[]",
-        FieldKind::Faults => "Record<string, unknown>[]",
+        FieldKind::Faults
+        | FieldKind::Znodes
+        | FieldKind::Children
+        | FieldKind::Snapshots
+        | FieldKind::Changes
+        | FieldKind::Entries
+        | FieldKind::Locks
+        | FieldKind::Deadlocks => "Record<string, unknown>[]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Data => "Buffer | null",

@@ -1,6 +1,6 @@
 //! Generates the module `_verbs` of the Python package.
 
-use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb};
 
 use crate::{
     HEADER, Returns, help, is_by_place, is_number, is_optional, paragraphs, records, returns,
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, U
 from ._control import Control
 from ._faults import Fault, fault_id
 from ._sessions import Session, SessionLike, session_of, who
-from ._values import data_of, given, tree_or_yaml
+from ._values import data_field, data_of, given, tree_or_yaml
 
 if TYPE_CHECKING:
     from .universe import Universe
@@ -46,7 +46,7 @@ pub(crate) fn verbs() -> String {
         text.push_str(&record(verb, &name, fields));
     }
     text.push_str(CLASS);
-    text.extend(control::verbs().map(method));
+    text.extend(crate::verbs().map(method));
     text
 }
 
@@ -160,7 +160,10 @@ fn arguments(parameters: &[Parameter]) -> Vec<String> {
 fn given_type(kind: ParameterKind) -> String {
     match kind {
         ParameterKind::Flag => "bool".to_owned(),
-        ParameterKind::DurationMs | ParameterKind::Count(_) => "int".to_owned(),
+        ParameterKind::DurationMs | ParameterKind::Count(_) | ParameterKind::Version => {
+            "int".to_owned()
+        }
+        ParameterKind::Data => "Union[str, bytes]".to_owned(),
         ParameterKind::DurationMsOrNull => "Optional[int]".to_owned(),
         ParameterKind::Fault => "Union[Fault, int]".to_owned(),
         ParameterKind::Directory => "Union[str, os.PathLike[str]]".to_owned(),
@@ -180,7 +183,9 @@ fn literal(kind: ParameterKind, default: &str) -> String {
     match (kind, default) {
         (ParameterKind::Flag, "true") => "True".to_owned(),
         (ParameterKind::Flag, _) => "False".to_owned(),
-        (ParameterKind::DurationMs | ParameterKind::Count(_), number) => number.to_owned(),
+        (ParameterKind::DurationMs | ParameterKind::Count(_) | ParameterKind::Version, number) => {
+            number.to_owned()
+        }
         (_, text) => format!("\"{text}\""),
     }
 }
@@ -259,6 +264,10 @@ fn call(verb: &Verb, is_long: bool) -> String {
                 fields.push("**tree_or_yaml(tree, yaml)".to_owned());
                 continue;
             }
+            ParameterKind::Data => {
+                fields.push(format!("**data_field({name})"));
+                continue;
+            }
             ParameterKind::Fault => format!("fault_id({name})"),
             ParameterKind::Directory => format!("os.path.abspath({name})"),
             _ => name.to_owned(),
@@ -307,7 +316,14 @@ fn returned_type(field: &Field) -> &'static str {
         FieldKind::Flag => "bool",
         FieldKind::Texts => "List[str]",
         FieldKind::Sessions => "List[Session]",
-        FieldKind::Faults => "List[Dict[str, Any]]",
+        FieldKind::Faults
+        | FieldKind::Znodes
+        | FieldKind::Children
+        | FieldKind::Snapshots
+        | FieldKind::Changes
+        | FieldKind::Entries
+        | FieldKind::Locks
+        | FieldKind::Deadlocks => "List[Dict[str, Any]]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Data => "Optional[bytes]",

@@ -1,8 +1,12 @@
 //! `minikeeper ctl` against a running program.
 
-use std::{fs, io::Read as _, process::Output};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Output, Stdio},
+};
 
-use crate::program::{Running, open, program, run, scratch_file, text};
+use crate::program::{Running, open, output_on_terminal, program, run, scratch_file, text};
 
 /// Starts a program with control.
 pub(crate) fn server(more: &[&str]) -> Running {
@@ -52,6 +56,69 @@ fn verbs_print_the_server_answer() {
     // Plain text, for pipes.
     assert!(done(&server, &["dump"]).starts_with("znode / "));
     assert!(done(&server, &["now"]).starts_with("{\"elapsed_ms\":"));
+}
+
+/// JSON was printed on a terminal too.
+#[test]
+fn terminal_gets_text_and_a_pipe_gets_json() {
+    let server = server(&[]);
+    let (_stream, session, _) = open(server.address());
+    let address = server.address().to_string();
+    let on_terminal = |args: &[&str]| {
+        let args = [&["ctl", "--server", &address], args].concat();
+        output_on_terminal(&mut program(&args))
+    };
+    let table = on_terminal(&["sessions"]);
+    assert!(table.starts_with("SESSION "), "{table}");
+    assert!(table.contains(&session.session_id.to_string()), "{table}");
+    assert!(table.contains("  connected  127.0.0.1:"), "{table}");
+    assert!(!table.contains('{'), "{table}");
+    let piped = done(&server, &["sessions"]);
+    assert!(piped.starts_with("{\"sessions\":["), "{piped}");
+    let forced = done(&server, &["sessions", "--text"]);
+    assert!(forced.starts_with("SESSION "), "{forced}");
+    let json = on_terminal(&["--json", "sessions"]);
+    assert!(json.starts_with("{\"sessions\":["), "{json}");
+    // Verbs with plain text print it in both, unless JSON is asked for.
+    assert!(on_terminal(&["dump"]).starts_with("znode / "));
+    assert!(done(&server, &["dump", "--json"]).starts_with("{\"dump\":\"znode / "));
+    assert_eq!(
+        run(&["ctl", "dump", "--json", "--text"]).status.code(),
+        Some(2)
+    );
+    // Data does not control the terminal, in any form.
+    done(&server, &["create", "/bell", "\u{1b}[2J\u{9b}2J\u{7}"]);
+    for args in [
+        &["get", "/bell"][..],
+        &["get", "/bell", "--json"],
+        &["export-tree"],
+    ] {
+        let shown = on_terminal(args);
+        let is_harmless = |symbol: char| !symbol.is_control() || "\r\n".contains(symbol);
+        assert!(shown.contains("2J"), "{shown}");
+        assert!(shown.chars().all(is_harmless), "{args:?}: {shown:?}");
+    }
+    assert_eq!(
+        done(&server, &["tree", "/e", "--text"]),
+        format!("/e  ephemeral of {}\n", session.session_id)
+    );
+}
+
+#[test]
+fn typing_error_suggests_the_verb_or_the_option() {
+    for (args, tip) in [
+        (&["ctl", "sesions"][..], "'sessions'"),
+        (&["ctl", "until-idel"], "'until-idle'"),
+        (&["ctl", "delete", "/a", "--recursiv"], "'--recursive'"),
+        (&["ctl", "export-tree", "--format", "yml"], "'yaml'"),
+        (&["ctl", "--servr", "a:1", "now"], "'--server'"),
+        (&["healthchek"], "'healthcheck'"),
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!(": {tip}")), "{args:?}: {said}");
+    }
 }
 
 #[test]
@@ -179,11 +246,17 @@ fn token_comes_from_a_file_or_the_environment() {
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
+    // Control that is on by default needs the token too.
+    let variable = [("MINIKEEPER_CONTROL_TOKEN", "s3cret")];
+    let other = Running::start_with(&["--port", "0"], &variable);
+    let refused = fails(&other, &["now"]);
+    assert!(refused.contains("missing or wrong token"), "{refused}");
+    done(&other, &["--token", "s3cret", "now"]);
     // The variable alone does not enable control: it may be meant for `ctl`.
-    let other = Running::start_with(&["--port", "0"], &[("MINIKEEPER_CONTROL_TOKEN", "s3cret")]);
+    let other = Running::start_with(&["--port", "0", "--no-control"], &variable);
     let refused = fails(&other, &["--token", "s3cret", "now"]);
     assert!(
-        refused.contains("was the server started with --control?"),
+        refused.contains("does the server answer HTTP?"),
         "{refused}"
     );
 }
@@ -212,10 +285,10 @@ fn invalid_token_exits_with_2_and_is_not_printed() {
 
 #[test]
 fn error_tells_a_server_without_control_from_no_server() {
-    let server = Running::start(&["--port", "0"]);
+    let server = Running::start(&["--port", "0", "--no-control"]);
     let refused = fails(&server, &["now"]);
     assert!(
-        refused.contains("was the server started with --control?"),
+        refused.contains("does the server answer HTTP?"),
         "{refused}"
     );
     let address = server.address().to_string();
@@ -225,6 +298,41 @@ fn error_tells_a_server_without_control_from_no_server() {
     assert!(refused.contains("is a server running there?"), "{refused}");
     let output = run(&["ctl", "--server", "nonsense", "now"]);
     assert!(text(&output.stderr).contains("write HOST:PORT"));
+}
+
+/// Any user of the machine can call control that is on by default, so it touches no files.
+#[test]
+fn server_on_loopback_has_control_without_directories() {
+    let mut server = Running::start(&["--port", "0"]);
+    let line = server.line_after("control on http://");
+    let url = format!("{}/v1/openapi.json", server.address());
+    assert_eq!(line, format!("{url}; --no-control turns it off"));
+    let page = server.line_after("page on http://");
+    assert_eq!(page, format!("{}/", server.address()));
+    done(&server, &["now"]);
+    for verb in ["export-data", "import-data"] {
+        let refused = fails(&server, &[verb, "/tmp/nowhere"]);
+        assert!(
+            refused.contains("start the server with --control"),
+            "{refused}"
+        );
+    }
+    // An option that decides otherwise, or an address that other machines reach.
+    let cfg = scratch_file("any_address.cfg");
+    fs::write(&cfg, "clientPortAddress=0.0.0.0\n").unwrap();
+    for args in [
+        &["--no-control"][..],
+        &["--listen", "0.0.0.0"],
+        &["--control-listen", "127.0.0.1:0"],
+        &["--config", cfg.to_str().unwrap()],
+    ] {
+        let server = Running::start(&[&["--port", "0"], args].concat());
+        let address = format!("127.0.0.1:{}", server.address().port());
+        let output = run(&["ctl", "--server", &address, "now"]);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+    }
+    let both = run(&["--no-control", "--control-listen", "127.0.0.1:0"]);
+    assert_eq!(both.status.code(), Some(2));
 }
 
 #[test]
@@ -257,4 +365,38 @@ fn help_lists_every_verb() {
         assert_eq!(own.status.code(), Some(0), "{name}");
         assert!(text(&own.stdout).starts_with(verb.summary()), "{name}");
     }
+}
+
+#[test]
+fn tail_prints_entries_until_the_server_stops() {
+    let server = server(&[]);
+    let address = server.address().to_string();
+    let mut tail = program(&[
+        "ctl", "--server", &address, "--text", "tail", "--kind", "verb",
+    ]);
+    let mut tail = tail.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    // A stream that has begun shows what follows; until then each attempt makes an entry more.
+    let line = std::thread::scope(|scope| {
+        let line = scope.spawn(|| lines.next().unwrap().unwrap());
+        while !line.is_finished() {
+            done(&server, &["create", "/a"]);
+            done(&server, &["delete", "/a"]);
+        }
+        line.join().unwrap()
+    });
+    assert!(line.contains(" path=\"/a\""), "{line}");
+    drop(server);
+    assert_eq!(tail.wait().unwrap().code(), Some(0));
+    let json = run(&["ctl", "--server", &address, "tail"]);
+    assert_eq!(json.status.code(), Some(1));
+    assert!(text(&json.stderr).contains("is a server running there?"));
+}
+
+#[test]
+fn tail_without_a_journal_says_how_to_get_one() {
+    let server = server(&["--journal-bytes", "0"]);
+    let refused = ctl(&server, &["tail"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("--journal-bytes"));
 }

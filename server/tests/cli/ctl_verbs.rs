@@ -44,7 +44,21 @@ fn play(server: &Running) -> BTreeSet<String> {
     );
     ask(&["get", "/a"], "{\"data\":\"x\"");
     ask(&["children", "/"], "{\"children\":[");
+    ask(&["create", "/made", "x"], "/made\n");
+    ask(
+        &["create", "/made/n-", "--sequential"],
+        "/made/n-0000000000\n",
+    );
+    ask(&["set", "/made", "-y", "--version", "0"], "{\"version\":1}");
+    ask(&["tree", "/made"], "{\"is_truncated\":false,\"znodes\":[{");
+    ask(&["delete", "/made", "--recursive"], "{\"deleted\":2}");
     ask(&["dump"], "znode / ");
+    ask(
+        &["story", "--title", "it"],
+        "minikeeper: story of it\nserver ",
+    );
+    ask(&["story", "--field", "html"], "<!doctype html>");
+    ask(&["now", "--field", "is_frozen"], "false\n");
     ask(&["export-tree", "--format", "yaml"], "/a: \"x\"");
     ask(&["export-data", dir], "{\"zxid\":\"0x");
     let snapshot = number(&ask(&["snapshot"], "{\"snapshot\":"));

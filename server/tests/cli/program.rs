@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read, Write as _},
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
@@ -14,7 +14,10 @@ use bytes::Bytes;
 use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, Create, CreateMode, Reader, ReplyHeader, Request, Xid, Zxid,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
 
 /// The limit of every wait before the test fails. A limit, never a delay.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,6 +31,30 @@ pub(crate) fn program(args: &[&str]) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+/// Runs a command whose stdout is a terminal. Returns what the terminal gets.
+#[track_caller]
+pub(crate) fn output_on_terminal(command: &mut Command) -> String {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let terminal = openpt(flags).expect("a terminal");
+    grantpt(&terminal).expect("a terminal");
+    unlockpt(&terminal).expect("a terminal");
+    let path = ptsname(&terminal, Vec::new()).expect("a terminal");
+    let path = path.into_string().expect("text");
+    let mut options = fs::OpenOptions::new();
+    let stdout = options.read(true).write(true).open(path);
+    let mut child = command
+        .stdout(stdout.expect("a terminal"))
+        .spawn()
+        .expect("the program runs");
+    // The command holds the terminal open too.
+    command.stdout(Stdio::null());
+    let mut bytes = Vec::new();
+    // Linux reports the end as an error.
+    let _ = fs::File::from(terminal).read_to_end(&mut bytes);
+    wait(&mut child);
+    String::from_utf8(bytes).expect("text")
 }
 
 /// A running program, killed on drop.
@@ -114,11 +141,14 @@ impl Running {
     /// Waits until the program exits. Returns its status, the rest of stdout, and all of stderr.
     #[track_caller]
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
-        let status = wait(&mut self.child);
-        let (mut out, mut err) = (String::new(), String::new());
-        self.stdout.read_to_string(&mut out).expect("text");
-        let stderr = self.child.stderr.as_mut().expect("piped");
-        stderr.read_to_string(&mut err).expect("text");
+        let mut stderr = self.child.stderr.take().expect("piped");
+        let (status, out, err) = thread::scope(|scope| {
+            let out = scope.spawn(|| bytes(&mut self.stdout));
+            let err = scope.spawn(|| bytes(&mut stderr));
+            let status = wait(&mut self.child);
+            (status, out.join(), err.join())
+        });
+        let [out, err] = [out, err].map(|bytes| text(&bytes.expect("no panic")));
         (status, out, err)
     }
 
@@ -154,8 +184,25 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
 #[track_caller]
 pub(crate) fn run(args: &[&str]) -> Output {
     let mut child = program(args).spawn().expect("the program runs");
-    wait(&mut child);
-    child.wait_with_output().expect("a child of ours")
+    let mut out = child.stdout.take().expect("piped");
+    let mut err = child.stderr.take().expect("piped");
+    thread::scope(|scope| {
+        let stdout = scope.spawn(move || bytes(&mut out));
+        let stderr = scope.spawn(move || bytes(&mut err));
+        let status = wait(&mut child);
+        Output {
+            status,
+            stdout: stdout.join().expect("no panic"),
+            stderr: stderr.join().expect("no panic"),
+        }
+    })
+}
+
+/// Reads to the end. A program that writes more than a pipe holds ends only when its output is read.
+fn bytes(pipe: &mut impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pipe.read_to_end(&mut bytes).expect("a pipe of ours");
+    bytes
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

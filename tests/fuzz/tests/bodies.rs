@@ -13,8 +13,8 @@ use minikeeper_test_kit::random::{Random, number_of_environment, seed};
 fn inputs(name: &str) -> u64 {
     let inputs = match name {
         // These are slow: a whole engine, checked after each operation, or files.
-        "engine_ops" | "read_log" | "replay_changes" => 800,
-        _ => 20_000,
+        "engine_ops" | "read_log" | "replay_changes" => 500,
+        _ => 10_000,
     };
     inputs * number_of_environment("MINIKEEPER_EFFORT", 1)
 }
@@ -30,6 +30,7 @@ fn every_function_has_a_target_with_its_name() {
             "{name}"
         );
         assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");
+        assert!(TESTED.contains(name), "{name}");
     }
 }
 
@@ -43,23 +44,25 @@ fn functions_pass_on_all_seeds() {
     }
 }
 
-#[test]
-fn functions_pass_on_random_bytes() {
+/// Runs a function on random bytes and mutated seeds.
+fn check_on_random_bytes(name: &str) {
+    let body = *BODIES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .expect("a function of this name");
     let seed = seed();
-    for body in BODIES {
-        let mut random = Random::new(seed);
-        let seeds = seeds(body.0);
-        for number in 0..inputs(body.0) {
-            let input = if number % 2 == 0 {
-                random_bytes(body.0, &mut random)
-            } else {
-                let mut input = seeds[random.below(seeds.len())].clone();
-                mutate(&mut input, &mut random);
-                input
-            };
-            let origin = format!("MINIKEEPER_SEED={seed}, input {number}");
-            run(*body, &input, &origin);
-        }
+    let mut random = Random::new(seed);
+    let seeds = seeds(name);
+    for number in 0..inputs(name) {
+        let input = if number % 2 == 0 {
+            random_bytes(name, &mut random)
+        } else {
+            let mut input = seeds[random.below(seeds.len())].clone();
+            mutate(&mut input, &mut random);
+            input
+        };
+        let origin = format!("MINIKEEPER_SEED={seed}, input {number}");
+        run(body, &input, &origin);
     }
 }
 
@@ -127,4 +130,22 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+macro_rules! random_bytes {
+    ($($name:ident)*) => {
+        /// The functions with a test below.
+        const TESTED: &[&str] = &[$(stringify!($name)),*];
+
+        mod passes_on_random_bytes {
+            $(#[test]
+            fn $name() {
+                super::check_on_random_bytes(stringify!($name));
+            })*
+        }
+    };
+}
+
+random_bytes! {
+    decode_request decode_reply split_frames path engine_ops read_log replay_changes
 }

@@ -52,7 +52,7 @@ fn waiting_for_hits_ends_or_reports_what_was_seen() {
         let in_vain = guard.hit_within(short).await.unwrap_err();
         assert_eq!(
             in_vain.to_string(),
-            "fault 1: acted 0 of 1 times within 1ms; 1 messages matched it"
+            "fault 1: acted 0 of 1 times within 1ms; messages that matched it: 1"
         );
         let waiting = server.universe().clone();
         let waiting = tokio::spawn(async move { waiting.until_hit(1, 2, PATIENCE).await });

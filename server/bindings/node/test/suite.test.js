@@ -313,7 +313,7 @@ withServer('seeded tree is exported the same', ['seed', 'export_tree'], async (s
   await server.seed({ '/app/config': 'on' });
   assert.equal(await client.has('/app/config'), true);
   await server.seed(await server.exportTree());
-  await server.seed(await server.exportTree({ format: 'yaml' }));
+  await server.seed(await server.exportTree('/', { format: 'yaml' }));
 });
 
 withServer('bytes are seeded, and equal trees have equal dumps', ['seed', 'dump'], async (server) => {

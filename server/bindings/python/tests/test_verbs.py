@@ -1,5 +1,6 @@
 """Every verb, with kazoo as the client."""
 
+import contextlib
 import os
 import select
 import socket
@@ -9,7 +10,7 @@ import threading
 import pytest
 from conftest import PATIENCE_S, connected
 from kazoo.client import KazooState
-from kazoo.exceptions import ConnectionLoss, NodeExistsError
+from kazoo.exceptions import CancelledError, ConnectionLoss, NodeExistsError
 
 from minikeeper import MinikeeperError, Server, Universe, WaitTimedOut
 
@@ -531,3 +532,77 @@ def test_waits_return_when_their_condition_holds(minikeeper, kazoo):
 def test_wait_that_times_out_says_what_was_seen(minikeeper):
     with pytest.raises(WaitTimedOut, match="/"):
         minikeeper.until_children("/", 100, within_ms=1)
+
+
+# Locks.
+
+
+@contextlib.contextmanager
+def acquiring(*locks):
+    """Acquires kazoo's locks, each in a thread of its own, and gives up at the end."""
+    def acquire(lock):
+        with contextlib.suppress(CancelledError):
+            lock.acquire()
+
+    threads = [threading.Thread(target=acquire, args=(lock,), daemon=True) for lock in locks]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for lock in locks:
+            lock.cancel()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+
+
+@pytest.mark.needs("locks")
+def test_deadlock_of_two_kazoo_clients_over_two_locks_is_named(minikeeper):
+    with connected(minikeeper) as one, connected(minikeeper) as two:
+        held = one.Lock("/a", "one"), two.Lock("/b", "two")
+        for lock in held:
+            assert lock.acquire()
+        report = minikeeper.locks()
+        assert report.deadlocks == []
+        with acquiring(one.Lock("/b", "one"), two.Lock("/a", "two")):
+            for lock in held:
+                minikeeper.until_watched(f"{lock.path}/{lock.node}")
+            report = minikeeper.locks()
+            ids = {name: hex(client.client_id[0]) for name, client in (("one", one), ("two", two))}
+            (deadlock,) = report.deadlocks
+            assert sorted(deadlock["sessions"]) == sorted(ids.values())
+            steps = {(step["session"], step["lock"], step["waits_for"]) for step in deadlock["cycle"]}
+            assert steps == {(ids["one"], "/b", ids["two"]), (ids["two"], "/a", ids["one"])}
+            assert report.text.startswith("deadlock: session 0x")
+            for lock, path, holder, waiter in zip(report.locks, ("/a", "/b"), ("one", "two"), ("two", "one")):
+                assert (lock["path"], lock["kind"], lock["family"]) == (path, "mutex", "kazoo")
+                (first,), (second,) = lock["holders"], lock["waiters"]
+                assert (first["session"], first["data"]) == (ids[holder], holder)
+                assert (second["session"], second["data"]) == (ids[waiter], waiter)
+                assert second["waits_for"] == [first["path"]]
+                assert second["is_watching"]
+                assert lock["warnings"] == []
+        assert minikeeper.locks().deadlocks == []
+
+
+@pytest.mark.needs("locks")
+def test_semaphore_and_read_write_lock_of_kazoo_are_recognised(minikeeper):
+    with connected(minikeeper) as one, connected(minikeeper) as two:
+        lease = one.Semaphore("/pool", "one", max_leases=1)
+        readers = [client.ReadLock("/rw", "reader") for client in (one, two)]
+        for lock in (lease, *readers):
+            assert lock.acquire()
+        with acquiring(two.Semaphore("/pool", "two", max_leases=1), two.WriteLock("/rw", "writer")):
+            minikeeper.until_contenders("/rw", 3)
+            minikeeper.until_watched("/pool")
+            minikeeper.until_watched(f"/rw/{readers[1].node}")
+            pool, rw = minikeeper.locks().locks
+            assert (pool["path"], pool["kind"], pool["max_leases"]) == ("/pool", "semaphore", 1)
+            assert (rw["path"], rw["kind"], rw["family"]) == ("/rw", "read_write", "kazoo")
+            assert [holder["data"] for holder in rw["holders"]] == ["reader", "reader"]
+            # The data of the inner lock: kazoo converts bytes to text.
+            for lock, holder, waiter in ((pool, "one", "b'two'"), (rw, "reader", "writer")):
+                assert lock["holders"][0]["data"] == holder
+                assert [contender["data"] for contender in lock["waiters"]] == [waiter]
+                assert lock["waiters"][0]["is_watching"]
+                assert lock["warnings"] == []

@@ -18,7 +18,8 @@ use crate::{
 impl Engine {
     /// Makes one change without a session: a create, delete, setData or setACL. Ignores access
     /// lists. Like a client's change, it has its own zxid, and watchers get events. It cannot
-    /// create ephemerals, because no session would own them.
+    /// create ephemerals, because no session would own them. Returns the path of the znode, with the
+    /// suffix of a sequential one.
     ///
     /// # Errors
     /// Those of the same request from a client, which also take a zxid; UNIMPLEMENTED for any other
@@ -28,7 +29,7 @@ impl Engine {
         now: Now,
         change: &Request,
         effects: &mut impl Effects,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<String, ErrorCode> {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         if let Some(digests) = &mut self.digests {
             digests.note(self.state.zxid, &self.state.tree);
@@ -58,8 +59,8 @@ fn serve(
     caller: Caller,
     change: &Request,
     effects: &mut impl Effects,
-) -> Result<(), ErrorCode> {
-    match change {
+) -> Result<String, ErrorCode> {
+    let path = match change {
         Request::Create(request) => {
             let mode = CreateMode::from_flags(request.flags);
             if mode.is_none_or(CreateMode::is_ephemeral) {
@@ -71,6 +72,7 @@ fn serve(
             let path = state.tree[id].path().to_vec();
             let (acl, parent_acl) = state.acls_at(id);
             events::created(state, &path, acl, parent_acl, zxid, effects);
+            return Ok(String::from_utf8_lossy(&path).into_owned());
         }
         Request::SetData {
             path,
@@ -78,24 +80,28 @@ fn serve(
             version,
         } => {
             let zxid = state.next_zxid();
-            let (path, id) =
+            let (changed, id) =
                 set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
             change::data_set(state, caller, zxid, id, effects);
             let acl = state.tree[id].acl;
-            events::data_changed(state, path, acl, zxid, effects);
+            events::data_changed(state, changed, acl, zxid, effects);
+            path
         }
         Request::SetAcl { path, acl, version } => {
             let zxid = state.next_zxid();
             let id = set::change_acl(state, caller, path.as_ref(), acl, *version)?;
             change::acl_set(state, caller, zxid, id, effects);
+            path
         }
         Request::Delete { path, version } => {
             let zxid = state.next_zxid();
             let id = delete::find(state, caller, path.as_ref(), *version)?;
             change::deleting(state, caller, zxid, id, effects);
-            delete::delete_and_tell(state, id, zxid, effects);
+            delete::delete_and_notify(state, id, zxid, effects);
+            path
         }
         _ => return Err(ErrorCode::Unimplemented),
-    }
-    Ok(())
+    };
+    let path = path.as_ref().map(|path| path.to_str_lossy().into_owned());
+    Ok(path.unwrap_or_default())
 }

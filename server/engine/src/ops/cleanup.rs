@@ -30,7 +30,7 @@ pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects
     for id in due {
         let zxid = state.next_zxid();
         change::collecting(state, zxid, id, now, effects);
-        delete::delete_and_tell(state, id, zxid, effects);
+        delete::delete_and_notify(state, id, zxid, effects);
     }
     state.cleanup_ms = None;
     state.schedule_cleanup(now);

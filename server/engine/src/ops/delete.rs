@@ -21,13 +21,13 @@ pub(crate) fn delete(
     let zxid = state.next_zxid();
     let outcome = find(state, caller, path, version).map(|id| {
         change::deleting(state, caller, zxid, id, reply.effects);
-        delete_and_tell(state, id, zxid, reply.effects);
+        delete_and_notify(state, id, zxid, reply.effects);
     });
     reply.done(zxid, outcome);
 }
 
 /// Deletes a childless znode and sends events to its watchers.
-pub(crate) fn delete_and_tell(
+pub(crate) fn delete_and_notify(
     state: &mut State,
     id: ZnodeId,
     zxid: Zxid,

@@ -139,7 +139,7 @@ fn end(
     let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
     for (_, id) in ephemerals {
         work::visit();
-        delete::delete_and_tell(state, id, zxid, effects);
+        delete::delete_and_notify(state, id, zxid, effects);
     }
     if let Some(conn) = state.sessions[session].conn {
         state.detach(conn);

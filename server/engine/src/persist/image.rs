@@ -132,9 +132,22 @@ impl<'a> Image<'a> {
     /// Returns every znode: parents before their children, siblings in order of creation.
     #[must_use]
     pub const fn znodes(&self) -> Znodes<'a> {
+        self.subtree_at(ZnodeId::ROOT)
+    }
+
+    /// Returns the znode at this path and every one below it: parents before their children,
+    /// siblings in order of creation.
+    #[must_use]
+    pub fn subtree(&self, path: &str) -> Option<Znodes<'a>> {
+        let top = self.state.tree.find(path.as_bytes())?;
+        Some(self.subtree_at(top))
+    }
+
+    const fn subtree_at(&self, top: ZnodeId) -> Znodes<'a> {
         Znodes {
             state: self.state,
-            next: ZnodeId::ROOT,
+            top,
+            next: top,
         }
     }
 }
@@ -143,6 +156,8 @@ impl<'a> Image<'a> {
 #[derive(Clone, Debug)]
 pub struct Znodes<'a> {
     state: &'a State,
+    /// Where the walk began.
+    top: ZnodeId,
     next: ZnodeId,
 }
 
@@ -167,7 +182,7 @@ impl Znodes<'_> {
         if let Some(first) = first.filter(|first| *first != ZnodeId::NONE) {
             return first;
         }
-        while id != ZnodeId::NONE {
+        while id != self.top {
             let znode = &self.state.tree[id];
             if znode.next != ZnodeId::NONE {
                 return znode.next;

@@ -444,6 +444,86 @@ impl Engine {
     }
 }
 
+/// The lease of a session, and the connection that renews it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionLease {
+    /// Its negotiated timeout. Unit: milliseconds.
+    pub timeout_ms: u32,
+    /// When it expires unless its client sends a message, in milliseconds since the start.
+    pub deadline_ms: u64,
+    /// Its current connection.
+    pub conn: Option<ConnId>,
+}
+
+/// Reads of single znodes and of parts of the tree, for reports that bound their own work.
+impl Engine {
+    /// Calls `visit` with the path of each znode in `slots` slots of the tree from slot `from` on,
+    /// and with whether it is ephemeral. Returns the slot to continue with; `None` at the end.
+    ///
+    /// Slots are reused, but a znode keeps its slot. So repeated calls visit every znode that exists
+    /// during all of them.
+    pub fn scan(
+        &self,
+        from: usize,
+        slots: usize,
+        mut visit: impl FnMut(&[u8], bool),
+    ) -> Option<usize> {
+        let tree = &self.state.tree;
+        let end = tree.slots_end();
+        let next = from.saturating_add(slots).min(end);
+        for znode in (from..next).filter_map(|slot| tree.slot(slot)) {
+            visit(znode.path(), znode.owner.is_ephemeral());
+        }
+        (next < end).then_some(next)
+    }
+
+    /// Returns the names of a znode's children, oldest first, without copying them. Empty if there
+    /// is no such znode.
+    pub fn child_names(&self, path: &str) -> impl Iterator<Item = &[u8]> {
+        let tree = &self.state.tree;
+        let children = tree.find(path.as_bytes()).map(|id| tree.children(id));
+        children.into_iter().flatten().map(|id| tree[id].name())
+    }
+
+    /// Returns the sessions that watch exactly this path, in the order of registration. A session
+    /// with several kinds of watch is returned once for each.
+    pub fn watchers(&self, path: &str) -> impl Iterator<Item = (SessionId, WatchKind)> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        let place = watches.place(tree, path.as_bytes());
+        let head = place
+            .map(|place| watches.head(tree, place))
+            .filter(|head| *head != WatchId::NONE);
+        let ring = std::iter::successors(head, move |id| {
+            let next = watches.at(*id).path_next;
+            (Some(next) != head).then_some(next)
+        });
+        ring.flat_map(|id| {
+            let watch = watches.at(id);
+            let session = self.session_of(watch.conn).map(|(id, _)| id);
+            WatchKind::of(watch).filter_map(move |kind| Some((session?, kind)))
+        })
+    }
+
+    /// Returns whether there is any watch on a znode and everything below it.
+    #[must_use]
+    pub const fn has_recursive_watches(&self) -> bool {
+        self.state.watches.recursive() > 0
+    }
+
+    /// Returns the lease of a session, if the session exists.
+    #[must_use]
+    pub fn session_lease(&self, id: SessionId) -> Option<SessionLease> {
+        let sessions = &self.state.sessions;
+        let key = sessions.find(id)?;
+        let session = &sessions[key];
+        Some(SessionLease {
+            timeout_ms: session.timeout_ms,
+            deadline_ms: sessions.deadline_ms(key),
+            conn: session.conn,
+        })
+    }
+}
+
 /// Returns the ancestors of a path, the root last.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| match (path.rfind('/')?, path.len()) {

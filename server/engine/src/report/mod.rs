@@ -4,6 +4,7 @@
 //! sessions, watches and ephemerals for administrators and tests, and [`digest`] computes
 //! ZooKeeper's checksum of the tree.
 
+pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod digest;
 pub(crate) mod dump;

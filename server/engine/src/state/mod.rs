@@ -625,7 +625,7 @@ impl State {
 
 impl State {
     /// Drops all connections, and restarts every session with the timeout it was opened with.
-    pub(crate) fn start_anew(&mut self, now: Now) {
+    pub(crate) fn restart_sessions(&mut self, now: Now) {
         self.forget_marks();
         let conns: Vec<_> = self.conns.iter().map(|(conn, _)| conn).collect();
         for conn in conns {

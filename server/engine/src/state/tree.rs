@@ -256,6 +256,16 @@ impl Tree {
         count
     }
 
+    /// Returns the end of the arena: every znode is in a slot below it.
+    pub(crate) fn slots_end(&self) -> usize {
+        self.arena.capacity()
+    }
+
+    /// Returns the znode in this slot of the arena, if there is one.
+    pub(crate) fn slot(&self, slot: usize) -> Option<&Znode> {
+        self.arena.get(slot)
+    }
+
     /// Returns every znode, in the order of the arena.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ZnodeId, &Znode)> {
         self.arena.iter().map(|(id, znode)| {

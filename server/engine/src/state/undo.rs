@@ -211,6 +211,13 @@ impl UndoList {
         Some(self.marks[at].1)
     }
 
+    /// Returns the changes since a mark, oldest first; `None` if it does not exist.
+    pub(crate) fn since(&self, mark: Mark) -> Option<&[Undo]> {
+        let mut marks = self.marks.iter();
+        let (_, at) = marks.find(|(other, _)| *other == mark)?;
+        self.entries.get(*at..)
+    }
+
     /// Removes a mark. Returns whether it existed.
     pub(crate) fn forget(&mut self, mark: Mark) -> bool {
         let before = self.marks.len();

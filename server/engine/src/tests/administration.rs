@@ -6,7 +6,7 @@ fn administer(engine: &mut Engine, change: &Request) -> (Result<(), ErrorCode>, 
     let mut seen = Seen::default();
     let outcome = engine.administer(Now::default(), change, &mut seen);
     engine.check().unwrap();
-    (outcome, seen)
+    (outcome.map(drop), seen)
 }
 
 fn notified(seen: Seen) -> Vec<(u32, EventKind, String)> {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Change, ChangeHead, Keep, Life, Restoration, ZnodeImage};
 
-const VARIANTS_DEFAULT: u64 = 2_000;
+const VARIANTS_DEFAULT: u64 = 1_000;
 
 const PATHS: [&str; 16] = [
     "/",

@@ -4,6 +4,7 @@ mod access;
 mod access_bounds;
 mod administration;
 mod broken;
+mod changes;
 mod cleanups;
 mod counters;
 mod hostile_images;

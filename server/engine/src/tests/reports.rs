@@ -1,7 +1,7 @@
 //! Reports for an administrator: bounded, in a fixed order, and true to the tables.
 
 use super::*;
-use crate::{Group, Room, WatchSummary};
+use crate::{Group, Room, WatchKind, WatchSummary};
 
 /// Creates an engine with three connections, two ephemerals, and watches in one table, in both, and
 /// recursive.
@@ -136,4 +136,63 @@ fn data_size_is_that_of_paths_and_data() {
     assert_eq!(engine.data_bytes(), 44, "the four built-in znodes");
     request(&mut engine, 0, create("/abc", CreateMode::Persistent));
     assert_eq!(engine.data_bytes(), 44 + "/abcdata".len());
+}
+
+#[test]
+fn scan_in_slices_visits_every_znode_once() {
+    let engine = watched();
+    let mut seen = Vec::new();
+    let mut slot = Some(0);
+    while let Some(from) = slot {
+        slot = engine.scan(from, 2, |path, is_ephemeral| {
+            seen.push((String::from_utf8_lossy(path).into_owned(), is_ephemeral));
+        });
+    }
+    seen.sort_unstable();
+    let ephemerals = seen.iter().filter(|(_, is_ephemeral)| *is_ephemeral);
+    assert_eq!(
+        ephemerals.map(|(path, _)| &**path).collect::<Vec<_>>(),
+        ["/e", "/f"]
+    );
+    assert_eq!(seen.len(), engine.counts().znodes);
+    seen.dedup();
+    assert_eq!(seen.len(), engine.counts().znodes);
+    assert_eq!(engine.scan(usize::MAX, usize::MAX, |_, _| panic!()), None);
+}
+
+#[test]
+fn watchers_of_a_path_are_listed_with_each_kind() {
+    let engine = watched();
+    let session = |conn| engine.session_of(ConnId(conn)).expect("it has one").0;
+    let watchers = |path| engine.watchers(path).collect::<Vec<_>>();
+    assert_eq!(
+        watchers("/e"),
+        [
+            (session(0), WatchKind::Data),
+            (session(1), WatchKind::Data),
+            (session(2), WatchKind::PersistentRecursive),
+        ]
+    );
+    assert_eq!(watchers("/"), [(session(0), WatchKind::Children)]);
+    assert_eq!(watchers("/p"), [(session(1), WatchKind::Persistent)]);
+    assert_eq!(watchers("/f"), []);
+    assert_eq!(watchers("/absent"), []);
+    assert!(engine.has_recursive_watches());
+}
+
+#[test]
+fn children_and_lease_are_read_alone() {
+    let mut engine = watched();
+    let names: Vec<_> = engine.child_names("/").collect();
+    assert_eq!(names, [&b"zookeeper"[..], b"e", b"f"]);
+    assert_eq!(engine.child_names("/absent").count(), 0);
+    let (id, timeout_ms) = engine.session_of(ConnId(0)).expect("it has one");
+    let lease = engine.session_lease(id).expect("it exists");
+    assert_eq!(
+        (lease.timeout_ms, lease.conn),
+        (timeout_ms, Some(ConnId(0)))
+    );
+    apply(&mut engine, &Input::Disconnect { conn: ConnId(0) });
+    assert_eq!(engine.session_lease(id).expect("it lives on").conn, None);
+    assert_eq!(engine.session_lease(SessionId(7)), None);
 }

@@ -21,16 +21,16 @@ use crate::{
 };
 
 /// The data of one line about a connection.
-struct Row {
-    stats: ConnStats,
-    outbox: OutboxView,
+pub(crate) struct Row {
+    pub(crate) stats: ConnStats,
+    pub(crate) outbox: OutboxView,
     /// Id and timeout.
-    session: Option<(SessionId, u32)>,
+    pub(crate) session: Option<(SessionId, u32)>,
 }
 
 /// Returns the rows up to the limit, and the number of omitted ones. Copies them, so that the text is
 /// built without the lock.
-fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
+pub(crate) fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
     let rows_max = connection_rows_max(&shared.config);
     shared.turns.look(
         |Look {
@@ -55,7 +55,7 @@ fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
 
 impl Row {
     /// Returns the interest set that ZooKeeper's selector would show: 1 to read, 4 for pending output.
-    const fn interest(&self) -> u8 {
+    pub(crate) const fn interest(&self) -> u8 {
         if self.stats.is_word {
             0
         } else if self.outbox.is_writing {
@@ -74,8 +74,21 @@ impl Row {
             java_text::address(&self.stats.peer),
             self.interest(),
             self.stats.received,
-            self.stats.sent + u64::from(self.outbox.events),
+            self.sent(),
         )
+    }
+
+    /// Returns the number of frames sent to it.
+    pub(crate) fn sent(&self) -> u64 {
+        self.stats.sent + u64::from(self.outbox.events)
+    }
+
+    /// Returns the shortest latency; 0 before the first one.
+    pub(crate) const fn latency_min_ms(&self) -> u32 {
+        match self.stats.latency_min_ms {
+            u32::MAX => 0,
+            ms => ms,
+        }
     }
 
     fn full(&self) -> String {
@@ -88,10 +101,7 @@ impl Row {
             Some(xid) => format!(",lcxid=0x{:x}", xid.0),
             None => String::new(),
         };
-        let latency_min_ms = match stats.latency_min_ms {
-            u32::MAX => 0,
-            ms => ms,
-        };
+        let latency_min_ms = self.latency_min_ms();
         text.push_str(&format!(
             ",sid={session},lop={},est={},to={timeout_ms}{lcxid},lzxid={},lresp={},llat={},\
              minlat={latency_min_ms},avglat={},maxlat={}",
@@ -280,7 +290,7 @@ pub(crate) fn wchp(shared: &UniverseState) -> String {
 
 /// Returns the limit of one listing in an answer. The text briefly exists twice, and `dump` has three
 /// listings.
-pub(super) fn room(config: &Config) -> Room {
+pub(crate) fn room(config: &Config) -> Room {
     Room {
         rows: config.four_letter_rows_max,
         bytes: config.reply_bytes_max() / 4,

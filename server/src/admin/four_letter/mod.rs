@@ -6,7 +6,7 @@
 //! Source: `docs/zookeeper-protocol.md` section 18; ZooKeeper's `FourLetterCommands` and the classes
 //! beside it.
 
-mod client_words;
-mod java_text;
-mod server_words;
+pub(crate) mod client_words;
+pub(crate) mod java_text;
+pub(crate) mod server_words;
 pub(crate) mod words;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::java_text;
 use crate::{
     admin::{
-        metrics::{self, MetricsSnapshot, Value},
+        metrics::{self, MetricsSnapshot, Number},
         process,
         version::VERSION,
     },
@@ -64,7 +64,7 @@ pub(crate) fn conf(shared: &UniverseState) -> String {
 }
 
 /// Returns the backlog as ZooKeeper prints it: -1 if it is not set.
-fn backlog(config: &Config) -> i64 {
+pub(crate) fn backlog(config: &Config) -> i64 {
     let is_set = config.listen_backlog != Config::default().listen_backlog;
     if is_set {
         config.listen_backlog.into()
@@ -99,47 +99,35 @@ pub(crate) fn srst(shared: &UniverseState) -> String {
 
 pub(crate) fn mntr(shared: &UniverseState) -> String {
     let mut text = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
-    let mut line = |key: &str, name: &str, value: String| {
-        writeln!(text, "zk_{key}{name}\t{value}").expect("writing to a string cannot fail");
-    };
-    let snapshot = MetricsSnapshot::take(shared);
-    for metric in metrics::METRICS {
-        let name = metric.name;
-        match metric.value(&snapshot) {
-            Value::Integer(value) => line("", name, value.to_string()),
-            Value::Double(value) => line("", name, java_text::double(value)),
-            Value::Set(values) => {
-                for (top, value) in values {
-                    line(&format!("{top}_"), name, value.to_string());
-                }
-            }
-            Value::Latency(latency) => {
-                line("avg_", name, java_text::double(latency.avg_ms()));
-                line("min_", name, latency.min_ms().to_string());
-                line("max_", name, latency.max_ms().to_string());
-                line("cnt_", name, latency.count.to_string());
-                line("sum_", name, latency.sum_ms.to_string());
-                if metric.kind == metrics::MetricKind::Quantiles {
-                    for (key, thousandths) in metrics::QUANTILES {
-                        line(key, name, latency.quantile_ms(thousandths).to_string());
-                    }
-                }
-            }
-        }
-    }
+    metrics::each_number(&MetricsSnapshot::take(shared), |key, number| {
+        let value = match number {
+            Number::Integer(value) => value.to_string(),
+            Number::Double(value) => java_text::double(value),
+        };
+        writeln!(text, "zk_{key}\t{value}").expect("writing to a string cannot fail");
+    });
     text
 }
 
 /// The text that ZooKeeper prints for an unset property.
 const NONE: &str = "<NA>";
 
-/// Prints ZooKeeper's keys in its order. There is no JVM, and the library does not read the
-/// environment. The memory is that of the host (free, max) and of this process (total).
 pub(crate) fn envi() -> String {
+    let mut text = String::from("Environment:\n");
+    for (key, value) in environment() {
+        text.push_str(&format!("{key}={value}\n"));
+    }
+    text
+}
+
+/// Returns ZooKeeper's keys in its order. There is no JVM, and the library does not read the
+/// environment. The memory is that of the host (free, max) and of this process (total).
+pub(crate) fn environment() -> [(&'static str, String); 18] {
     let [free, max, total] = process::memory_mib().map(|mib| format!("{mib}MB"));
     let host_name = process::host_name();
     let os_version = process::os_version();
-    let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| NONE.to_owned());
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| NONE.to_owned());
+    let none = || NONE.to_owned();
     // Java's names of systems and processors.
     let os_name = match std::env::consts::OS {
         "linux" => "Linux",
@@ -150,28 +138,24 @@ pub(crate) fn envi() -> String {
         "x86_64" => "amd64",
         other => other,
     };
-    let mut text = String::from("Environment:\n");
-    for (key, value) in [
-        ("zookeeper.version", VERSION),
-        ("host.name", &or_none(&host_name)),
-        ("java.version", NONE),
-        ("java.vendor", NONE),
-        ("java.home", NONE),
-        ("java.class.path", NONE),
-        ("java.library.path", NONE),
-        ("java.io.tmpdir", NONE),
-        ("java.compiler", NONE),
-        ("os.name", os_name),
-        ("os.arch", os_arch),
-        ("os.version", &or_none(&os_version)),
-        ("user.name", NONE),
-        ("user.home", NONE),
-        ("user.dir", NONE),
-        ("os.memory.free", &free),
-        ("os.memory.max", &max),
-        ("os.memory.total", &total),
-    ] {
-        text.push_str(&format!("{key}={value}\n"));
-    }
-    text
+    [
+        ("zookeeper.version", VERSION.to_owned()),
+        ("host.name", or_none(host_name)),
+        ("java.version", none()),
+        ("java.vendor", none()),
+        ("java.home", none()),
+        ("java.class.path", none()),
+        ("java.library.path", none()),
+        ("java.io.tmpdir", none()),
+        ("java.compiler", none()),
+        ("os.name", os_name.to_owned()),
+        ("os.arch", os_arch.to_owned()),
+        ("os.version", or_none(os_version)),
+        ("user.name", none()),
+        ("user.home", none()),
+        ("user.dir", none()),
+        ("os.memory.free", free),
+        ("os.memory.max", max),
+        ("os.memory.total", total),
+    ]
 }

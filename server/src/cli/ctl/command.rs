@@ -15,7 +15,9 @@ pub(crate) fn describe(command: Command) -> Command {
             .long("server")
             .value_name("HOST:PORT")
             .default_value("127.0.0.1:2181")
-            .help("The server's address; the server must run with --control"),
+            .help(
+                "The server's address; a server that other machines reach must run with --control",
+            ),
         Arg::new("token")
             .long("token")
             .value_name("TOKEN")
@@ -30,6 +32,20 @@ pub(crate) fn describe(command: Command) -> Command {
             .long("universe")
             .value_name("NAME")
             .help("The universe to control [default: the server's own]"),
+        Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("text")
+            .help("Print the server's answer as JSON, on a terminal too"),
+        Arg::new("text")
+            .long("text")
+            .action(ArgAction::SetTrue)
+            .help("Print tables and text, in a pipe too"),
+        Arg::new("field")
+            .long("field")
+            .value_name("NAME")
+            .conflicts_with_all(["json", "text"])
+            .help("Print only this field of the answer: text as it is, anything else as JSON"),
     ];
     let command = options
         .into_iter()
@@ -41,12 +57,15 @@ pub(crate) fn describe(command: Command) -> Command {
         .after_help(
             "Examples:
   minikeeper ctl sessions
+  minikeeper ctl tree /services
   minikeeper ctl advance 5s
   minikeeper ctl expire 0x1000a2b3c0001
   minikeeper ctl --server 127.0.0.1:4711 get /a
   minikeeper ctl go-down        prints the address to use for come-up
+  minikeeper ctl --field html story >story.html
 
-Prints the server's answer, JSON or text.
+Prints tables and text on a terminal, and JSON elsewhere. dump, export-tree and the verbs that return one
+path or address print text everywhere.
 Exit codes: 0 done, 1 not done, with the reason on stderr, 2 wrong usage.",
         )
         .subcommands(control::verbs().map(subcommand))
@@ -99,6 +118,17 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<VerbFields, Stri
                     put(name, value);
                 }
             }
+            ParameterKind::Data => {
+                if let Some(text) = text(parameter.name) {
+                    let (name, value) = values::data(text)?;
+                    put(name, value);
+                }
+            }
+            ParameterKind::Version => {
+                if let Some(version) = given.get_one::<i64>(parameter.name) {
+                    put(parameter.name, json!(version));
+                }
+            }
             ParameterKind::Json(_) => {
                 if let Some(text) = text(parameter.name) {
                     let value = serde_json::from_str(text)
@@ -126,14 +156,15 @@ fn subcommand(verb: &'static Verb) -> Command {
     .args(arguments)
 }
 
-/// Creates the argument of a parameter: positional if it is required, else an option.
+/// Creates the argument of a parameter: positional if it is required, a path or data; else an option.
 fn argument(parameter: &'static Parameter) -> Arg {
     let name = parameter.name.trim_end_matches("_ms");
     let mut argument = Arg::new(parameter.name)
         .value_name(name.to_uppercase())
         .required(parameter.is_required)
         .help(help(parameter));
-    if !parameter.is_required {
+    let is_by_place = matches!(parameter.kind, ParameterKind::Path | ParameterKind::Data);
+    if !parameter.is_required && !is_by_place {
         argument = argument.long(dashed(name));
     }
     match parameter.kind {
@@ -142,6 +173,11 @@ fn argument(parameter: &'static Parameter) -> Arg {
         }
         ParameterKind::DurationMsOrNull => argument.value_parser(values::duration_or_never),
         ParameterKind::Count(max) => argument.value_parser(clap::value_parser!(u64).range(..=max)),
+        ParameterKind::Version => {
+            let versions = clap::value_parser!(i64).range(-1..=i64::from(i32::MAX));
+            argument.value_parser(versions).allow_negative_numbers(true)
+        }
+        ParameterKind::Data => argument.allow_hyphen_values(true),
         ParameterKind::Fault => argument.value_parser(clap::value_parser!(u64)),
         ParameterKind::Flag => argument.action(ArgAction::SetTrue),
         ParameterKind::OneOf(words) => argument.value_parser(words.to_vec()),
@@ -155,10 +191,11 @@ fn help(parameter: &Parameter) -> String {
         ParameterKind::DurationMs => help.push_str(", as in 200ms, 5s, 1m or 1h"),
         ParameterKind::DurationMsOrNull => help.push_str(", as in 200ms, 5s, 1m or 1h, or never"),
         ParameterKind::Json(_) => help.push_str(", as JSON"),
+        ParameterKind::Data => help.push_str("; - reads stdin"),
         _ => {}
     }
     if let Some(default) = parameter.default
-        && !matches!(parameter.kind, ParameterKind::Flag)
+        && !matches!(parameter.kind, ParameterKind::Flag | ParameterKind::Data)
     {
         let unit = if matches!(
             parameter.kind,

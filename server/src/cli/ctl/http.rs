@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpStream, ToSocketAddrs as _},
     time::Duration,
 };
@@ -37,9 +37,65 @@ pub(crate) struct Answer {
 /// # Errors
 /// When there is no answer.
 pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
-    let HttpCall {
-        server, longest, ..
-    } = *call;
+    let server = call.server;
+    let patience = PATIENCE.saturating_add(call.longest);
+    let (mut stream, sent) = send(call, patience)?;
+    let mut bytes = Vec::new();
+    let received = stream.read_to_end(&mut bytes);
+    if bytes.is_empty() {
+        return Err(silent(server, received.and(sent), patience));
+    }
+    parse(&bytes).ok_or_else(|| format!("{server} sent no HTTP response, or an incomplete one"))
+}
+
+/// Calls a verb whose answer goes on. Passes each line on until there are no more or `take` fails.
+///
+/// # Errors
+/// When the server answers with an error, or sends nothing for too long.
+pub(crate) fn follow(
+    call: &HttpCall<'_>,
+    mut take: impl FnMut(&str) -> io::Result<()>,
+) -> Result<Option<Answer>, String> {
+    let server = call.server;
+    let (stream, sent) = send(call, PATIENCE)?;
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    loop {
+        match stream.read_line(&mut head) {
+            Ok(0) if head.is_empty() => return Err(silent(server, sent, PATIENCE)),
+            Ok(_) if head.ends_with("\r\n\r\n") || head.ends_with("\n\n") => break,
+            Ok(0) => return Err(format!("{server} sent no HTTP response")),
+            Ok(_) => {}
+            Err(error) => return Err(silent(server, Err(error), PATIENCE)),
+        }
+    }
+    if !head.starts_with("HTTP/1.0 200") && !head.starts_with("HTTP/1.1 200") {
+        let mut bytes = head.into_bytes();
+        let _ = stream.read_to_end(&mut bytes);
+        let answer = parse(&bytes);
+        return answer
+            .map(Some)
+            .ok_or_else(|| format!("{server} sent no HTTP response"));
+    }
+    let mut line = String::new();
+    loop {
+        line.clear();
+        match stream.read_line(&mut line) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {
+                let text = line.trim_end_matches('\n');
+                if !text.is_empty() && take(text).is_err() {
+                    return Ok(None);
+                }
+            }
+            Err(error) => return Err(silent(server, Err(error), PATIENCE)),
+        }
+    }
+}
+
+/// Connects and sends the request. Returns whether all of it could be sent.
+fn send(call: &HttpCall<'_>, patience: Duration) -> Result<(TcpStream, io::Result<()>), String> {
+    let server = call.server;
     let request = request(call)?;
     let socket = server
         .to_socket_addrs()
@@ -49,26 +105,25 @@ pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
     let failed = |error: io::Error| format!("cannot reach {server}: {error}");
     let mut stream = TcpStream::connect_timeout(&socket, PATIENCE)
         .map_err(|error| format!("{}; is a server running there?", failed(error)))?;
-    let patience = PATIENCE.saturating_add(longest);
     stream.set_read_timeout(Some(patience)).map_err(failed)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
     // A server without control closes the connection, perhaps before it has read the whole request.
     let sent = stream.write_all(request.as_bytes());
-    let mut bytes = Vec::new();
-    let received = stream.read_to_end(&mut bytes);
-    if bytes.is_empty() {
-        let why = match received.and(sent) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                format!("no answer within {} s", patience.as_secs())
-            }
-            Err(error) => error.to_string(),
-            Ok(()) => "the connection was closed without an answer".to_owned(),
-        };
-        return Err(format!(
-            "cannot reach {server}: {why}; was the server started with --control?"
-        ));
-    }
-    parse(&bytes).ok_or_else(|| format!("{server} sent no HTTP response, or an incomplete one"))
+    Ok((stream, sent))
+}
+
+/// Returns the error for a server that sent nothing.
+fn silent(server: &str, outcome: io::Result<()>, patience: Duration) -> String {
+    let why = match outcome {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            format!("no answer within {} s", patience.as_secs())
+        }
+        Err(error) => error.to_string(),
+        Ok(()) => "the connection was closed without an answer".to_owned(),
+    };
+    format!(
+        "cannot reach {server}: {why}; does the server answer HTTP? see its options --control and --no-control"
+    )
 }
 
 fn request(call: &HttpCall<'_>) -> Result<String, String> {
@@ -101,8 +156,14 @@ fn request(call: &HttpCall<'_>) -> Result<String, String> {
         }
         Method::Post => body = Value::Object(fields.clone()).to_string(),
     }
+    // An answer to HTTP 1.0 has no chunks: its lines arrive as they are.
+    let http = if verb.is_stream() {
+        "HTTP/1.0"
+    } else {
+        "HTTP/1.1"
+    };
     let mut request = format!(
-        "{} {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n",
+        "{} {path} {http}\r\nHost: {server}\r\nConnection: close\r\n",
         verb.method.name()
     );
     if let Some(token) = token {
@@ -142,7 +203,12 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
     let head = std::str::from_utf8(&bytes[..head_bytes]).ok()?;
     let body = &bytes[head_bytes + 4..];
     let (status, headers) = head.split_once("\r\n")?;
-    let status = status.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let status = status
+        .strip_prefix("HTTP/1.")?
+        .get(2..)?
+        .get(..3)?
+        .parse()
+        .ok()?;
     let length = headers.split("\r\n").find_map(|line| {
         let (name, value) = line.split_once(':')?;
         let is_length = name.eq_ignore_ascii_case("content-length");

@@ -2,10 +2,11 @@
 
 mod command;
 mod http;
+mod render;
 mod values;
 
 use std::{
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     time::Duration,
 };
@@ -26,6 +27,10 @@ pub(crate) struct CtlArgs {
     token: Option<Secret>,
     token_file: Option<PathBuf>,
     universe: Option<String>,
+    /// The form of the output; by default, text on a terminal and JSON elsewhere.
+    form: Option<Form>,
+    /// The only field of the answer to print.
+    field: Option<String>,
     verb: &'static Verb,
     /// The arguments of the verb.
     given: ArgMatches,
@@ -50,22 +55,73 @@ impl CtlArgs {
             fields: &fields,
             longest,
         };
-        let Answer { status, body } = http::call(&call)?;
+        let form = self.form;
+        let is_terminal = io::stdout().is_terminal();
+        let is_text = form == Some(Form::Text) || form.is_none() && is_terminal;
+        let answer = if self.verb.is_stream() {
+            http::follow(&call, |line| print_entry(line, is_text, is_terminal))?
+        } else {
+            Some(http::call(&call)?)
+        };
+        let Some(Answer { status, body }) = answer else {
+            return Ok(());
+        };
         let value: Value = serde_json::from_str(&body)
             .map_err(|_| format!("{} did not answer with JSON: {body:?}", self.server))?;
         if status != 200 {
             let sentence = value.get("error").and_then(Value::as_str);
             return Err(sentence.map_or_else(|| format!("status {status}: {body}"), str::to_owned));
         }
-        let shown = match self.verb.plain.and_then(|field| value.get(field)) {
-            None => body,
+        if let Some(field) = &self.field
+            && value.get(field).is_none()
+        {
+            let fields: Vec<_> = value.as_object().into_iter().flat_map(Map::keys).collect();
+            return Err(format!(
+                "the answer has no field {field:?}; it has {fields:?}"
+            ));
+        }
+        let alone = self.field.as_deref().or(self.verb.plain);
+        let shown = match alone.and_then(|field| value.get(field)) {
+            _ if form == Some(Form::Json) => body,
             Some(Value::String(text)) => text.clone(),
             Some(other) => format!("{other:#}"),
+            None if is_text => render::render(self.verb, &value),
+            None => body,
+        };
+        let shown = if is_terminal {
+            render::without_controls(&shown)
+        } else {
+            shown
         };
         // The reader may have closed stdout; that is no reason to fail.
         let _ = writeln!(io::stdout(), "{}", shown.trim_end_matches('\n'));
         Ok(())
     }
+}
+
+/// Prints an entry of the journal as it arrives.
+///
+/// # Errors
+/// When nobody reads stdout any more.
+fn print_entry(line: &str, is_text: bool, is_terminal: bool) -> io::Result<()> {
+    let value: Option<Value> = is_text.then(|| serde_json::from_str(line).ok()).flatten();
+    let text = value.as_ref().and_then(|entry| entry.get("text")?.as_str());
+    let mut shown = text.unwrap_or(line).to_owned();
+    if is_terminal {
+        shown = render::without_controls(&shown);
+    }
+    let mut out = io::stdout().lock();
+    writeln!(out, "{shown}")?;
+    out.flush()
+}
+
+/// A form of the output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// The answer of the server.
+    Json,
+    /// Tables and sentences.
+    Text,
 }
 
 impl Args for CtlArgs {
@@ -89,6 +145,12 @@ impl FromArgMatches for CtlArgs {
             token: text("token").map(Secret::from),
             token_file: text("token_file").map(PathBuf::from),
             universe: text("universe"),
+            form: match (matches.get_flag("json"), matches.get_flag("text")) {
+                (true, _) => Some(Form::Json),
+                (_, true) => Some(Form::Text),
+                (false, false) => None,
+            },
+            field: text("field"),
             verb: command::find(name).ok_or_else(missing)?,
             given: given.clone(),
         })

@@ -1,7 +1,11 @@
 //! Parses durations, sessions and trees on the command line.
 
-use std::{io, time::Duration};
+use std::{
+    io::{self, Read as _},
+    time::Duration,
+};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use minikeeper::files;
 use serde_json::Value;
 
@@ -70,6 +74,24 @@ pub(crate) fn tree(file: &str) -> Result<(&'static str, Value), String> {
     let value = serde_json::from_str(&text);
     let value = value.map_err(|error| format!("{file} is not JSON: {error}"))?;
     Ok(("tree", value))
+}
+
+/// Reads the data of a znode: the text, or stdin for `-`. Returns the field for it and the field's
+/// value.
+///
+/// # Errors
+/// When stdin cannot be read.
+pub(crate) fn data(text: &str) -> Result<(&'static str, Value), String> {
+    if text != "-" {
+        return Ok(("data", text.into()));
+    }
+    let mut bytes = Vec::new();
+    let read = io::stdin().read_to_end(&mut bytes);
+    read.map_err(|error| format!("cannot read stdin: {error}"))?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => ("data", text.into()),
+        Err(error) => ("data_base64", STANDARD.encode(error.as_bytes()).into()),
+    })
 }
 
 #[cfg(test)]

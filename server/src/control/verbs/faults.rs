@@ -225,7 +225,7 @@ fn fault(arguments: &Arguments) -> Result<Fault, ControlError> {
     Ok(fault)
 }
 
-fn shown(info: &FaultInfo) -> Value {
+pub(crate) fn shown(info: &FaultInfo) -> Value {
     let Fault {
         action,
         ops,

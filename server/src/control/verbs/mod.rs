@@ -2,12 +2,15 @@
 //!
 //! A row has the verb's name, HTTP method, help, parameters, answer and handler.
 
-mod faults;
+pub(crate) mod faults;
+pub(crate) mod journal;
+pub(crate) mod locks;
 mod restarting;
 mod server;
-mod sessions;
+pub(crate) mod sessions;
 mod snapshots;
 mod state;
+mod story;
 mod time;
 mod universes;
 mod waiting;
@@ -19,6 +22,9 @@ const OF_UNIVERSES: &[&[Verb]] = &[
     time::VERBS,
     sessions::VERBS,
     faults::VERBS,
+    journal::VERBS,
+    locks::VERBS,
+    story::VERBS,
     state::VERBS,
     snapshots::VERBS,
     waiting::VERBS,

@@ -90,7 +90,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         answer: &[],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
-                let dir = call.arguments.text("dir")?.to_owned();
+                let dir = directory(call)?;
                 let imported = on_a_thread(call, |universe| universe.import_data(dir)).await?;
                 imported.map_err(|error| ControlError::cannot_now(with_causes(&error)))?;
                 Ok(json!({}))
@@ -107,7 +107,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         answer: &[Field::new("zxid", FieldKind::Hex)],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
-                let dir = call.arguments.text("dir")?.to_owned();
+                let dir = directory(call)?;
                 let zxid = on_a_thread(call, |universe| universe.export_data(dir)).await?;
                 let zxid = zxid.map_err(|error| ControlError::cannot_now(with_causes(&error)))?;
                 Ok(json!({"zxid": zxid.to_string()}))
@@ -115,6 +115,17 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         }),
     },
 ];
+
+/// Returns the directory to read or write.
+fn directory(call: &Call) -> Result<String, ControlError> {
+    if !call.universe.shared.config.control.allows_directories {
+        return Err(ControlError::cannot_now(
+            "control that is on by default reads and writes no directories; start the server with \
+             --control",
+        ));
+    }
+    call.arguments.text("dir").map(str::to_owned)
+}
 
 /// Runs work to its end even if the client disconnects: half a restart would leave the server down.
 async fn run_detached<F>(work: F) -> Result<F::Output, ControlError>

@@ -47,7 +47,7 @@ pub(super) const VERBS: &[Verb] = &[
         answer: &[Field::new("count", FieldKind::Count)],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
-                let met = call.universe.expire_told(who(&call.arguments)?).await;
+                let met = call.universe.expire_and_flush(who(&call.arguments)?).await;
                 counted(met, &call.arguments)
             })
         }),
@@ -118,7 +118,7 @@ fn counted(met: Result<usize, NoSession>, arguments: &Arguments) -> Outcome {
     Ok(json!({"count": count}))
 }
 
-fn shown(session: &SessionInfo) -> Value {
+pub(crate) fn shown(session: &SessionInfo) -> Value {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let watches: Vec<_> = session
         .watches
@@ -167,7 +167,7 @@ fn who(arguments: &Arguments) -> Result<SessionSelector, ControlError> {
 }
 
 /// Parses a session id, hexadecimal with 0x or decimal.
-fn session_id(text: &str) -> Option<SessionId> {
+pub(crate) fn session_id(text: &str) -> Option<SessionId> {
     let is_number = |digits: &str, radix| {
         !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
     };

@@ -1,12 +1,16 @@
 //! Snapshots and forks.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::universes;
-use crate::control::{
-    error::ControlError,
-    parameter::{Parameter, ParameterKind},
-    verb::{Call, Field, FieldKind, Handler, Method, Verb},
+use crate::{
+    control::{
+        error::ControlError,
+        parameter::{Parameter, ParameterKind},
+        verb::{Call, Field, FieldKind, Handler, Method, Verb},
+    },
+    tree::{Znode, files},
+    universe::Change,
 };
 
 const SNAPSHOT: Parameter = Parameter::required(
@@ -56,6 +60,48 @@ pub(super) const VERBS: &[Verb] = &[
         }),
     },
     Verb {
+        name: "snapshots",
+        method: Method::Get,
+        docs: "List the snapshots that `snapshot` has taken, oldest first\n\n\
+               `is_there` is false for a snapshot that can no longer be restored: an older one was \
+               restored, the server was restarted, or more than 256 MiB of changes were made since.",
+        parameters: &[],
+        plain: None,
+        answer: &[Field::new("snapshots", FieldKind::Snapshots)],
+        handler: Handler::AtOnce(|call| {
+            let kept = call.controls.snapshots.of(&call.universe);
+            let shown = kept.iter().map(|(id, kept)| {
+                json!({
+                    "snapshot": id,
+                    "taken_ms": kept.wall_ms,
+                    "is_there": kept.snapshot.is_there(),
+                })
+            });
+            Ok(json!({"snapshots": shown.collect::<Vec<_>>()}))
+        }),
+    },
+    Verb {
+        name: "changes_since",
+        method: Method::Get,
+        docs: "List the znodes that differ from those in a snapshot\n\n\
+               `change` is created, deleted or changed; `before` and `after` are znodes as in \
+               `export_tree`, or null. Compares data, lifetimes and access lists. Lists at most 4 MiB.",
+        parameters: &[SNAPSHOT, super::state::MAX],
+        plain: None,
+        answer: &[
+            Field::new("changes", FieldKind::Changes).help("The differences, by path"),
+            Field::new("is_truncated", FieldKind::Flag).help("Whether there are more"),
+        ],
+        handler: Handler::AtOnce(|call| {
+            let snapshot = call.controls.snapshots.get(id(call)?)?;
+            let max = super::state::max(call)?;
+            let found = call.universe.changes_since(&snapshot, max);
+            let found = found.map_err(|error| ControlError::cannot_now(error.to_string()))?;
+            let changes: Vec<_> = found.changes.iter().map(change).collect();
+            Ok(json!({"changes": changes, "is_truncated": found.is_truncated}))
+        }),
+    },
+    Verb {
         name: "fork",
         method: Method::Post,
         docs: "Create a universe as a copy of this one",
@@ -72,6 +118,21 @@ pub(super) const VERBS: &[Verb] = &[
         }),
     },
 ];
+
+fn change(change: &Change) -> Value {
+    let shown = |znode: &Option<Znode>| znode.as_ref().map_or(Value::Null, files::to_value);
+    let what = match (&change.before, &change.after) {
+        (None, _) => "created",
+        (_, None) => "deleted",
+        _ => "changed",
+    };
+    json!({
+        "path": change.path,
+        "change": what,
+        "before": shown(&change.before),
+        "after": shown(&change.after),
+    })
+}
 
 fn id(call: &Call) -> Result<u64, ControlError> {
     call.arguments.count("snapshot")

@@ -211,7 +211,8 @@ fn to_znode(value: &Value) -> Result<Znode, String> {
     Ok(znode)
 }
 
-fn to_value(znode: &Znode) -> Value {
+/// Returns a znode as in a tree: its data alone, or an object.
+pub(crate) fn to_value(znode: &Znode) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     match znode.data() {

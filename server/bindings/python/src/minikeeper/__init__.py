@@ -7,7 +7,7 @@ from ._errors import MinikeeperError, WaitTimedOut
 from ._faults import Fault
 from ._kazoo import settle
 from ._sessions import LastOperation, Session, Watch
-from ._verbs import Now, Seeded, Znode
+from ._verbs import Now, Seeded, Story, Znode
 from .server import Server
 from .universe import Universe
 
@@ -19,6 +19,7 @@ __all__ = [
     "Seeded",
     "Server",
     "Session",
+    "Story",
     "Universe",
     "WaitTimedOut",
     "Watch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Union
 
 
 def given(**fields: Any) -> Dict[str, Any]:
@@ -17,6 +17,13 @@ def data_of(answer: Mapping[str, Any]) -> Optional[bytes]:
         return base64.b64decode(answer["data_base64"])
     text = answer.get("data")
     return None if text is None else text.encode()
+
+
+def data_field(data: Union[str, bytes]) -> Dict[str, str]:
+    """Returns the field for the data of a znode: text, or bytes in base64."""
+    if isinstance(data, str):
+        return {"data": data}
+    return {"data_base64": base64.b64encode(data).decode()}
 
 
 def tree_or_yaml(tree: Optional[Mapping[str, Any]], yaml: Optional[str]) -> Dict[str, Any]:

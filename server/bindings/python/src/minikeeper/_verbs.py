@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, U
 from ._control import Control
 from ._faults import Fault, fault_id
 from ._sessions import Session, SessionLike, session_of, who
-from ._values import data_of, given, tree_or_yaml
+from ._values import data_field, data_of, given, tree_or_yaml
 
 if TYPE_CHECKING:
     from .universe import Universe
@@ -32,6 +32,60 @@ class Now:
 
 
 @dataclass(frozen=True)
+class Journal:
+    """The result of `journal`.
+
+    Returns the newest matching entries, oldest first, and in `next` the number that the next entry gets: pass it
+    as `since` to read what follows. `text` is the entry in a line. Entries never contain data of znodes. The
+    journal keeps what happened last, within the setting `journal_bytes`; `oldest` is the number of the oldest
+    entry that it still has.
+    """
+
+    entries: List[Dict[str, Any]]
+    next: int
+    """The number of the next entry."""
+    oldest: int
+    """The number of the oldest entry."""
+
+
+@dataclass(frozen=True)
+class Locks:
+    """The result of `locks`.
+
+    Recognises the znodes of Curator, kazoo, go-zookeeper, ZooKeeper's own recipes and the Rust crates by their
+    names. A deadlock is a cycle of sessions that wait for each other over several locks. Lists at most 1000 locks
+    and 10000 contenders, 1000 of one lock.
+    """
+
+    locks: List[Dict[str, Any]]
+    """The locks, by path."""
+    deadlocks: List[Dict[str, Any]]
+    """The deadlocks, each with its cycle."""
+    is_truncated: bool
+    """Whether there are more locks or contenders than listed."""
+    text: str
+    """The same for people."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """The result of `story`.
+
+    The fixtures of the packages print `text` when a test fails, and save `html` and `json`. A story has the newest
+    10000 entries of the journal, and its text the last 50.
+    """
+
+    text: str
+    """The story for people, about 100 lines at most."""
+    html: str
+    """A page with everything, which loads nothing."""
+    json: str
+    """Everything as JSON, as text."""
+    file_name: str
+    """The title as the name of a file, without an extension."""
+
+
+@dataclass(frozen=True)
 class Znode:
     """The result of `get`.
 
@@ -45,17 +99,74 @@ class Znode:
 
 
 @dataclass(frozen=True)
+class ListChildren:
+    """The result of `list_children`.
+
+    Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
+    `is_truncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+    """
+
+    children: List[Dict[str, Any]]
+    """The children, by name."""
+    total: int
+    """How many match, listed or not."""
+    is_truncated: bool
+    """Whether there are more."""
+
+
+@dataclass(frozen=True)
+class FindZnodes:
+    """The result of `find_znodes`.
+
+    Returns the paths, children by name below their parent. Upper and lower case differ. Fails (404) if there is no
+    znode to begin at.
+    """
+
+    paths: List[str]
+    is_truncated: bool
+    """Whether there are more."""
+
+
+@dataclass(frozen=True)
+class TreeListing:
+    """The result of `tree`.
+
+    Children are sorted by name below their parent. `is_truncated` says whether znodes after the last one are
+    omitted; paths of more than 4 MiB are omitted too. Fails (404) if there is no such znode.
+    """
+
+    znodes: List[Dict[str, Any]]
+    """The znodes, parents before their children."""
+    is_truncated: bool
+    """Whether there are more."""
+
+
+@dataclass(frozen=True)
 class Seeded:
     """The result of `seed`.
 
-    Missing parents are created. A znode of the tree is its data, or an object with the fields `data`, `acl`,
-    `container` and `ttl_ms`.
+    Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl, container
+    and ttl_ms.
     """
 
     created: int
     """How many znodes were created."""
     changed: int
     """How many znodes got different data or a different ACL."""
+
+
+@dataclass(frozen=True)
+class ChangesSince:
+    """The result of `changes_since`.
+
+    `change` is created, deleted or changed; `before` and `after` are znodes as in `export_tree`, or null. Compares
+    data, lifetimes and access lists. Lists at most 4 MiB.
+    """
+
+    changes: List[Dict[str, Any]]
+    """The differences, by path."""
+    is_truncated: bool
+    """Whether there are more."""
 
 
 class Verbs:
@@ -315,6 +426,170 @@ class Verbs:
         """
         return self._control.do("until_hit", {"fault": fault_id(fault), "hits": hits, "within_ms": within_ms})["hits"]
 
+    def journal(
+        self,
+        *,
+        path: Optional[str] = None,
+        op: Optional[str] = None,
+        result: Optional[str] = None,
+        session: Optional[str] = None,
+        kind: Optional[Literal["request", "event", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
+        since: Optional[int] = None,
+        limit: int = 1000,
+    ) -> Journal:
+        """List what happened: requests and their results, events, faults, sessions, the clock.
+
+        Returns the newest matching entries, oldest first, and in `next` the number that the next entry gets: pass
+        it as `since` to read what follows. `text` is the entry in a line. Entries never contain data of znodes.
+        The journal keeps what happened last, within the setting `journal_bytes`; `oldest` is the number of the
+        oldest entry that it still has.
+
+        - `path`: Only entries with a path that matches: `*` is any part of a name, `**` any part of a path
+        - `op`: Only requests of this operation, such as `getData`; `create` is every kind of create
+        - `result`: Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for
+          no reply
+        - `session`: Only entries of this session, hexadecimal or decimal
+        - `kind`: Only entries of this kind; `session` and `connection` are all kinds that begin so
+        - `since`: Only entries from this number on
+        - `limit`: The maximum number of entries; by default 1000
+        """
+        answer = self._control.read(
+            "journal",
+            {
+                "limit": limit,
+                **given(
+                    path=path,
+                    op=op,
+                    result=result,
+                    session=session,
+                    kind=kind,
+                    since=since,
+                ),
+            },
+        )
+        return Journal(entries=answer["entries"], next=answer["next"], oldest=answer["oldest"])
+
+    def count(
+        self,
+        *,
+        path: Optional[str] = None,
+        op: Optional[str] = None,
+        result: Optional[str] = None,
+        session: Optional[str] = None,
+        kind: Optional[Literal["request", "event", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
+        since: Optional[int] = None,
+    ) -> int:
+        """Count entries of the journal.
+
+        An error (409) if entries that might match have been dropped.
+
+        - `path`: Only entries with a path that matches: `*` is any part of a name, `**` any part of a path
+        - `op`: Only requests of this operation, such as `getData`; `create` is every kind of create
+        - `result`: Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for
+          no reply
+        - `session`: Only entries of this session, hexadecimal or decimal
+        - `kind`: Only entries of this kind; `session` and `connection` are all kinds that begin so
+        - `since`: Only entries from this number on
+        """
+        return self._control.read(
+            "count",
+            {
+                **given(
+                    path=path,
+                    op=op,
+                    result=result,
+                    session=session,
+                    kind=kind,
+                    since=since,
+                ),
+            },
+        )["count"]
+
+    def verify(
+        self,
+        *,
+        path: Optional[str] = None,
+        op: Optional[str] = None,
+        result: Optional[str] = None,
+        session: Optional[str] = None,
+        kind: Optional[Literal["request", "event", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
+        since: Optional[int] = None,
+        exactly: Optional[int] = None,
+        at_least: Optional[int] = None,
+        at_most: Optional[int] = None,
+        in_order: Optional[Any] = None,
+    ) -> int:
+        """Verify what the journal contains.
+
+        Give `exactly` (0 for none), `at_least` or `at_most`; without them at least one entry must match. Or give
+        `in_order`: a list of filters such as `create /locks/** -> OK`, which entries must match in this order,
+        with others between them. If the journal differs, the error (409) lists what matches or comes nearest.
+        Returns how many entries match.
+
+        - `path`: Only entries with a path that matches: `*` is any part of a name, `**` any part of a path
+        - `op`: Only requests of this operation, such as `getData`; `create` is every kind of create
+        - `result`: Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for
+          no reply
+        - `session`: Only entries of this session, hexadecimal or decimal
+        - `kind`: Only entries of this kind; `session` and `connection` are all kinds that begin so
+        - `since`: Only entries from this number on
+        - `exactly`: The number of entries that must match
+        - `at_least`: The least number of entries that must match
+        - `at_most`: The greatest number of entries that may match
+        - `in_order`: Filters that entries must match in this order
+        """
+        return self._control.do(
+            "verify",
+            {
+                **given(
+                    path=path,
+                    op=op,
+                    result=result,
+                    session=session,
+                    kind=kind,
+                    since=since,
+                    exactly=exactly,
+                    at_least=at_least,
+                    at_most=at_most,
+                    in_order=in_order,
+                ),
+            },
+        )["count"]
+
+    def clear_journal(self) -> None:
+        """Forget every entry of the journal; the numbers of entries continue."""
+        self._control.do("clear_journal")
+
+    def locks(self) -> Locks:
+        """List every lock, semaphore and election: who holds it, who waits for whom, what is wrong.
+
+        Recognises the znodes of Curator, kazoo, go-zookeeper, ZooKeeper's own recipes and the Rust crates by their
+        names. A deadlock is a cycle of sessions that wait for each other over several locks. Lists at most 1000
+        locks and 10000 contenders, 1000 of one lock.
+        """
+        answer = self._control.read("locks")
+        return Locks(locks=answer["locks"], deadlocks=answer["deadlocks"], is_truncated=answer["is_truncated"], text=answer["text"])
+
+    def story(self, *, title: Optional[str] = None, failure: Optional[str] = None) -> Story:
+        """Show what helps to understand a failed test: locks, sessions, faults, the last requests.
+
+        The fixtures of the packages print `text` when a test fails, and save `html` and `json`. A story has the
+        newest 10000 entries of the journal, and its text the last 50.
+
+        - `title`: Its title, such as the name of the test; cut after 200 characters
+        - `failure`: Why the test failed, which the page shows; cut after 4000 characters
+        """
+        answer = self._control.read(
+            "story",
+            {
+                **given(
+                    title=title,
+                    failure=failure,
+                ),
+            },
+        )
+        return Story(text=answer["text"], html=answer["html"], json=answer["json"], file_name=answer["file_name"])
+
     def get(self, path: str) -> Znode:
         """Read the data and stat of a znode.
 
@@ -334,22 +609,157 @@ class Verbs:
         """
         return self._control.read("children", {"path": path})["children"]
 
-    def dump(self) -> str:
-        """Print znodes, sessions and watches as text; equal trees give equal text."""
-        return self._control.read("dump")["dump"]
+    def list_children(self, path: str, after: str = "", containing: str = "", max: int = 1000) -> ListChildren:
+        """List a znode's children sorted by name, some at a time.
 
-    def export_tree(self, *, format: Literal["json", "yaml"] = "json") -> Any:
+        Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
+        `is_truncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+
+        - `path`: The znode's path
+        - `after`: Only children whose names are after this one; by default
+        - `containing`: Only children whose names contain this text; by default
+        - `max`: The limit of the znodes to list, at most 10000; by default 1000
+        """
+        answer = self._control.read(
+            "list_children",
+            {
+                "path": path,
+                "after": after,
+                "containing": containing,
+                "max": max,
+            },
+        )
+        return ListChildren(children=answer["children"], total=answer["total"], is_truncated=answer["is_truncated"])
+
+    def find_znodes(self, containing: str, path: str = "/", *, in_data: bool = False, max: int = 1000) -> FindZnodes:
+        """Find znodes whose path contains a text, or whose data does.
+
+        Returns the paths, children by name below their parent. Upper and lower case differ. Fails (404) if there
+        is no znode to begin at.
+
+        - `containing`: The text to find
+        - `path`: The top of the subtree; by default /
+        - `in_data`: Whether to search the data of znodes too
+        - `max`: The limit of the znodes to list, at most 10000; by default 1000
+        """
+        answer = self._control.read(
+            "find_znodes",
+            {
+                "containing": containing,
+                "path": path,
+                "max": max,
+                **given(
+                    in_data=in_data,
+                ),
+            },
+        )
+        return FindZnodes(paths=answer["paths"], is_truncated=answer["is_truncated"])
+
+    def acl(self, path: str) -> List[str]:
+        """Read the access list of a znode in ZooKeeper's notation, as in world:anyone:cdrwa.
+
+        Fails (404) if there is no such znode.
+
+        - `path`: The znode's path
+        """
+        return self._control.read("acl", {"path": path})["acl"]
+
+    def tree(self, path: str = "/", max: int = 1000) -> TreeListing:
+        """List a znode and everything below it, with data lengths and the owners of ephemerals.
+
+        Children are sorted by name below their parent. `is_truncated` says whether znodes after the last one are
+        omitted; paths of more than 4 MiB are omitted too. Fails (404) if there is no such znode.
+
+        - `path`: The top of the subtree; by default /
+        - `max`: The limit of the znodes to list, at most 10000; by default 1000
+        """
+        answer = self._control.read("tree", {"path": path, "max": max})
+        return TreeListing(znodes=answer["znodes"], is_truncated=answer["is_truncated"])
+
+    def create(
+        self,
+        path: str,
+        data: Union[str, bytes] = "",
+        *,
+        sequential: bool = False,
+        container: bool = False,
+        ttl_ms: int = 0,
+    ) -> str:
+        """Create a znode outside of any session; returns its path.
+
+        The parent must exist. Watches fire as after a client's create; access lists are not checked, and the znode
+        is open to all clients. It cannot be ephemeral, because no session would own it. Fails (409) if it exists
+        already, and (404) without a parent.
+
+        - `path`: The znode's path
+        - `data`: The data; empty by default
+        - `sequential`: Whether to append a number to the name
+        - `container`: Whether the znode ends some time after its last child
+        - `ttl_ms`: The time to live without children and new data, in milliseconds; 0 for no limit; by default 0
+        """
+        return self._control.do(
+            "create",
+            {
+                "path": path,
+                **data_field(data),
+                "ttl_ms": ttl_ms,
+                **given(
+                    sequential=sequential,
+                    container=container,
+                ),
+            },
+        )["path"]
+
+    def set(self, path: str, data: Union[str, bytes], *, version: int = -1) -> int:
+        """Set the data of a znode outside of any session; returns its new version.
+
+        Watches fire as after a client's setData; access lists are not checked. Fails (404) if there is no such
+        znode, and (409) if it has another version.
+
+        - `path`: The znode's path
+        - `data`: The data
+        - `version`: The version that the znode must have; -1 for any; by default -1
+        """
+        return self._control.do("set", {"path": path, **data_field(data), "version": version})["version"]
+
+    def delete(self, path: str, *, version: int = -1, recursive: bool = False) -> int:
+        """Delete a znode outside of any session; returns how many znodes were deleted.
+
+        Watches fire as after a client's delete; access lists are not checked. Fails (404) if there is no such
+        znode, and (409) if it has another version, or has children and `recursive` is not set.
+
+        - `path`: The znode's path
+        - `version`: The version that the znode must have; -1 for any; by default -1
+        - `recursive`: Whether to delete everything below it too, in one turn
+        """
+        return self._control.do("delete", {"path": path, "version": version, **given(recursive=recursive)})["deleted"]
+
+    def dump(self, *, ids: bool = False) -> str:
+        """Print znodes, sessions and watches as text; equal trees give equal text.
+
+        Whatever depends on the time and order of changes is left out: sessions are numbered in the order of what
+        they own. Children are sorted by name, data is quoted or escaped, and access lists that are open to all
+        clients are omitted.
+
+        - `ids`: Whether to print session ids, zxids, times and versions too
+        """
+        return self._control.read("dump", {**given(ids=ids)})["dump"]
+
+    def export_tree(self, *, format: Literal["json", "yaml"] = "json", path: str = "/") -> Any:
         """Export the tree in the format of `seed`, without /zookeeper; lists ephemerals separately.
 
+        Fails (404) if there is no such znode.
+
         - `format`: Whether to return the tree as a JSON object or as YAML text; by default json
+        - `path`: The top of the subtree; by default /
         """
-        return self._control.read("export_tree", {"format": format})["tree"]
+        return self._control.read("export_tree", {"format": format, "path": path})["tree"]
 
     def seed(self, tree: Optional[Mapping[str, Any]] = None, *, yaml: Optional[str] = None) -> Seeded:
         """Create the znodes of a tree that are missing and set those that differ, in one turn.
 
-        Missing parents are created. A znode of the tree is its data, or an object with the fields `data`, `acl`,
-        `container` and `ttl_ms`.
+        Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl,
+        container and ttl_ms.
 
         - `tree`: Znodes by path, as `export_tree` returns them; data may be bytes
         - `yaml`: The tree in YAML. Give either `tree` or `yaml`
@@ -377,6 +787,26 @@ class Verbs:
         - `snapshot`: The number that snapshot returned
         """
         self._control.do("drop_snapshot", {"snapshot": snapshot})
+
+    def snapshots(self) -> List[Dict[str, Any]]:
+        """List the snapshots that `snapshot` has taken, oldest first.
+
+        `is_there` is false for a snapshot that can no longer be restored: an older one was restored, the server
+        was restarted, or more than 256 MiB of changes were made since.
+        """
+        return self._control.read("snapshots")["snapshots"]
+
+    def changes_since(self, snapshot: int, max: int = 1000) -> ChangesSince:
+        """List the znodes that differ from those in a snapshot.
+
+        `change` is created, deleted or changed; `before` and `after` are znodes as in `export_tree`, or null.
+        Compares data, lifetimes and access lists. Lists at most 4 MiB.
+
+        - `snapshot`: The number that snapshot returned
+        - `max`: The limit of the znodes to list, at most 10000; by default 1000
+        """
+        answer = self._control.read("changes_since", {"snapshot": snapshot, "max": max})
+        return ChangesSince(changes=answer["changes"], is_truncated=answer["is_truncated"])
 
     def fork(self, name: str) -> Universe:
         """Create a universe as a copy of this one.

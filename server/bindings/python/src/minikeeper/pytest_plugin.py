@@ -1,12 +1,15 @@
-"""Fixtures for pytest: one server for the whole run, and one universe for each test."""
+"""Fixtures for pytest: one server for the whole run, and one universe for each test. A failed test tells its story."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, Iterator
+import os
+import pathlib
+from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 
+from . import _story
 from ._errors import MinikeeperError
 from .server import Server
 from .universe import Universe
@@ -50,6 +53,8 @@ def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) ->
     minikeeper_server.ensure_ready()
     try:
         never = [fault for fault in universe.faults() if not (fault["hits"] or fault.get("optional"))]
+        if never:
+            _story.current.keep(universe, "faults that have never acted")
         universe.drop_universe()
     except MinikeeperError as error:
         if error.status != 404:
@@ -57,3 +62,57 @@ def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) ->
         # The test has dropped it.
         return
     assert not never, f"faults that have never acted and are not optional: {never}"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    described = "the folder for the stories of failed tests; off saves none"
+    parser.getgroup("minikeeper").addoption(
+        "--minikeeper-stories",
+        metavar="DIR",
+        help=f"{described} (default: MINIKEEPER_STORIES, the ini option minikeeper_stories, or minikeeper-stories)",
+    )
+    parser.addini("minikeeper_stories", f"{described} (default: minikeeper-stories, beside the ini file)")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    _story.current.begin(item.nodeid)
+    yield
+    _story.current.test = None
+
+
+# Outermost, because the plugins of pytest change the report of a test that is expected to fail.
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = (yield).get_result()  # type: ignore[attr-defined]
+    stories = _story.current.take()
+    if not report.failed:
+        return
+    # After the teardown, only what was kept before is left.
+    if report.when != "teardown":
+        failure = call.excinfo.exconly() if call.excinfo else report.longreprtext
+        stories += [_story.current.read(universe, failure) for universe in _universes(item)]
+    folder = _folder(item.config)
+    for story in stories:
+        report.sections.append(("minikeeper", _story.text(story, folder)))
+
+
+def _universes(item: pytest.Item) -> List[Universe]:
+    """The universes of a test: those of its fixtures and attributes, and the servers that it has started."""
+    values = [*getattr(item, "funcargs", {}).values(), *getattr(getattr(item, "instance", None), "__dict__", {}).values()]
+    found = {id(value): value for value in values if isinstance(value, Universe)}
+    found.update((id(server), server) for server in Server._started_in_test(item.nodeid))
+    # The server of the whole run has the stories of other tests.
+    addresses = {universe._address for universe in found.values() if universe.name is not None}
+    return [one for one in found.values() if one.name is not None or getattr(one, "_address", None) not in addresses]
+
+
+def _folder(config: pytest.Config) -> Optional[pathlib.Path]:
+    """The folder for stories, or None to save none."""
+    given = config.getoption("--minikeeper-stories")
+    if given is None:
+        given = os.environ.get("MINIKEEPER_STORIES")
+    if given is None:
+        given = config.getini("minikeeper_stories") or "minikeeper-stories"
+        return None if given == "off" else config.rootpath / given
+    return None if given in ("", "off") else pathlib.Path(given).absolute()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import weakref
 from typing import List, Optional, Sequence, Union
 
+from . import _story
 from ._control import Control
 from ._errors import MinikeeperError
 from ._program import Program, find_program
 from .universe import Universe
+
+
+_running: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
 class Server(Universe):
@@ -69,6 +74,8 @@ class Server(Universe):
         super().__init__(program.address)
         self._program = program
         self._port = self._control.port
+        self._started_in = _story.current.test
+        _running.add(self)
         return self
 
     def ensure_ready(self) -> "Server":
@@ -137,8 +144,16 @@ class Server(Universe):
     def __enter__(self) -> "Server":
         return self.start()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _type: object, error: Optional[BaseException], _traceback: object) -> None:
+        if error is not None:
+            # The test may be failing, and its report comes after the end of the server.
+            _story.current.keep(self, f"{type(error).__name__}: {error}")
         self.stop()
+
+    @classmethod
+    def _started_in_test(cls, test: Optional[str]) -> "List[Server]":
+        """Returns the servers that run and were started by this test."""
+        return [server for server in _running if server._program is not None and server._started_in == test]
 
     def __repr__(self) -> str:
         state = self._connect_string if self._program is not None else "stopped"

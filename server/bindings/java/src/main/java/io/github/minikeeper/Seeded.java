@@ -7,8 +7,8 @@ import java.util.Map;
 /**
  * The result of {@code seed}.
  *
- * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields {@code data}, `acl`,
- * `container` and `ttl_ms`.
+ * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl, container
+ * and ttl_ms.
  */
 public final class Seeded {
   private final Map<String, Object> json;

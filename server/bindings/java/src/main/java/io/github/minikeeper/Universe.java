@@ -78,12 +78,12 @@ public class Universe extends Verbs {
   /** Export the tree in the format of {@link #seed(Map)}. */
   @Override
   public Map<String, Object> exportTree() {
-    return Control.object(exportTree(TreeFormat.JSON));
+    return Control.object(exportTree(TreeFormat.JSON, "/"));
   }
 
   /** Export the tree in the format of {@link #seed(String)}. */
   public String exportTreeAsYaml() {
-    return (String) exportTree(TreeFormat.YAML);
+    return (String) exportTree(TreeFormat.YAML, "/");
   }
 
   /** Drop a universe: close its connections and delete its state. */

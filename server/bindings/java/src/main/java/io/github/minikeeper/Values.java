@@ -43,6 +43,11 @@ final class Values {
     return Map.of("tree", znodes);
   }
 
+  /** Returns the field for the data of a znode. */
+  static Map<String, Object> data(byte[] data) {
+    return Map.of("data_base64", Base64.getEncoder().encodeToString(data));
+  }
+
   /** Converts a znode of a tree to JSON, with bytes in base64. */
   private static Object znodeJson(Object znode) {
     if (znode instanceof byte[]) return Map.of("data_base64", Base64.getEncoder().encodeToString((byte[]) znode));

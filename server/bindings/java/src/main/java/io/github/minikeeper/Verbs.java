@@ -3,6 +3,7 @@
 package io.github.minikeeper;
 
 import static io.github.minikeeper.Values.fields;
+import static io.github.minikeeper.Values.with;
 
 import java.nio.file.Path;
 import java.time.Duration;
@@ -221,6 +222,109 @@ abstract class Verbs {
   }
 
   /**
+   * List what happened: requests and their results, events, faults, sessions, the clock.
+   *
+   * <p>Returns the newest matching entries, oldest first, and in {@code next} the number that the next entry gets:
+   * pass it as {@code since} to read what follows. {@code text} is the entry in a line. Entries never contain data of
+   * znodes. The journal keeps what happened last, within the setting `journal_bytes`; {@code oldest} is the number of
+   * the oldest entry that it still has.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code path}: Only entries with a path that matches: `*` is any part of a name, `**` any part of a path
+   * <li>{@code op}: Only requests of this operation, such as `getData`; `create` is every kind of create
+   * <li>{@code result}: Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error,
+   * `NONE` for no reply
+   * <li>{@code session}: Only entries of this session, hexadecimal or decimal
+   * <li>{@code kind}: Only entries of this kind; `session` and `connection` are all kinds that begin so
+   * <li>{@code since}: Only entries from this number on
+   * <li>{@code limit}: The maximum number of entries; by default 1000
+   * </ul>
+   */
+  public Journal journal(Map<String, ?> fields) {
+    return new Journal(control().read("journal", fields));
+  }
+
+  /**
+   * Count entries of the journal.
+   *
+   * <p>An error (409) if entries that might match have been dropped.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code path}: Only entries with a path that matches: `*` is any part of a name, `**` any part of a path
+   * <li>{@code op}: Only requests of this operation, such as `getData`; `create` is every kind of create
+   * <li>{@code result}: Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error,
+   * `NONE` for no reply
+   * <li>{@code session}: Only entries of this session, hexadecimal or decimal
+   * <li>{@code kind}: Only entries of this kind; `session` and `connection` are all kinds that begin so
+   * <li>{@code since}: Only entries from this number on
+   * </ul>
+   */
+  public long count(Map<String, ?> fields) {
+    return Values.number(control().read("count", fields).get("count"));
+  }
+
+  /**
+   * Verify what the journal contains.
+   *
+   * <p>Give {@code exactly} (0 for none), {@code atLeast} or {@code atMost}; without them at least one entry must
+   * match. Or give {@code inOrder}: a list of filters such as `create /locks/** -> OK`, which entries must match in
+   * this order, with others between them. If the journal differs, the error (409) lists what matches or comes
+   * nearest. Returns how many entries match.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code path}: Only entries with a path that matches: `*` is any part of a name, `**` any part of a path
+   * <li>{@code op}: Only requests of this operation, such as `getData`; `create` is every kind of create
+   * <li>{@code result}: Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error,
+   * `NONE` for no reply
+   * <li>{@code session}: Only entries of this session, hexadecimal or decimal
+   * <li>{@code kind}: Only entries of this kind; `session` and `connection` are all kinds that begin so
+   * <li>{@code since}: Only entries from this number on
+   * <li>{@code exactly}: The number of entries that must match
+   * <li>{@code at_least}: The least number of entries that must match
+   * <li>{@code at_most}: The greatest number of entries that may match
+   * <li>{@code in_order}: Filters that entries must match in this order
+   * </ul>
+   */
+  public long verify(Map<String, ?> fields) {
+    return Values.number(control().act("verify", fields).get("count"));
+  }
+
+  /** Forget every entry of the journal; the numbers of entries continue. */
+  public void clearJournal() {
+    control().act("clear_journal", Map.of());
+  }
+
+  /**
+   * List every lock, semaphore and election: who holds it, who waits for whom, what is wrong.
+   *
+   * <p>Recognises the znodes of Curator, kazoo, go-zookeeper, ZooKeeper's own recipes and the Rust crates by their
+   * names. A deadlock is a cycle of sessions that wait for each other over several locks. Lists at most 1000 locks
+   * and 10000 contenders, 1000 of one lock.
+   */
+  public Locks locks() {
+    return new Locks(control().read("locks", Map.of()));
+  }
+
+  /**
+   * Show what helps to understand a failed test: locks, sessions, faults, the last requests.
+   *
+   * <p>The fixtures of the packages print {@code text} when a test fails, and save {@code html} and {@code json}. A
+   * story has the newest 10000 entries of the journal, and its text the last 50.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code title}: Its title, such as the name of the test; cut after 200 characters
+   * <li>{@code failure}: Why the test failed, which the page shows; cut after 4000 characters
+   * </ul>
+   */
+  public Story story(Map<String, ?> fields) {
+    return new Story(control().read("story", fields));
+  }
+
+  /**
    * Read the data and stat of a znode.
    *
    * <p>Fails (404) if there is no such znode.
@@ -242,30 +346,178 @@ abstract class Verbs {
     return Values.texts(control().read("children", fields("path", path)).get("children"));
   }
 
-  /** Print znodes, sessions and watches as text; equal trees give equal text. */
+  /**
+   * List a znode's children sorted by name, some at a time.
+   *
+   * <p>Pass the last name as {@code after} to read on. {@code total} is the number of children that contain the text,
+   * and {@code isTruncated} says whether there are more after the last one. Fails (404) if there is no such znode.
+   *
+   * @param path The znode's path
+   * @param after Only children whose names are after this one; by default
+   * @param containing Only children whose names contain this text; by default
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  public ListChildren listChildren(String path, String after, String containing, long max) {
+    return new ListChildren(control().read("list_children", fields("path", path, "after", after, "containing", containing, "max", max)));
+  }
+
+  /** Calls {@code listChildren} with the defaults. */
+  public ListChildren listChildren(String path) {
+    return listChildren(path, "", "", 1000);
+  }
+
+  /**
+   * Find znodes whose path contains a text, or whose data does.
+   *
+   * <p>Returns the paths, children by name below their parent. Upper and lower case differ. Fails (404) if there is
+   * no znode to begin at.
+   *
+   * @param containing The text to find
+   * @param path The top of the subtree; by default /
+   * @param inData Whether to search the data of znodes too
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  public FindZnodes findZnodes(String containing, String path, boolean inData, long max) {
+    return new FindZnodes(control().read("find_znodes", fields("containing", containing, "path", path, "in_data", inData, "max", max)));
+  }
+
+  /** Calls {@code findZnodes} with the defaults. */
+  public FindZnodes findZnodes(String containing) {
+    return findZnodes(containing, "/", false, 1000);
+  }
+
+  /**
+   * Read the access list of a znode in ZooKeeper's notation, as in world:anyone:cdrwa.
+   *
+   * <p>Fails (404) if there is no such znode.
+   *
+   * @param path The znode's path
+   */
+  public List<String> acl(String path) {
+    return Values.texts(control().read("acl", fields("path", path)).get("acl"));
+  }
+
+  /**
+   * List a znode and everything below it, with data lengths and the owners of ephemerals.
+   *
+   * <p>Children are sorted by name below their parent. {@code isTruncated} says whether znodes after the last one are
+   * omitted; paths of more than 4 MiB are omitted too. Fails (404) if there is no such znode.
+   *
+   * @param path The top of the subtree; by default /
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  public TreeListing tree(String path, long max) {
+    return new TreeListing(control().read("tree", fields("path", path, "max", max)));
+  }
+
+  /** Calls {@code tree} with the defaults. */
+  public TreeListing tree() {
+    return tree("/", 1000);
+  }
+
+  /**
+   * Create a znode outside of any session; returns its path.
+   *
+   * <p>The parent must exist. Watches fire as after a client's create; access lists are not checked, and the znode is
+   * open to all clients. It cannot be ephemeral, because no session would own it. Fails (409) if it exists already,
+   * and (404) without a parent.
+   *
+   * @param path The znode's path
+   * @param data The data; empty by default
+   * @param sequential Whether to append a number to the name
+   * @param container Whether the znode ends some time after its last child
+   * @param ttl The time to live without children and new data; 0 for no limit; by default 0 ms
+   */
+  public String create(String path, byte[] data, boolean sequential, boolean container, Duration ttl) {
+    Map<String, Object> answer = control().act("create", with(Values.data(data), "path", path, "sequential", sequential, "container", container, "ttl_ms", ttl));
+    return (String) answer.get("path");
+  }
+
+  /** Calls {@code create} with the defaults. */
+  public String create(String path) {
+    return create(path, new byte[0], false, false, Duration.ofMillis(0));
+  }
+
+  /**
+   * Set the data of a znode outside of any session; returns its new version.
+   *
+   * <p>Watches fire as after a client's setData; access lists are not checked. Fails (404) if there is no such znode,
+   * and (409) if it has another version.
+   *
+   * @param path The znode's path
+   * @param data The data
+   * @param version The version that the znode must have; -1 for any; by default -1
+   */
+  public long set(String path, byte[] data, int version) {
+    Map<String, Object> answer = control().act("set", with(Values.data(data), "path", path, "version", version));
+    return Values.number(answer.get("version"));
+  }
+
+  /** Calls {@code set} with the defaults. */
+  public long set(String path, byte[] data) {
+    return set(path, data, -1);
+  }
+
+  /**
+   * Delete a znode outside of any session; returns how many znodes were deleted.
+   *
+   * <p>Watches fire as after a client's delete; access lists are not checked. Fails (404) if there is no such znode,
+   * and (409) if it has another version, or has children and {@code recursive} is not set.
+   *
+   * @param path The znode's path
+   * @param version The version that the znode must have; -1 for any; by default -1
+   * @param recursive Whether to delete everything below it too, in one turn
+   */
+  public long delete(String path, int version, boolean recursive) {
+    Map<String, Object> answer = control().act("delete", fields("path", path, "version", version, "recursive", recursive));
+    return Values.number(answer.get("deleted"));
+  }
+
+  /** Calls {@code delete} with the defaults. */
+  public long delete(String path) {
+    return delete(path, -1, false);
+  }
+
+  /**
+   * Print znodes, sessions and watches as text; equal trees give equal text.
+   *
+   * <p>Whatever depends on the time and order of changes is left out: sessions are numbered in the order of what they
+   * own. Children are sorted by name, data is quoted or escaped, and access lists that are open to all clients are
+   * omitted.
+   *
+   * @param ids Whether to print session ids, zxids, times and versions too
+   */
+  public String dump(boolean ids) {
+    return (String) control().read("dump", fields("ids", ids)).get("dump");
+  }
+
+  /** Calls {@code dump} with the defaults. */
   public String dump() {
-    return (String) control().read("dump", Map.of()).get("dump");
+    return dump(false);
   }
 
   /**
    * Export the tree in the format of {@code seed}, without /zookeeper; lists ephemerals separately.
    *
+   * <p>Fails (404) if there is no such znode.
+   *
    * @param format Whether to return the tree as a JSON object or as YAML text; by default json
+   * @param path The top of the subtree; by default /
    */
-  public Object exportTree(TreeFormat format) {
-    return control().read("export_tree", fields("format", format)).get("tree");
+  public Object exportTree(TreeFormat format, String path) {
+    return control().read("export_tree", fields("format", format, "path", path)).get("tree");
   }
 
   /** Calls {@code exportTree} with the defaults. */
   public Object exportTree() {
-    return exportTree(TreeFormat.JSON);
+    return exportTree(TreeFormat.JSON, "/");
   }
 
   /**
    * Create the znodes of a tree that are missing and set those that differ, in one turn.
    *
-   * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields {@code data},
-   * `acl`, `container` and `ttl_ms`.
+   * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl,
+   * container and ttl_ms.
    */
   public Seeded seed(Map<String, ?> tree) {
     return new Seeded(control().act("seed", Values.tree(tree)));
@@ -301,6 +553,34 @@ abstract class Verbs {
    */
   public void dropSnapshot(long snapshot) {
     control().act("drop_snapshot", fields("snapshot", snapshot));
+  }
+
+  /**
+   * List the snapshots that {@code snapshot} has taken, oldest first.
+   *
+   * <p>`is_there` is false for a snapshot that can no longer be restored: an older one was restored, the server was
+   * restarted, or more than 256 MiB of changes were made since.
+   */
+  public List<Map<String, Object>> snapshots() {
+    return Values.objects(control().read("snapshots", Map.of()).get("snapshots"));
+  }
+
+  /**
+   * List the znodes that differ from those in a snapshot.
+   *
+   * <p>`change` is created, deleted or changed; `before` and {@code after} are znodes as in {@code exportTree}, or
+   * null. Compares data, lifetimes and access lists. Lists at most 4 MiB.
+   *
+   * @param snapshot The number that snapshot returned
+   * @param max The limit of the znodes to list, at most 10000; by default 1000
+   */
+  public ChangesSince changesSince(long snapshot, long max) {
+    return new ChangesSince(control().read("changes_since", fields("snapshot", snapshot, "max", max)));
+  }
+
+  /** Calls {@code changesSince} with the defaults. */
+  public ChangesSince changesSince(long snapshot) {
+    return changesSince(snapshot, 1000);
   }
 
   /**

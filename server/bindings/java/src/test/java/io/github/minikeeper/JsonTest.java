@@ -10,6 +10,11 @@ import org.junit.jupiter.api.Test;
 
 /** Reading and writing JSON. */
 public class JsonTest {
+  /** Fails unless this is JSON. */
+  public static void assertParses(String text) {
+    Json.parse(text);
+  }
+
   @Test
   void writtenJsonIsReadBack() {
     List<Object> values = Arrays.asList(

@@ -8,11 +8,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.platform.commons.support.AnnotationSupport;
+import org.opentest4j.TestAbortedException;
 
 /**
  * A universe for each test: empty, without sessions and faults, with a running clock. After the test it is dropped, and
@@ -27,8 +30,13 @@ import org.junit.platform.commons.support.AnnotationSupport;
  *
  * and {@link #universe()} in the test. A parameter of {@code @BeforeAll} creates one for the whole class, which its
  * tests share.
+ *
+ * <p>When a test fails, prints the story of its universe to stderr and saves it as a page and as JSON: in the folder of the
+ * configuration parameter or system property {@code minikeeper.stories}, else of the environment variable
+ * MINIKEEPER_STORIES, else in {@code minikeeper-stories} below {@code target} or {@code build}. {@code off} saves nothing.
  */
-public final class MinikeeperExtension implements ParameterResolver, BeforeEachCallback {
+public final class MinikeeperExtension
+    implements ParameterResolver, BeforeEachCallback, AfterTestExecutionCallback, AfterEachCallback {
   private static final ExtensionContext.Namespace NAMESPACE =
       ExtensionContext.Namespace.create(MinikeeperExtension.class);
   private static final AtomicInteger WORLDS = new AtomicInteger();
@@ -63,6 +71,28 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
     current.set(world(context));
   }
 
+  /** Tells the story of a failed test before its methods {@code @AfterEach}, which may close its clients. */
+  @Override
+  public void afterTestExecution(ExtensionContext context) {
+    tell(context);
+  }
+
+  /** Tells the story of a test if one of its methods {@code @BeforeEach} or {@code @AfterEach} has failed. */
+  @Override
+  public void afterEach(ExtensionContext context) {
+    tell(context);
+  }
+
+  private void tell(ExtensionContext context) {
+    ExtensionContext.Store store = context.getStore(NAMESPACE);
+    World world = store.get("world " + options, World.class);
+    Throwable failure = context.getExecutionException().orElse(null);
+    if (world == null || failure == null || failure instanceof TestAbortedException) return;
+    if (store.get("told") != null) return;
+    store.put("told", true);
+    Stories.tell(context, world.universe, failure);
+  }
+
   @Override
   public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
     return parameter.getParameter().getType() == Universe.class;
@@ -92,7 +122,7 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
     String name = "junit-" + WORLDS.incrementAndGet();
     try {
       Universe universe = server.createUniverse(name);
-      return new World(universe, () -> end(server, universe, name));
+      return new World(universe, () -> end(context, server, universe, name));
     } catch (MinikeeperException error) {
       if (error.status() != 404) throw error;
       // An old program without universes: starts a server for each test, which takes milliseconds.
@@ -102,13 +132,18 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
   }
 
   /** Drops a universe. A remaining fault that has never acted is an error, unless it is optional. */
-  private static void end(MinikeeperServer server, Universe universe, String name) {
+  private static void end(ExtensionContext context, MinikeeperServer server, Universe universe, String name) {
     server.ensureReady();
-    List<Object> never = new ArrayList<>();
+    AssertionError failure = null;
     try {
+      List<Object> never = new ArrayList<>();
       for (Map<String, Object> fault : universe.faults()) {
         boolean isFine = ((Number) fault.get("hits")).longValue() > 0 || Boolean.TRUE.equals(fault.get("optional"));
         if (!isFine) never.add(fault);
+      }
+      if (!never.isEmpty()) {
+        failure = new AssertionError("faults that have never acted and are not optional: " + never);
+        Stories.tell(context, universe, failure);
       }
       server.dropUniverse(name);
     } catch (MinikeeperException error) {
@@ -116,7 +151,7 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
       // The test has dropped it.
       return;
     }
-    if (!never.isEmpty()) throw new AssertionError("faults that have never acted and are not optional: " + never);
+    if (failure != null) throw failure;
   }
 
   private static MinikeeperServer start(List<String> options) {

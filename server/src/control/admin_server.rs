@@ -1,0 +1,134 @@
+//! ZooKeeper's AdminServer: `/commands`, `/commands/NAME` and `/metrics`.
+//!
+//! The caller has already checked the access. Every command is a GET, as in ZooKeeper. A web page can
+//! make a browser send a GET without `Origin`, for an image for example, so that commands which change
+//! something also look at `Sec-Fetch-Site`.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    HeaderMap, Method, Response, StatusCode, Uri,
+    header::{self, HeaderValue},
+};
+use serde_json::Value;
+
+use crate::{
+    admin::{
+        commands::{self, Access, CommandAnswer},
+        prometheus,
+    },
+    control::{access, routing},
+    universe::state::UniverseState,
+};
+
+/// What a path below AdminServer's addresses names.
+#[derive(Debug)]
+pub(crate) enum AdminPage<'a> {
+    List,
+    /// A command, still percent-encoded.
+    Command(&'a str),
+    Metrics,
+}
+
+impl<'a> AdminPage<'a> {
+    /// Resolves a path; `None` if it is not AdminServer's.
+    pub(crate) fn at(path: &'a str) -> Option<Self> {
+        match path {
+            "/metrics" => Some(Self::Metrics),
+            "/commands" | "/commands/" => Some(Self::List),
+            _ => path.strip_prefix("/commands/").map(Self::Command),
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(
+        &self,
+        shared: &UniverseState,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Response<Full<Bytes>> {
+        match self {
+            Self::Command(name) => json(command(name, shared, method, uri, headers)),
+            _ if !is_read(method) => json(refused_method(uri.path(), "GET, HEAD")),
+            Self::Metrics => response(
+                StatusCode::OK,
+                prometheus::CONTENT_TYPE,
+                prometheus::text(shared),
+            ),
+            Self::List => {
+                let links = commands::names()
+                    .map(|name| format!("<a href=\"/commands/{name}\">{name}</a>\n<br/>\n"));
+                response(StatusCode::OK, "text/html; charset=utf-8", links.collect())
+            }
+        }
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    [Method::GET, Method::HEAD].contains(method)
+}
+
+fn command(
+    name: &str,
+    shared: &UniverseState,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> CommandAnswer {
+    let decoded = routing::decoded(name, false).and_then(|name| {
+        let parameters = routing::pairs(uri.query().unwrap_or_default())?;
+        Ok((name, parameters))
+    });
+    let (name, parameters) = match decoded {
+        Ok(decoded) => decoded,
+        Err(error) => return CommandAnswer::error(error.status, name, &error.sentence),
+    };
+    let Some(command) = commands::find(&name) else {
+        return CommandAnswer::unknown(&name);
+    };
+    match command.access {
+        Access::Read if !is_read(method) => refused_method(command.name(), "GET, HEAD"),
+        Access::Change if method != Method::GET => refused_method(command.name(), "GET"),
+        Access::Change if access::is_cross_site(headers) => CommandAnswer::error(
+            StatusCode::FORBIDDEN,
+            command.name(),
+            "this command changes the server and serves no web pages of other sites",
+        ),
+        Access::Credentials if ![Method::GET, Method::POST].contains(method) => {
+            refused_method(command.name(), "GET, POST")
+        }
+        _ => command.run(
+            shared,
+            &name,
+            &parameters,
+            headers.contains_key(header::AUTHORIZATION),
+        ),
+    }
+}
+
+fn refused_method(name: &str, allowed: &'static str) -> CommandAnswer {
+    let error = format!("{name} takes {allowed}");
+    CommandAnswer::error(StatusCode::METHOD_NOT_ALLOWED, name, &error)
+}
+
+fn json(CommandAnswer { status, body }: CommandAnswer) -> Response<Full<Bytes>> {
+    // ZooKeeper's is indented too: people read it.
+    let text = format!("{:#}\n", Value::Object(body));
+    response(status, "application/json", text)
+}
+
+fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, content_type),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,675 @@
+//! The journal of a universe: what happened, in order, in a ring of limited size.
+//!
+//! The holder of the engine lock writes it: requests with their results, events and their
+//! receivers, faults, sessions, connections, moves of the clock, verbs. It never contains data of
+//! znodes, tokens or passwords. The ring holds records in a compact form; [`entry`] makes entries of
+//! them when somebody asks, and [`filter`] selects among these.
+
+pub(crate) mod entry;
+pub(crate) mod filter;
+pub(crate) mod record;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use minikeeper_engine::{Event, Input, Now};
+use minikeeper_protocol::{
+    MultiOp, MultiReadOp, OpCode, ReplyHeader, Request, SessionId, Ustring, Zxid,
+};
+
+use self::{
+    entry::JournalEntry,
+    record::{Context, Decoder, Kind, Operation, Record, address_of},
+};
+use crate::turn::stats::Peer;
+
+/// A chunk that is at least this long is closed at the end of the turn. Unit: bytes.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The maximum length of the records that one turn adds beside its requests, such as events.
+/// Further ones are counted. Unit: bytes.
+const PENDING_BYTES_MAX: usize = 256 << 10;
+
+/// The maximum number of operations that the record of a multi lists.
+const OPERATIONS_MAX: usize = 32;
+
+/// A client's end of a connection, as records name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who<'a> {
+    /// The connection's number, which is never reused.
+    pub(crate) conn: u64,
+    pub(crate) session: SessionId,
+    pub(crate) peer: &'a Peer,
+}
+
+impl Who<'static> {
+    /// What happens to a session while it has no connection, or to the server if the session is NONE.
+    const fn without_connection(session: SessionId) -> Self {
+        Self {
+            conn: 0,
+            session,
+            peer: &Peer::Local,
+        }
+    }
+}
+
+/// Records of one universe, newest last.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    bytes_max: usize,
+    /// Closed chunks, oldest first.
+    chunks: VecDeque<Chunk>,
+    /// The length of the closed chunks. Unit: bytes.
+    closed_bytes: usize,
+    /// The records since the last closed chunk.
+    open: Vec<u8>,
+    /// The number of the first of them, and how many there are.
+    open_first: u64,
+    open_count: u64,
+    /// Records that follow that of the request being served.
+    pending: Vec<u8>,
+    pending_count: u64,
+    /// The number of records that exceeded [`PENDING_BYTES_MAX`] in this turn.
+    omitted: u64,
+    /// The time of the turn.
+    now: Now,
+    /// Whether a request is being served, which causes what is recorded.
+    is_in_request: bool,
+    /// The connection and session of the last context in the open chunk, if it is of this turn and
+    /// records that follow may use it.
+    context: Option<(u64, SessionId)>,
+    /// Where the contexts of this turn's requests are in the open chunk.
+    contexts: Vec<usize>,
+    /// The number of the first record since the journal was cleared.
+    cleared: u64,
+}
+
+/// Consecutive records.
+#[derive(Clone, Debug)]
+struct Chunk {
+    /// The number of the first record.
+    first: u64,
+    count: u64,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl Chunk {
+    const fn end(&self) -> u64 {
+        self.first + self.count
+    }
+}
+
+/// The outcome of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// The header of the reply; `None` if there was none.
+    pub(crate) reply: Option<ReplyHeader>,
+    /// The path of the znode that the request created, if it differs from the request's.
+    pub(crate) created: Option<Vec<u8>>,
+    /// The session that a handshake opened or resumed; NONE if it was refused.
+    pub(crate) session: SessionId,
+}
+
+impl Outcome {
+    /// Makes it ready for the next request.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.reply = None;
+        self.created = None;
+        self.session = SessionId::NONE;
+    }
+}
+
+impl Journal {
+    /// Creates a journal that keeps about this many bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            chunks: VecDeque::new(),
+            closed_bytes: 0,
+            open: Vec::new(),
+            open_first: 1,
+            open_count: 0,
+            pending: Vec::new(),
+            pending_count: 0,
+            omitted: 0,
+            now: Now::default(),
+            is_in_request: false,
+            context: None,
+            contexts: Vec::new(),
+            cleared: 1,
+        }
+    }
+
+    /// Begins a turn.
+    pub(crate) fn begin_turn(&mut self, now: Now) {
+        self.now = now;
+        self.context = None;
+        self.contexts.clear();
+        self.omitted = 0;
+    }
+
+    /// Ends a turn, which took this long.
+    pub(crate) fn end_turn(&mut self, micros: u32) {
+        self.write_pending();
+        if self.omitted > 0 {
+            let omitted = Record {
+                kind: Kind::Omitted,
+                zxid: Zxid(self.omitted.cast_signed()),
+                ..Record::default()
+            };
+            let nobody = Who::without_connection(SessionId::NONE);
+            self.write(nobody, &omitted, b"", b"");
+        }
+        for at in &self.contexts {
+            record::set_micros(&mut self.open[*at..], micros);
+        }
+        if self.open.len() >= self.chunk_bytes() {
+            self.close_chunk();
+        }
+    }
+
+    /// Returns the length from which on the open chunk is closed. Unit: bytes.
+    fn chunk_bytes(&self) -> usize {
+        CHUNK_BYTES.min(self.bytes_max / 4)
+    }
+
+    fn close_chunk(&mut self) {
+        let next = self.next_number();
+        let empty = Vec::with_capacity(self.chunk_bytes());
+        let bytes = std::mem::replace(&mut self.open, empty);
+        self.closed_bytes += bytes.len();
+        self.chunks.push_back(Chunk {
+            first: std::mem::replace(&mut self.open_first, next),
+            count: std::mem::take(&mut self.open_count),
+            bytes: Arc::new(bytes),
+        });
+        // What the open chunk may become counts, too.
+        while self.closed_bytes + self.chunk_bytes() > self.bytes_max {
+            let Some(oldest) = self.chunks.pop_front() else {
+                break;
+            };
+            self.closed_bytes -= oldest.bytes.len();
+        }
+    }
+
+    /// Forgets everything. Numbers continue.
+    pub(crate) fn clear(&mut self) {
+        self.close_chunk();
+        self.cleared = self.next_number();
+        self.chunks.clear();
+        self.closed_bytes = 0;
+        self.context = None;
+        self.contexts.clear();
+    }
+
+    /// Returns the number of the next record.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.open_first + self.open_count
+    }
+
+    /// Adds a record to the open chunk.
+    #[inline]
+    fn write(&mut self, who: Who<'_>, record: &Record, text: &[u8], more: &[u8]) {
+        if self.context != Some((who.conn, who.session)) {
+            self.begin_context(who);
+        }
+        record.encode(text, more, &mut self.open);
+        self.open_count += 1;
+    }
+
+    #[inline(never)]
+    fn begin_context(&mut self, who: Who<'_>) {
+        self.context = Some((who.conn, who.session));
+        self.contexts.push(self.open.len());
+        self.context_of(who).encode(&mut self.open);
+    }
+
+    fn context_of(&self, who: Who<'_>) -> Context {
+        Context {
+            now: self.now,
+            conn: who.conn,
+            session: who.session,
+            address: address_of(who.peer),
+            micros: 0,
+        }
+    }
+
+    /// Adds a record that follows the request's.
+    fn push(&mut self, who: Who<'_>, record: &Record, text: &[u8], more: &[u8]) {
+        if self.pending.len() > PENDING_BYTES_MAX {
+            self.omitted += 1;
+            return;
+        }
+        self.context_of(who).encode(&mut self.pending);
+        record.encode(text, more, &mut self.pending);
+        self.pending_count += 1;
+    }
+
+    fn write_pending(&mut self) {
+        if self.pending_count > 0 {
+            self.open.append(&mut self.pending);
+            self.open_count += std::mem::take(&mut self.pending_count);
+            self.context = None;
+        }
+    }
+
+    /// The number of the request that causes what is recorded now; 0 if none does.
+    const fn cause(&self) -> u64 {
+        if self.is_in_request {
+            self.next_number()
+        } else {
+            0
+        }
+    }
+
+    /// Notes that what is recorded until [`Journal::request`] follows from a request.
+    pub(crate) fn begin_request(&mut self) {
+        self.write_pending();
+        self.is_in_request = true;
+    }
+
+    /// Adds a request, and what followed from it.
+    pub(crate) fn request(&mut self, mut who: Who<'_>, input: &Input, outcome: &Outcome) {
+        let mut record = Record::default();
+        if let Some(reply) = outcome.reply {
+            record.zxid = reply.zxid;
+            record.error = reply.error.map_or(0, |error| error.code());
+        } else {
+            record.has_no_reply = true;
+        }
+        let mut more = Vec::new();
+        let mut path: &[u8] = b"";
+        match input {
+            Input::Connect { hello, .. } => {
+                record.op = OpCode::CreateSession.code();
+                record.number = u32::try_from(hello.timeout_ms).unwrap_or(0);
+                who.session = outcome.session;
+                record.has_no_reply = outcome.session == SessionId::NONE;
+            }
+            Input::Request { xid, request, .. } => {
+                record.xid = xid.0;
+                record.op = request.op().code();
+                path = describe(request, &mut record, &mut more);
+            }
+            Input::Undecodable { xid, .. }
+            | Input::UnknownOp { xid, .. }
+            | Input::Refused { xid, .. } => record.xid = xid.0,
+            Input::Open { .. }
+            | Input::Identify { .. }
+            | Input::Disconnect { .. }
+            | Input::Tick
+            | Input::Expire { .. } => {}
+        }
+        if let Some(created) = &outcome.created
+            && created != path
+        {
+            more.clear();
+            more.extend_from_slice(record::bounded(created));
+        }
+        self.write(who, &record, record::bounded(path), &more);
+        self.is_in_request = false;
+        self.write_pending();
+    }
+
+    /// Adds an event; `is_held` says whether a fault holds it back.
+    pub(crate) fn event(&mut self, to: Who<'_>, event: &Event<'_>, is_held: bool) {
+        let record = Record {
+            op: event.kind.code(),
+            zxid: event.zxid,
+            cause: self.cause(),
+            is_flagged: is_held,
+            kind: Kind::Event,
+            ..Record::default()
+        };
+        self.push(to, &record, record::bounded(event.path), b"");
+    }
+
+    /// Adds the act of a fault on a client's message. The action is a word such as `delay`.
+    pub(crate) fn fault(&mut self, who: Who<'_>, input: &Input, fault: u64, action: &str) {
+        let mut record = Record {
+            kind: Kind::Fault,
+            cause: fault,
+            ..Record::default()
+        };
+        let mut path: &[u8] = b"";
+        match input {
+            Input::Request { xid, request, .. } => {
+                record.xid = xid.0;
+                record.op = request.op().code();
+                path = request.path().map_or(b"", |path| path.as_bytes());
+            }
+            Input::Connect { .. } => record.op = OpCode::CreateSession.code(),
+            _ => {}
+        }
+        self.push(who, &record, record::bounded(path), action.as_bytes());
+    }
+
+    /// Adds that a connection began its handshake.
+    pub(crate) fn opened(&mut self, who: Who<'_>) {
+        let record = Record {
+            kind: Kind::ConnectionOpened,
+            ..Record::default()
+        };
+        self.push(who, &record, b"", b"");
+    }
+
+    /// Adds that a session began on a connection, new or resumed there, with this timeout.
+    pub(crate) fn session_began(&mut self, who: Who<'_>, timeout_ms: u32, is_new: bool) {
+        let record = Record {
+            number: timeout_ms,
+            is_flagged: is_new,
+            cause: self.cause(),
+            kind: Kind::SessionBegan,
+            ..Record::default()
+        };
+        self.push(who, &record, b"", b"");
+    }
+
+    /// Adds that a session ended.
+    pub(crate) fn session_ended(&mut self, session: SessionId, expired: bool) {
+        let record = Record {
+            kind: Kind::SessionEnded,
+            is_flagged: expired,
+            cause: self.cause(),
+            ..Record::default()
+        };
+        self.push(Who::without_connection(session), &record, b"", b"");
+    }
+
+    /// Adds something that happened outside of requests, with a text that says what.
+    pub(crate) fn happened(&mut self, now: Now, kind: Kind, who: Option<Who<'_>>, text: &str) {
+        self.begin_turn(now);
+        let record = Record {
+            kind,
+            ..Record::default()
+        };
+        let who = who.unwrap_or(Who::without_connection(SessionId::NONE));
+        self.write(who, &record, record::bounded(text.as_bytes()), b"");
+        self.end_turn(0);
+    }
+
+    /// Copies the records from this number on, to decode them without the engine lock.
+    pub(crate) fn copy(&self, since: u64) -> Copied {
+        let wanted = self.chunks.iter().filter(|chunk| chunk.end() > since);
+        let mut chunks: Vec<_> = wanted.cloned().collect();
+        if self.open_count > 0 && self.next_number() > since {
+            chunks.push(Chunk {
+                first: self.open_first,
+                count: self.open_count,
+                bytes: Arc::new(self.open.clone()),
+            });
+        }
+        let oldest = self
+            .chunks
+            .front()
+            .map_or(self.open_first, |chunk| chunk.first);
+        Copied {
+            chunks,
+            since: since.max(oldest),
+            oldest,
+            next: self.next_number(),
+            cleared: self.cleared,
+        }
+    }
+}
+
+/// Fills in the arguments of a request. Returns its path.
+fn describe<'a>(request: &'a Request, record: &mut Record, more: &mut Vec<u8>) -> &'a [u8] {
+    let bytes = |path: &'a Option<Ustring>| path.as_ref().map_or(&b""[..], |path| path.as_bytes());
+    let length = |data: &Option<bytes::Bytes>| {
+        let length = data.as_ref().map_or(0, bytes::Bytes::len);
+        u32::try_from(length).unwrap_or(u32::MAX)
+    };
+    match request {
+        Request::Create(create) => {
+            record.flags = create.flags;
+            record.number = length(&create.data);
+            bytes(&create.path)
+        }
+        Request::SetData {
+            path,
+            data,
+            version,
+        } => {
+            record.flags = *version;
+            record.number = length(data);
+            bytes(path)
+        }
+        Request::Delete { path, version }
+        | Request::Check { path, version }
+        | Request::SetAcl { path, version, .. } => {
+            record.flags = *version;
+            bytes(path)
+        }
+        Request::Exists { path, watch }
+        | Request::GetData { path, watch }
+        | Request::GetChildren { path, watch }
+        | Request::GetChildren2 { path, watch } => {
+            record.is_flagged = *watch;
+            bytes(path)
+        }
+        Request::AddWatch { path, mode } => {
+            record.flags = *mode;
+            bytes(path)
+        }
+        Request::Multi(ops) | Request::MultiReadOfChanges(ops) => {
+            record.number = u32::try_from(ops.len()).unwrap_or(u32::MAX);
+            for op in ops.iter().take(OPERATIONS_MAX) {
+                let (code, flags, data) = match op {
+                    MultiOp::Create(create) => {
+                        (create.op.op().code(), create.flags, length(&create.data))
+                    }
+                    MultiOp::Delete { version, .. } => (OpCode::Delete.code(), *version, 0),
+                    MultiOp::SetData { data, version, .. } => {
+                        (OpCode::SetData.code(), *version, length(data))
+                    }
+                    MultiOp::Check { version, .. } => (OpCode::Check.code(), *version, 0),
+                };
+                let path = op.path().map_or(&b""[..], |path| path.as_bytes());
+                Operation { code, flags, data }.encode(path, more);
+            }
+            b""
+        }
+        Request::MultiRead(ops) => {
+            record.number = u32::try_from(ops.len()).unwrap_or(u32::MAX);
+            for op in ops.iter().take(OPERATIONS_MAX) {
+                let code = match op {
+                    MultiReadOp::GetData { .. } => OpCode::GetData.code(),
+                    MultiReadOp::GetChildren { .. } => OpCode::GetChildren.code(),
+                };
+                let path = op.path().map_or(&b""[..], |path| path.as_bytes());
+                let operation = Operation {
+                    code,
+                    flags: 0,
+                    data: 0,
+                };
+                operation.encode(path, more);
+            }
+            b""
+        }
+        _ => request.path().map_or(b"", |path| path.as_bytes()),
+    }
+}
+
+/// Records copied out of a journal.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    chunks: Vec<Chunk>,
+    /// The number from which on records are wanted.
+    since: u64,
+    /// The number of the oldest record that the journal still has.
+    pub(crate) oldest: u64,
+    /// The number that the next record gets.
+    pub(crate) next: u64,
+    cleared: u64,
+}
+
+impl Copied {
+    /// Returns whether the ring has dropped records from this number on.
+    pub(crate) fn lacks(&self, since: u64) -> bool {
+        self.oldest > since.max(self.cleared)
+    }
+
+    /// Returns whether every record since the journal began is there.
+    pub(crate) const fn is_since_start(&self) -> bool {
+        self.oldest <= 1 && self.since <= 1
+    }
+
+    /// Returns the entries, oldest first.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = JournalEntry> {
+        let of_chunk = |chunk: &'_ Chunk| (chunk.first, Arc::clone(&chunk.bytes));
+        let chunks: Vec<_> = self.chunks.iter().map(of_chunk).collect();
+        let since = self.since;
+        chunks.into_iter().flat_map(move |(first, bytes)| {
+            let skipped = usize::try_from(since.saturating_sub(first)).unwrap_or(usize::MAX);
+            // An iterator that has the bytes cannot borrow from them.
+            let entries: Vec<_> = (first..)
+                .zip(Decoder::new(&bytes))
+                .skip(skipped)
+                .map(|(number, decoded)| JournalEntry::of(number, &decoded))
+                .collect();
+            entries
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use minikeeper_engine::ConnId;
+    use minikeeper_protocol::{ErrorCode, EventKind, Xid};
+
+    use super::{entry::Occurrence, *};
+
+    const PEER: Peer = Peer::V4(Ipv4Addr::LOCALHOST, 4711);
+
+    const fn who() -> Who<'static> {
+        Who {
+            conn: 7,
+            session: SessionId(0x1001),
+            peer: &PEER,
+        }
+    }
+
+    fn get(path: &str) -> Input {
+        Input::Request {
+            conn: ConnId(0),
+            xid: Xid(5),
+            request: Request::GetData {
+                path: Some(path.into()),
+                watch: true,
+            },
+        }
+    }
+
+    fn outcome(error: Option<ErrorCode>) -> Outcome {
+        Outcome {
+            reply: Some(ReplyHeader {
+                xid: Xid(5),
+                zxid: Zxid(9),
+                error,
+            }),
+            ..Outcome::default()
+        }
+    }
+
+    fn serve(journal: &mut Journal, path: &str) {
+        let now = Now {
+            elapsed_ms: 12,
+            wall_ms: 1_000,
+        };
+        journal.begin_turn(now);
+        journal.begin_request();
+        let event = Event {
+            kind: EventKind::DataChanged,
+            path: b"/watched",
+            zxid: Zxid(9),
+        };
+        journal.event(who(), &event, false);
+        journal.request(who(), &get(path), &outcome(Some(ErrorCode::NoNode)));
+        journal.end_turn(42);
+    }
+
+    #[test]
+    fn request_comes_back_with_its_event_behind_it() {
+        let mut journal = Journal::new(1 << 20);
+        serve(&mut journal, "/a");
+        let entries: Vec<_> = journal.copy(0).entries().collect();
+        assert_eq!(entries.len(), 2);
+        assert_eq!((entries[0].number, entries[1].number), (1, 2));
+        assert_eq!(entries[0].connection, Some(7));
+        assert_eq!(entries[0].session, Some(SessionId(0x1001)));
+        let Occurrence::Request(request) = &entries[0].what else {
+            panic!("{:?}", entries[0]);
+        };
+        assert_eq!(request.op, "getData");
+        assert_eq!(request.path.as_deref(), Some("/a"));
+        assert_eq!(request.error, Some(ErrorCode::NoNode));
+        assert_eq!(request.duration.as_micros(), 42);
+        assert!(request.watch);
+        let Occurrence::Event { cause, path, .. } = &entries[1].what else {
+            panic!("{:?}", entries[1]);
+        };
+        assert_eq!((*cause, path.as_str()), (Some(1), "/watched"));
+    }
+
+    #[test]
+    fn ring_keeps_the_newest_records_within_its_limit() {
+        for bytes_max in [1_000, 100_000, 1 << 20] {
+            let mut journal = Journal::new(bytes_max);
+            for _ in 0..20_000 {
+                serve(&mut journal, "/some/path/of/usual/length");
+                let bytes = journal.closed_bytes + journal.open.len();
+                assert!(bytes <= bytes_max + 1_000, "{bytes} of {bytes_max}");
+            }
+            let copied = journal.copy(0);
+            let numbers: Vec<_> = copied.entries().map(|entry| entry.number).collect();
+            assert!(numbers.len() > 2, "{bytes_max}");
+            assert_eq!(numbers.first(), Some(&copied.oldest));
+            assert_eq!(numbers.last(), Some(&40_000));
+            assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+            assert_eq!(journal.copy(39_999).entries().count(), 2);
+        }
+    }
+
+    #[test]
+    fn long_paths_and_many_events_are_bounded() {
+        let mut journal = Journal::new(1 << 20);
+        let path = format!("/{}", "x".repeat(1_000_000));
+        journal.begin_turn(Now::default());
+        journal.begin_request();
+        for _ in 0..100_000 {
+            let event = Event {
+                kind: EventKind::Deleted,
+                path: path.as_bytes(),
+                zxid: Zxid(1),
+            };
+            journal.event(who(), &event, false);
+        }
+        journal.request(who(), &get(&path), &outcome(None));
+        journal.end_turn(1);
+        let entries: Vec<_> = journal.copy(0).entries().collect();
+        let Occurrence::Omitted { count } = entries.last().unwrap().what else {
+            panic!("{:?}", entries.last());
+        };
+        assert_eq!(count + entries.len() as u64 - 2, 100_000);
+        let bytes = journal.closed_bytes + journal.open.len();
+        assert!(bytes < 2 * PENDING_BYTES_MAX, "{bytes}");
+    }
+
+    #[test]
+    fn cleared_journal_continues_its_numbers() {
+        let mut journal = Journal::new(1 << 20);
+        serve(&mut journal, "/a");
+        journal.clear();
+        assert_eq!(journal.copy(0).entries().count(), 0);
+        serve(&mut journal, "/b");
+        let numbers: Vec<_> = journal
+            .copy(0)
+            .entries()
+            .map(|entry| entry.number)
+            .collect();
+        assert_eq!(numbers, [3, 4]);
+    }
+}

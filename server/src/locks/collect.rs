@@ -1,0 +1,473 @@
+//! Copies the contenders and what concerns them out of the engine.
+//!
+//! First a search for directories with contenders, in slices, each under the engine lock for a short
+//! time. Then the contenders, watches and sessions of those directories, all under one hold of the
+//! lock, so that the report shows one instant. The rest of the work needs no lock.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+};
+
+use minikeeper_engine::{Engine, WatchKind};
+use minikeeper_protocol::SessionId;
+
+use crate::{
+    locks::{
+        CONTENDERS_MAX, CONTENDERS_OF_A_LOCK_MAX, DATA_BYTES_MAX, LOCKS_MAX, Locks, analysis,
+        history,
+        naming::{self, INNER_LOCK, KAZOO_INNER_LOCK, LEASES, Role},
+    },
+    turn::{core::Look, turns::Turns},
+};
+
+/// The number of slots of the tree that one slice of the search reads.
+const SLICE: usize = 8_192;
+
+/// The maximum number of directories that the search remembers.
+const CANDIDATES_MAX: usize = 10 * LOCKS_MAX;
+
+/// The maximum number of children read, whatever their names.
+const VISITS_MAX: usize = 200_000;
+
+/// The maximum number of watches read.
+const WATCHES_MAX: usize = 100_000;
+
+/// The maximum total length of the paths that the search remembers, and of those in a report. Unit:
+/// bytes.
+const PATH_BYTES_MAX: usize = 16 << 20;
+
+/// Everything that the analysis needs.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) groups: Vec<Group>,
+    pub(super) sessions: BTreeMap<SessionId, SessionFacts>,
+    pub(super) wall_ms: i64,
+    pub(super) is_truncated: bool,
+}
+
+/// The directories of one lock.
+#[derive(Debug)]
+pub(super) enum Group {
+    /// Contenders of any kind in one directory.
+    Plain(Directory),
+    Semaphore {
+        path: String,
+        /// Has the queue for the leases.
+        inner: Directory,
+        leases: Directory,
+        is_kazoo: bool,
+        max_leases: Option<u32>,
+    },
+}
+
+/// A directory with contenders.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directory {
+    pub(super) path: String,
+    /// In queue order.
+    pub(super) contenders: Vec<Member>,
+    /// The number of contenders, omitted ones included.
+    pub(super) total: usize,
+    /// The sessions that watch the list of children.
+    pub(super) watchers: BTreeSet<SessionId>,
+    /// The sessions that watch everything below the directory.
+    pub(super) watchers_below: BTreeSet<SessionId>,
+}
+
+/// The znode of a contender.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) path: String,
+    pub(super) role: Role,
+    pub(super) family: Option<crate::locks::LockFamily>,
+    pub(super) key: String,
+    pub(super) session: Option<SessionId>,
+    pub(super) czxid: i64,
+    pub(super) since_ms: i64,
+    pub(super) data: Option<Vec<u8>>,
+    pub(super) data_length: usize,
+    /// The sessions that watch it.
+    pub(super) watchers: BTreeSet<SessionId>,
+}
+
+/// What a report says of a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SessionFacts {
+    pub(super) address: Option<SocketAddr>,
+    pub(super) is_connected: bool,
+    pub(super) is_silenced: bool,
+    /// Whether more than two thirds of its timeout have passed since its last message.
+    pub(super) is_late: bool,
+}
+
+/// Reports the locks of a universe; `silenced` are its silenced sessions.
+pub(crate) fn locks(turns: &Turns, silenced: &BTreeSet<SessionId>) -> Locks {
+    let (candidates, is_truncated) = candidates(turns);
+    let (mut collected, journal) = turns.look(|look| {
+        let now = turns.clock().now();
+        let collected = Collected {
+            wall_ms: now.wall_ms,
+            ..collect(&look, now.elapsed_ms, candidates)
+        };
+        (collected, look.journal.map(|journal| journal.copy(0)))
+    });
+    collected.is_truncated |= is_truncated;
+    for (id, facts) in &mut collected.sessions {
+        facts.is_silenced = silenced.contains(id);
+    }
+    let mut locks = analysis::analyse(collected);
+    if let Some(journal) = journal {
+        history::add(&mut locks, &journal);
+    }
+    locks
+}
+
+/// What the search finds in a directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Candidate {
+    contenders: usize,
+    has_locks: bool,
+    has_leases: bool,
+    has_kazoo_leases: bool,
+}
+
+/// Finds the directories with contenders. Also returns whether there are too many.
+fn candidates(turns: &Turns) -> (BTreeMap<String, Candidate>, bool) {
+    let mut found = Candidates::default();
+    let mut is_truncated = false;
+    let mut slot = Some(0);
+    while let Some(from) = slot {
+        slot = turns.inspect(|engine| {
+            engine.scan(from, SLICE, |path, is_ephemeral| {
+                is_truncated |= !found.note(engine, path, is_ephemeral);
+            })
+        });
+    }
+    (found.by_path, is_truncated)
+}
+
+#[derive(Debug, Default)]
+struct Candidates {
+    by_path: BTreeMap<String, Candidate>,
+    path_bytes: usize,
+}
+
+impl Candidates {
+    /// Adds a znode's parent if the znode is a contender. Returns false if there are too many.
+    fn note(&mut self, engine: &Engine, path: &[u8], is_ephemeral: bool) -> bool {
+        let name = minikeeper_protocol::path::name_of(path);
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        let Some(role) = naming::parse(name, is_ephemeral).map(|name| name.role) else {
+            return true;
+        };
+        let Ok(path) = std::str::from_utf8(path) else {
+            return true;
+        };
+        let parent = match path.rfind('/') {
+            None | Some(0) => "/",
+            Some(slash) => &path[..slash],
+        };
+        if !self.by_path.contains_key(parent) {
+            if role == Role::KazooLease && !exists(engine, parent, KAZOO_INNER_LOCK) {
+                return true;
+            }
+            let path_bytes = self.path_bytes + parent.len();
+            if self.by_path.len() >= CANDIDATES_MAX || path_bytes > PATH_BYTES_MAX {
+                return false;
+            }
+            self.path_bytes = path_bytes;
+        }
+        let candidate = self.by_path.entry(parent.to_owned()).or_default();
+        candidate.contenders += 1;
+        match role {
+            Role::Exclusive => candidate.has_locks = true,
+            Role::Lease => candidate.has_leases = true,
+            Role::KazooLease => candidate.has_kazoo_leases = true,
+            _ => {}
+        }
+        true
+    }
+}
+
+fn exists(engine: &Engine, path: &str, suffix: &str) -> bool {
+    engine.get(&format!("{path}{suffix}")).is_some()
+}
+
+/// Copies the candidates; those with several contenders first, if there are too many.
+fn collect(look: &Look<'_>, elapsed_ms: u64, candidates: BTreeMap<String, Candidate>) -> Collected {
+    let engine = look.engine;
+    let mut kinds = BTreeMap::new();
+    let mut contended: BTreeMap<String, usize> = BTreeMap::new();
+    for (path, candidate) in candidates {
+        let (path, kind) = kind_of(engine, &path, candidate);
+        *contended.entry(path.clone()).or_default() += candidate.contenders;
+        kinds.insert(path, kind);
+    }
+    let mut paths: Vec<_> = contended.iter().collect();
+    paths.sort_by_key(|(path, contenders)| (**contenders < 2, *path));
+    let mut reader = Reader {
+        look,
+        visits_left: VISITS_MAX,
+        contenders_left: CONTENDERS_MAX,
+        watches_left: WATCHES_MAX,
+        path_bytes_left: PATH_BYTES_MAX,
+        is_truncated: paths.len() > LOCKS_MAX,
+    };
+    let mut groups: Vec<_> = paths
+        .into_iter()
+        .take(LOCKS_MAX)
+        .map(|(path, _)| reader.group(path, kinds[path]))
+        .collect();
+    groups.sort_by(|a, b| a.path().cmp(b.path()));
+    Collected {
+        sessions: reader.sessions(&groups, elapsed_ms),
+        is_truncated: reader.is_truncated,
+        groups,
+        wall_ms: 0,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Plain,
+    Semaphore,
+    KazooSemaphore,
+}
+
+/// Returns the path and kind of the lock that a directory belongs to.
+fn kind_of(engine: &Engine, path: &str, candidate: Candidate) -> (String, Kind) {
+    if candidate.has_leases
+        && let Some(base) = path.strip_suffix(LEASES)
+    {
+        return (base.to_owned(), Kind::Semaphore);
+    }
+    if candidate.has_locks
+        && let Some(base) = path.strip_suffix(INNER_LOCK)
+        && exists(engine, base, LEASES)
+    {
+        return (base.to_owned(), Kind::Semaphore);
+    }
+    if candidate.has_kazoo_leases {
+        return (path.to_owned(), Kind::KazooSemaphore);
+    }
+    if candidate.has_locks
+        && let Some(base) = path.strip_suffix(KAZOO_INNER_LOCK)
+        && exists(engine, base, "")
+    {
+        return (base.to_owned(), Kind::KazooSemaphore);
+    }
+    (path.to_owned(), Kind::Plain)
+}
+
+impl Group {
+    pub(super) fn path(&self) -> &str {
+        match self {
+            Self::Plain(directory) => &directory.path,
+            Self::Semaphore { path, .. } => path,
+        }
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        let (first, second) = match self {
+            Self::Plain(directory) => (directory, None),
+            Self::Semaphore { inner, leases, .. } => (inner, Some(leases)),
+        };
+        let second = second.into_iter().flat_map(|leases| &leases.contenders);
+        first.contenders.iter().chain(second)
+    }
+}
+
+/// Reads directories within the bounds.
+struct Reader<'a> {
+    look: &'a Look<'a>,
+    visits_left: usize,
+    contenders_left: usize,
+    watches_left: usize,
+    path_bytes_left: usize,
+    is_truncated: bool,
+}
+
+impl Reader<'_> {
+    fn group(&mut self, path: &str, kind: Kind) -> Group {
+        let engine = self.look.engine;
+        let (inner, leases) = match kind {
+            Kind::Plain => {
+                let is_meant = |role| role != Role::KazooLease;
+                return Group::Plain(self.directory(path.to_owned(), is_meant));
+            }
+            Kind::Semaphore => (format!("{path}{INNER_LOCK}"), format!("{path}{LEASES}")),
+            Kind::KazooSemaphore => (format!("{path}{KAZOO_INNER_LOCK}"), path.to_owned()),
+        };
+        let is_kazoo = matches!(kind, Kind::KazooSemaphore);
+        // Kazoo stores the number of leases as text.
+        let data = engine.get(path).and_then(|(data, _)| data);
+        let max_leases = data.filter(|_| is_kazoo).and_then(|data| {
+            let text = std::str::from_utf8(data).ok()?;
+            text.trim().parse().ok()
+        });
+        let lease = if is_kazoo {
+            Role::KazooLease
+        } else {
+            Role::Lease
+        };
+        Group::Semaphore {
+            path: if path.is_empty() { "/" } else { path }.to_owned(),
+            inner: self.directory(inner, |role| role == Role::Exclusive),
+            leases: self.directory(leases, |role| role == lease),
+            is_kazoo,
+            max_leases,
+        }
+    }
+
+    fn directory(&mut self, path: String, is_meant: impl Fn(Role) -> bool) -> Directory {
+        let engine = self.look.engine;
+        let mut names = Vec::new();
+        self.path_bytes_left = self.path_bytes_left.saturating_sub(path.len());
+        for name in engine.child_names(&path) {
+            if self.visits_left == 0 {
+                self.is_truncated = true;
+                break;
+            }
+            self.visits_left -= 1;
+            let name = std::str::from_utf8(name).unwrap_or_default();
+            if let Some(parsed) = naming::parse(name, true).filter(|name| is_meant(name.role)) {
+                names.push((parsed.key, name));
+            }
+        }
+        // Stable, as the sorts of the recipes.
+        names.sort_by_key(|(key, _)| *key);
+        let mut total = names.len();
+        let room = CONTENDERS_OF_A_LOCK_MAX.min(self.contenders_left);
+        self.is_truncated |= total > room;
+        let mut contenders = Vec::new();
+        for (_, name) in names.into_iter().take(room) {
+            let slash = if path == "/" { "" } else { "/" };
+            let bytes = path.len() + slash.len() + name.len();
+            let Some(left) = self.path_bytes_left.checked_sub(bytes) else {
+                self.is_truncated = true;
+                break;
+            };
+            self.path_bytes_left = left;
+            match self.member(format!("{path}{slash}{name}"), name) {
+                Some(member) => contenders.push(member),
+                None => total -= 1,
+            }
+        }
+        self.contenders_left -= contenders.len();
+        Directory {
+            watchers: self.watchers(&path, |kind| {
+                matches!(kind, WatchKind::Children | WatchKind::Persistent)
+            }),
+            watchers_below: self.watchers_below(&path),
+            path,
+            contenders,
+            total,
+        }
+    }
+
+    /// Reads the znode of a contender. `None` if the name needs an ephemeral and it is none.
+    fn member(&mut self, path: String, name: &str) -> Option<Member> {
+        let (data, stat) = self.look.engine.get(&path)?;
+        let session = Some(stat.ephemeral_owner).filter(|owner| *owner != SessionId::NONE);
+        let name = naming::parse(name, session.is_some())?;
+        Some(Member {
+            role: name.role,
+            family: name.family,
+            key: name.key.to_owned(),
+            session,
+            czxid: stat.czxid.0,
+            since_ms: stat.ctime_ms,
+            data: data.map(start),
+            data_length: data.map_or(0, <[u8]>::len),
+            watchers: self.watchers(&path, |_| true),
+            path,
+        })
+    }
+
+    fn watchers(
+        &mut self,
+        path: &str,
+        is_meant: impl Fn(WatchKind) -> bool,
+    ) -> BTreeSet<SessionId> {
+        let mut sessions = BTreeSet::new();
+        for (session, kind) in self.look.engine.watchers(path) {
+            if self.watches_left == 0 {
+                self.is_truncated = true;
+                break;
+            }
+            self.watches_left -= 1;
+            if is_meant(kind) {
+                sessions.insert(session);
+            }
+        }
+        sessions
+    }
+
+    fn watchers_below(&mut self, path: &str) -> BTreeSet<SessionId> {
+        let mut sessions = BTreeSet::new();
+        if !self.look.engine.has_recursive_watches() {
+            return sessions;
+        }
+        let mut above = Some(path);
+        while let Some(path) = above {
+            let is_recursive = |kind| kind == WatchKind::PersistentRecursive;
+            sessions.append(&mut self.watchers(path, is_recursive));
+            above = match path.rfind('/') {
+                Some(0) if path.len() > 1 => Some("/"),
+                Some(slash) if slash > 0 => Some(&path[..slash]),
+                _ => None,
+            };
+        }
+        sessions
+    }
+
+    fn sessions(&self, groups: &[Group], elapsed_ms: u64) -> BTreeMap<SessionId, SessionFacts> {
+        let members = groups.iter().flat_map(Group::members);
+        let ids: BTreeSet<_> = members.filter_map(|member| member.session).collect();
+        let facts = |id| {
+            let lease = self.look.engine.session_lease(id)?;
+            let connection = lease
+                .conn
+                .and_then(|conn| self.look.members.get(conn.0 as usize));
+            let left_ms = lease.deadline_ms.saturating_sub(elapsed_ms);
+            Some(SessionFacts {
+                address: connection.and_then(|member| member.stats.peer.address()),
+                is_connected: connection.is_some(),
+                is_silenced: false,
+                is_late: left_ms.saturating_mul(3) < u64::from(lease.timeout_ms),
+            })
+        };
+        ids.into_iter()
+            .map(|id| (id, facts(id).unwrap_or_default()))
+            .collect()
+    }
+}
+
+/// Copies the start of a contender's data, without cutting a character of a text in two.
+fn start(data: &[u8]) -> Vec<u8> {
+    let mut start = &data[..data.len().min(DATA_BYTES_MAX)];
+    if start.len() < data.len()
+        && let Err(error) = std::str::from_utf8(start)
+        && error.error_len().is_none()
+    {
+        start = &start[..error.valid_up_to()];
+    }
+    start.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_of_data_keeps_whole_characters_and_all_other_bytes() {
+        assert_eq!(start(b"short"), b"short");
+        assert_eq!(start(&[b'x'; 300]), [b'x'; 256]);
+        let text = format!("x{}", "é".repeat(200));
+        assert_eq!(start(text.as_bytes()), &text.as_bytes()[..255]);
+        assert_eq!(start(&[0xff; 300]), [0xff; 256]);
+        // Cut by its author, not here.
+        assert_eq!(start(b"x\xc3"), b"x\xc3");
+    }
+}

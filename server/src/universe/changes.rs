@@ -1,0 +1,301 @@
+//! Creates, sets and deletes single znodes, as an administrator outside of any session.
+
+use std::{error::Error, fmt};
+
+use minikeeper_engine::{Engine, Now};
+use minikeeper_protocol::{Create, CreateMode, ErrorCode, Request, Stat};
+
+use crate::{
+    tree::{Lifetime, Tree, Znode},
+    turn::effects::TurnEffects,
+    universe::{
+        Universe,
+        seeding::{self, SeedError},
+    },
+};
+
+impl Universe {
+    /// Creates a znode, whose parent must exist. Takes a zxid and fires watches as a client's create
+    /// does. Access lists are not checked.
+    ///
+    /// # Errors
+    /// [`ChangeError`] says why nothing has changed. An ephemeral is refused: no session would own
+    /// it.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, Znode, assert_tree};
+    /// let server = Server::builder().start().await?;
+    /// server.create("/queue", Znode::from("x").container())?;
+    /// server.create_sequential("/queue/n-", "first")?;
+    /// server.set("/queue/n-0000000000", "changed", Some(0))?;
+    /// assert_tree!(server, { "/queue" => "x", "/queue/n-0000000000" => "changed" });
+    /// assert_eq!(server.delete_recursively("/queue", None)?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create(&self, path: &str, znode: impl Into<Znode>) -> Result<(), ChangeError> {
+        self.create_as(path, &znode.into(), false).map(drop)
+    }
+
+    /// Creates a znode with a number appended to its name. Returns its path. Otherwise like
+    /// [`create`](Universe::create).
+    ///
+    /// # Errors
+    /// Those of [`create`](Universe::create). A container cannot be sequential.
+    pub fn create_sequential(
+        &self,
+        path: &str,
+        znode: impl Into<Znode>,
+    ) -> Result<String, ChangeError> {
+        self.create_as(path, &znode.into(), true)
+    }
+
+    fn create_as(
+        &self,
+        path: &str,
+        znode: &Znode,
+        is_sequential: bool,
+    ) -> Result<String, ChangeError> {
+        self.check_change(path, znode)?;
+        let mut request = seeding::create(path, znode)?;
+        if let (true, Request::Create(Create { flags, .. })) = (is_sequential, &mut request) {
+            let mode = match znode.lifetime() {
+                Some(Lifetime::Container) => return Err(ChangeError::SequentialContainer),
+                Some(Lifetime::TimeToLive(_)) => CreateMode::PersistentSequentialWithTtl,
+                _ => CreateMode::PersistentSequential,
+            };
+            *flags = mode.flags();
+        }
+        self.change(|engine, now, effects| {
+            let created = engine.administer(now, &request, effects);
+            created.map_err(|error| match error {
+                ErrorCode::NoNode => ChangeError::NoParent {
+                    path: path.to_owned(),
+                },
+                error => refused(path, error),
+            })
+        })
+    }
+
+    /// Sets the data of a znode, if it has this version or none is given. Returns its new stat. Takes
+    /// a zxid and fires watches as a client's setData does. Access lists are not checked.
+    ///
+    /// # Errors
+    /// [`ChangeError`] says why nothing has changed.
+    pub fn set(
+        &self,
+        path: &str,
+        data: impl AsRef<[u8]>,
+        version: Option<i32>,
+    ) -> Result<Stat, ChangeError> {
+        let data = data.as_ref();
+        self.check_change(path, &Znode::from(data))?;
+        let request = Request::SetData {
+            path: Some(path.into()),
+            data: Some(data.to_vec().into()),
+            version: -1,
+        };
+        self.change(|engine, now, effects| {
+            check_version(engine, path, version)?;
+            let set = engine.administer(now, &request, effects);
+            set.map_err(|error| refused(path, error))?;
+            let stat = engine.get(path).map(|(_, stat)| stat);
+            stat.ok_or_else(|| refused(path, ErrorCode::NoNode))
+        })
+    }
+
+    /// Deletes a znode without children, if it has this version or none is given. Takes a zxid and
+    /// fires watches as a client's delete does. Access lists are not checked.
+    ///
+    /// # Errors
+    /// [`ChangeError`] says why nothing has changed.
+    pub fn delete(&self, path: &str, version: Option<i32>) -> Result<(), ChangeError> {
+        self.delete_as(path, version, false).map(drop)
+    }
+
+    /// Deletes a znode, if it has this version or none is given, and everything below it, in one
+    /// turn. Each delete takes a zxid. Returns how many znodes there were.
+    ///
+    /// # Errors
+    /// [`ChangeError`] says why nothing has changed.
+    pub fn delete_recursively(
+        &self,
+        path: &str,
+        version: Option<i32>,
+    ) -> Result<usize, ChangeError> {
+        self.delete_as(path, version, true)
+    }
+
+    fn delete_as(
+        &self,
+        path: &str,
+        version: Option<i32>,
+        is_recursive: bool,
+    ) -> Result<usize, ChangeError> {
+        self.check_change(path, &Znode::any())?;
+        if path == "/" {
+            return Err(ChangeError::Root);
+        }
+        self.change(|engine, now, effects| {
+            check_version(engine, path, version)?;
+            let subtree = engine.image().subtree(path);
+            let subtree = subtree.ok_or_else(|| refused(path, ErrorCode::NoNode))?;
+            let paths: Vec<_> = match is_recursive {
+                true => subtree.map(|znode| znode.path.to_vec()).collect(),
+                false => vec![path.as_bytes().to_vec()],
+            };
+            // Children before their parents.
+            for path in paths.iter().rev() {
+                let path = String::from_utf8_lossy(path);
+                let request = Request::Delete {
+                    path: Some((&*path).into()),
+                    version: -1,
+                };
+                let deleted = engine.administer(now, &request, effects);
+                deleted.map_err(|error| match error {
+                    ErrorCode::NotEmpty => ChangeError::NotEmpty {
+                        children: engine.children(&path).map_or(0, |children| children.len()),
+                        path: path.into_owned(),
+                    },
+                    error => refused(&path, error),
+                })?;
+            }
+            Ok(paths.len())
+        })
+    }
+
+    /// Checks what does not depend on the existing tree.
+    fn check_change(&self, path: &str, znode: &Znode) -> Result<(), ChangeError> {
+        let tree = Tree::new().with(path, znode.clone());
+        seeding::check(&tree, self.shared.config.frame_bytes_max)?;
+        Ok(())
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> Result<T, ChangeError>,
+    ) -> Result<T, ChangeError> {
+        let changed = self.shared.turns.alter(change);
+        changed.unwrap_or(Err(ChangeError::Stopped))
+    }
+}
+
+fn check_version(engine: &Engine, path: &str, version: Option<i32>) -> Result<(), ChangeError> {
+    let found = engine.get(path).map(|(_, stat)| stat.version);
+    match (version, found) {
+        (Some(version), Some(found)) if version != found => Err(ChangeError::BadVersion {
+            path: path.to_owned(),
+            version,
+            found,
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn refused(path: &str, error: ErrorCode) -> ChangeError {
+    let path = path.to_owned();
+    ChangeError::Refused { path, error }
+}
+
+/// Why a znode was not created, set or deleted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// No server could have such a znode.
+    Invalid(SeedError),
+    /// The root cannot be deleted.
+    Root,
+    /// A container cannot be sequential.
+    SequentialContainer,
+    /// The parent of the new znode does not exist.
+    NoParent {
+        /// The path of the znode.
+        path: String,
+    },
+    /// The znode has another version.
+    BadVersion {
+        /// The path of the znode.
+        path: String,
+        /// The expected version.
+        version: i32,
+        /// The actual version.
+        found: i32,
+    },
+    /// The znode to delete has children.
+    NotEmpty {
+        /// The path of the znode.
+        path: String,
+        /// How many children it has.
+        children: usize,
+    },
+    /// The server refused the change.
+    Refused {
+        /// The path of the znode.
+        path: String,
+        /// The error that a client would get.
+        error: ErrorCode,
+    },
+    /// The server has failed: [`Server::closed`](crate::Server::closed) says why.
+    Stopped,
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(error) => error.fmt(f),
+            Self::Root => f.write_str("path \"/\": the root cannot be deleted"),
+            Self::SequentialContainer => {
+                f.write_str("a container cannot be sequential; choose one of the two")
+            }
+            Self::NoParent { path } => {
+                let parent = match path.rsplit_once('/') {
+                    Some(("", _)) | None => "/",
+                    Some((parent, _)) => parent,
+                };
+                let error = ErrorCode::NoNode;
+                write!(
+                    f,
+                    "path {path:?}: parent {parent:?}: {error}; create it first"
+                )
+            }
+            Self::BadVersion {
+                path,
+                version,
+                found,
+            } => {
+                let error = ErrorCode::BadVersion;
+                write!(
+                    f,
+                    "path {path:?}: version {version} expected, {found} found: {error}"
+                )
+            }
+            Self::NotEmpty { path, children } => {
+                let error = ErrorCode::NotEmpty;
+                write!(
+                    f,
+                    "path {path:?}: {error}: {children}; delete them first, or delete it recursively"
+                )
+            }
+            Self::Refused { path, error } => write!(f, "path {path:?}: {error}"),
+            Self::Stopped => SeedError::Stopped.fmt(f),
+        }
+    }
+}
+
+impl Error for ChangeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Invalid(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<SeedError> for ChangeError {
+    fn from(error: SeedError) -> Self {
+        Self::Invalid(error)
+    }
+}
