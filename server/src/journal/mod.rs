@@ -22,7 +22,7 @@ use self::{
 };
 use crate::turn::stats::Peer;
 
-/// A chunk that is at least this long is closed at the end of the turn. Unit: bytes.
+/// The room of a chunk. Unit: bytes.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The maximum length of the records that one turn adds beside its requests, such as events.
@@ -58,13 +58,15 @@ pub(crate) struct Journal {
     bytes_max: usize,
     /// Closed chunks, oldest first.
     chunks: VecDeque<Chunk>,
-    /// The length of the closed chunks. Unit: bytes.
+    /// The room of the closed chunks, filled or not. Unit: bytes.
     closed_bytes: usize,
     /// The records since the last closed chunk.
     open: Vec<u8>,
     /// The number of the first of them, and how many there are.
     open_first: u64,
     open_count: u64,
+    /// The operations of a multi that is being recorded.
+    operations: Vec<u8>,
     /// Records that follow that of the request being served.
     pending: Vec<u8>,
     pending_count: u64,
@@ -103,8 +105,8 @@ impl Chunk {
 pub(crate) struct Outcome {
     /// The header of the reply; `None` if there was none.
     pub(crate) reply: Option<ReplyHeader>,
-    /// The path of the znode that the request created, if it differs from the request's.
-    pub(crate) created: Option<Vec<u8>>,
+    /// The path of the znode that the request created; empty if there is none.
+    pub(crate) created: Vec<u8>,
     /// The session that a handshake opened or resumed; NONE if it was refused.
     pub(crate) session: SessionId,
 }
@@ -114,7 +116,7 @@ impl Outcome {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.reply = None;
-        self.created = None;
+        self.created.clear();
         self.session = SessionId::NONE;
     }
 }
@@ -129,6 +131,7 @@ impl Journal {
             open: Vec::new(),
             open_first: 1,
             open_count: 0,
+            operations: Vec::new(),
             pending: Vec::new(),
             pending_count: 0,
             omitted: 0,
@@ -163,33 +166,45 @@ impl Journal {
         for at in &self.contexts {
             record::set_micros(&mut self.open[*at..], micros);
         }
-        if self.open.len() >= self.chunk_bytes() {
+        // Most turns fit into what is left then, so that the chunk need not grow.
+        let room = self.chunk_bytes();
+        if self.open.len() > room - room / 8 {
             self.close_chunk();
         }
     }
 
-    /// Returns the length from which on the open chunk is closed. Unit: bytes.
+    /// Returns the room of a chunk. Unit: bytes.
     fn chunk_bytes(&self) -> usize {
         CHUNK_BYTES.min(self.bytes_max / 4)
     }
 
     fn close_chunk(&mut self) {
         let next = self.next_number();
-        let empty = Vec::with_capacity(self.chunk_bytes());
-        let bytes = std::mem::replace(&mut self.open, empty);
-        self.closed_bytes += bytes.len();
+        let mut bytes = std::mem::take(&mut self.open);
+        if bytes.capacity() > self.chunk_bytes() {
+            bytes.shrink_to_fit();
+        }
+        self.closed_bytes += bytes.capacity();
         self.chunks.push_back(Chunk {
             first: std::mem::replace(&mut self.open_first, next),
             count: std::mem::take(&mut self.open_count),
             bytes: Arc::new(bytes),
         });
-        // What the open chunk may become counts, too.
+        // The open chunk counts, too.
         while self.closed_bytes + self.chunk_bytes() > self.bytes_max {
             let Some(oldest) = self.chunks.pop_front() else {
                 break;
             };
-            self.closed_bytes -= oldest.bytes.len();
+            self.closed_bytes -= oldest.bytes.capacity();
+            // Its memory serves again, unless a reader has it or it has grown.
+            if let Some(mut bytes) = Arc::into_inner(oldest.bytes)
+                && bytes.capacity() == self.chunk_bytes()
+            {
+                bytes.clear();
+                self.open = bytes;
+            }
         }
+        self.open.reserve_exact(self.chunk_bytes());
     }
 
     /// Forgets everything. Numbers continue.
@@ -208,13 +223,18 @@ impl Journal {
     }
 
     /// Adds a record to the open chunk.
-    #[inline]
     fn write(&mut self, who: Who<'_>, record: &Record, text: &[u8], more: &[u8]) {
+        self.set_context(who);
+        record.encode(text, more, &mut self.open);
+        self.open_count += 1;
+    }
+
+    /// Makes this the context of what is written to the open chunk.
+    #[inline]
+    fn set_context(&mut self, who: Who<'_>) {
         if self.context != Some((who.conn, who.session)) {
             self.begin_context(who);
         }
-        record.encode(text, more, &mut self.open);
-        self.open_count += 1;
     }
 
     #[inline(never)]
@@ -245,12 +265,18 @@ impl Journal {
         self.pending_count += 1;
     }
 
+    #[inline]
     fn write_pending(&mut self) {
         if self.pending_count > 0 {
-            self.open.append(&mut self.pending);
-            self.open_count += std::mem::take(&mut self.pending_count);
-            self.context = None;
+            self.append_pending();
         }
+    }
+
+    #[cold]
+    fn append_pending(&mut self) {
+        self.open.append(&mut self.pending);
+        self.open_count += std::mem::take(&mut self.pending_count);
+        self.context = None;
     }
 
     /// The number of the request that causes what is recorded now; 0 if none does.
@@ -263,50 +289,38 @@ impl Journal {
     }
 
     /// Notes that what is recorded until [`Journal::request`] follows from a request.
+    #[inline]
     pub(crate) fn begin_request(&mut self) {
         self.write_pending();
         self.is_in_request = true;
     }
 
     /// Adds a request, and what followed from it.
+    #[inline]
     pub(crate) fn request(&mut self, mut who: Who<'_>, input: &Input, outcome: &Outcome) {
         let mut record = Record::default();
-        if let Some(reply) = outcome.reply {
-            record.zxid = reply.zxid;
-            record.error = reply.error.map_or(0, |error| error.code());
-        } else {
-            record.has_no_reply = true;
+        match outcome.reply {
+            Some(reply) => {
+                record.zxid = reply.zxid;
+                record.error = reply.error.map_or(0, |error| error.code());
+            }
+            None => record.has_no_reply = true,
         }
-        let mut more = Vec::new();
         let mut path: &[u8] = b"";
-        match input {
-            Input::Connect { hello, .. } => {
-                record.op = OpCode::CreateSession.code();
-                record.number = u32::try_from(hello.timeout_ms).unwrap_or(0);
-                who.session = outcome.session;
-                record.has_no_reply = outcome.session == SessionId::NONE;
-            }
-            Input::Request { xid, request, .. } => {
-                record.xid = xid.0;
-                record.op = request.op().code();
-                path = describe(request, &mut record, &mut more);
-            }
-            Input::Undecodable { xid, .. }
-            | Input::UnknownOp { xid, .. }
-            | Input::Refused { xid, .. } => record.xid = xid.0,
-            Input::Open { .. }
-            | Input::Identify { .. }
-            | Input::Disconnect { .. }
-            | Input::Tick
-            | Input::Expire { .. } => {}
+        self.operations.clear();
+        if let Input::Request { xid, request, .. } = input {
+            record.xid = xid.0;
+            path = record::bounded(describe(request, &mut record, &mut self.operations));
+        } else {
+            describe_other(input, outcome, &mut who, &mut record);
         }
-        if let Some(created) = &outcome.created
-            && created != path
-        {
-            more.clear();
-            more.extend_from_slice(record::bounded(created));
-        }
-        self.write(who, &record, record::bounded(path), &more);
+        self.set_context(who);
+        let more = match outcome.created.as_slice() {
+            created if created.is_empty() || created == path => &self.operations,
+            created => record::bounded(created),
+        };
+        record.encode(path, more, &mut self.open);
+        self.open_count += 1;
         self.is_in_request = false;
         self.write_pending();
     }
@@ -413,13 +427,37 @@ impl Journal {
     }
 }
 
-/// Fills in the arguments of a request. Returns its path.
+/// Fills in what is known of an input that is no request.
+#[cold]
+fn describe_other(input: &Input, outcome: &Outcome, who: &mut Who<'_>, record: &mut Record) {
+    match input {
+        Input::Connect { hello, .. } => {
+            record.op = OpCode::CreateSession.code();
+            record.number = u32::try_from(hello.timeout_ms).unwrap_or(0);
+            who.session = outcome.session;
+            record.has_no_reply = outcome.session == SessionId::NONE;
+        }
+        Input::Undecodable { xid, .. }
+        | Input::UnknownOp { xid, .. }
+        | Input::Refused { xid, .. } => record.xid = xid.0,
+        Input::Request { .. }
+        | Input::Open { .. }
+        | Input::Identify { .. }
+        | Input::Disconnect { .. }
+        | Input::Tick
+        | Input::Expire { .. } => {}
+    }
+}
+
+/// Fills in the operation and the arguments of a request. Returns its path.
+#[inline]
 fn describe<'a>(request: &'a Request, record: &mut Record, more: &mut Vec<u8>) -> &'a [u8] {
     let bytes = |path: &'a Option<Ustring>| path.as_ref().map_or(&b""[..], |path| path.as_bytes());
     let length = |data: &Option<bytes::Bytes>| {
         let length = data.as_ref().map_or(0, bytes::Bytes::len);
         u32::try_from(length).unwrap_or(u32::MAX)
     };
+    record.op = request.op().code();
     match request {
         Request::Create(create) => {
             record.flags = create.flags;
@@ -620,7 +658,8 @@ mod tests {
             let mut journal = Journal::new(bytes_max);
             for _ in 0..20_000 {
                 serve(&mut journal, "/some/path/of/usual/length");
-                let bytes = journal.closed_bytes + journal.open.len();
+                let chunks = journal.chunks.iter().map(|chunk| &*chunk.bytes);
+                let bytes: usize = chunks.chain([&journal.open]).map(Vec::capacity).sum();
                 assert!(bytes <= bytes_max + 1_000, "{bytes} of {bytes_max}");
             }
             let copied = journal.copy(0);

@@ -163,7 +163,11 @@ impl Context {
 
 impl Record {
     /// Appends the record with its texts.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "two percent of a getData with a journal, counted"
+    )]
     pub(crate) fn encode(&self, text: &[u8], more: &[u8], out: &mut Vec<u8>) {
         let flags = u8::from(self.is_flagged)
             | u8::from(self.has_no_reply) << 1
@@ -176,15 +180,14 @@ impl Record {
             }};
         }
         put!(0, [self.kind as u8, flags]);
-        put!(2, narrow(text.len()).to_le_bytes());
-        put!(4, narrow(more.len()).to_le_bytes());
-        put!(6, narrow_code(self.op).to_le_bytes());
-        put!(8, narrow_code(self.error).to_le_bytes());
+        put!(2, narrow(text.len()));
+        put!(4, narrow(more.len()));
+        put!(6, narrow_code(self.op));
+        put!(8, narrow_code(self.error));
         put!(12, self.xid.to_le_bytes());
         put!(16, self.flags.to_le_bytes());
         put!(20, self.number.to_le_bytes());
         put!(24, self.zxid.0.to_le_bytes());
-        out.reserve(HEAD_BYTES + text.len());
         out.extend_from_slice(&head);
         out.extend_from_slice(text);
         if !more.is_empty() {
@@ -265,15 +268,18 @@ fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     part
 }
 
-/// The lengths of texts are below the limit: a path is cut off, a multi lists 32 operations.
-fn narrow(length: usize) -> u16 {
-    debug_assert!(length <= usize::from(u16::MAX));
-    u16::try_from(length).unwrap_or(u16::MAX)
+/// The lengths of texts are below 64 KiB: a path is cut off, a multi lists 32 operations.
+const fn narrow(length: usize) -> [u8; 2] {
+    debug_assert!(length <= 0xffff);
+    let [low, high, ..] = length.to_le_bytes();
+    [low, high]
 }
 
 /// The codes of operations and errors are small.
-fn narrow_code(code: i32) -> i16 {
-    i16::try_from(code).unwrap_or(0)
+const fn narrow_code(code: i32) -> [u8; 2] {
+    debug_assert!(code == code << 16 >> 16);
+    let [low, high, ..] = code.to_le_bytes();
+    [low, high]
 }
 
 /// An operation within a multi.
@@ -294,7 +300,8 @@ impl Operation {
         out.extend_from_slice(&self.code.to_le_bytes());
         out.extend_from_slice(&self.flags.to_le_bytes());
         out.extend_from_slice(&self.data.to_le_bytes());
-        out.extend_from_slice(&u32::from(narrow(path.len())).to_le_bytes());
+        out.extend_from_slice(&narrow(path.len()));
+        out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(path);
     }
 
@@ -307,7 +314,7 @@ impl Operation {
             flags: i32::from_le_bytes(part(4)),
             data: u32::from_le_bytes(part(8)),
         };
-        let length = u32::from_le_bytes(part(12)) as usize;
+        let length = usize::from(u16::from_le_bytes([head[12], head[13]]));
         let (path, rest) = bytes[Self::BYTES..].split_at_checked(length)?;
         Some((operation, path, rest))
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
-use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Limit};
+use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Input, Limit};
 use minikeeper_protocol::{
     ConnectResponse, ErrorCode, MultiResult, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event,
 };
@@ -78,13 +78,33 @@ impl Member {
 }
 
 impl TurnEffects<'_> {
-    /// Notes the outcome of a request for the journal.
+    /// Notes that what follows belongs to an input, which is recorded afterwards.
     #[inline]
-    fn note_reply(&mut self, header: ReplyHeader, body: &ReplyRef<'_>) {
-        self.outcome.reply = Some(header);
+    pub(crate) fn begin_record(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.begin_request();
+        }
+        self.outcome.clear();
+    }
+
+    /// Records the input that was applied, with its outcome, in the journal and in the server's log.
+    #[inline(never)]
+    pub(crate) fn record(&mut self, input: &Input, conn: ConnId) {
+        let member = &self.members[conn.0 as usize];
+        if let Some(journal) = &mut self.journal {
+            journal.request(member.who(), input, &self.outcome);
+        }
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            trace_request(member, input, &self.outcome);
+        }
+    }
+
+    /// Notes what a reply with paths says of the outcome, for the journal.
+    #[inline(never)]
+    fn note_paths(&mut self, header: ReplyHeader, body: &ReplyRef<'_>) {
         match body {
             ReplyRef::Path(Some(path)) | ReplyRef::PathStat(path, _) => {
-                self.outcome.created = Some(path.to_vec());
+                self.outcome.created.extend_from_slice(path);
             }
             ReplyRef::Multi(results) => {
                 let error = results.iter().find_map(|result| match result {
@@ -219,10 +239,14 @@ impl Effects for TurnEffects<'_> {
         let is_token = matches!(body, ReplyRef::Token(_));
         let bytes_max = self.reply_bytes_max;
         self.timed.failed = header.error.is_some();
+        let has_paths = prefix_replies::has_paths(&body);
         if self.is_recorded {
-            self.note_reply(header, &body);
+            self.outcome.reply = Some(header);
+            if has_paths {
+                self.note_paths(header, &body);
+            }
         }
-        let encoded = if prefix_replies::has_paths(&body) && !self.prefix.is_empty() {
+        let encoded = if has_paths && !self.prefix.is_empty() {
             prefix_replies::encode(self.prefix, header, body, self.out, bytes_max)
         } else {
             body.encode(header, self.out, bytes_max)
@@ -358,5 +382,32 @@ impl Effects for TurnEffects<'_> {
             journal.session_ended(session, expired);
         }
         tracing::info!(%session, expired, "session ended");
+    }
+}
+
+/// Writes a request to the server's log.
+fn trace_request(member: &Member, input: &Input, outcome: &Outcome) {
+    let conn = member.stats.number;
+    let err = outcome.reply.and_then(|reply| reply.error);
+    let err = err.map(|error| error.name());
+    match input {
+        Input::Request { xid, request, .. } => tracing::debug!(
+            conn,
+            session = %member.session,
+            xid = xid.0,
+            op = request.op().name(),
+            path = request.path().map(tracing::field::display),
+            zxid = outcome.reply.map(|reply| tracing::field::display(reply.zxid)),
+            err,
+            "request"
+        ),
+        Input::Connect { hello, .. } => tracing::debug!(
+            conn,
+            session = %outcome.session,
+            asked = %hello.session_id,
+            timeout_ms = hello.timeout_ms,
+            "handshake"
+        ),
+        other => tracing::debug!(conn, session = %member.session, ?other, err, "input"),
     }
 }

@@ -269,9 +269,11 @@ impl Turns {
                 break;
             }
             if effects.is_recorded {
-                apply_recorded(engine, now, input, batch.conn, &mut effects);
-            } else {
-                engine.apply(now, input, &mut effects);
+                effects.begin_record();
+            }
+            engine.apply(now, input, &mut effects);
+            if effects.is_recorded {
+                effects.record(input, batch.conn);
             }
             count += 1;
             close = effects.close;
@@ -851,53 +853,3 @@ type Kept<'a> = (
     &'a mut Option<Box<dyn ChangeLog>>,
     &'a mut Option<Box<Journal>>,
 );
-
-/// Applies an input, and records it with its outcome in the journal and in the server's log.
-#[inline(never)]
-fn apply_recorded(
-    engine: &mut Engine,
-    now: Now,
-    input: &Input,
-    conn: ConnId,
-    effects: &mut TurnEffects<'_>,
-) {
-    if let Some(journal) = &mut effects.journal {
-        journal.begin_request();
-    }
-    effects.outcome.clear();
-    engine.apply(now, input, effects);
-    let member = &effects.members[conn.0 as usize];
-    if let Some(journal) = &mut effects.journal {
-        journal.request(member.who(), input, &effects.outcome);
-    }
-    if tracing::enabled!(tracing::Level::DEBUG) {
-        trace_request(member, input, &effects.outcome);
-    }
-}
-
-/// Writes a request to the server's log.
-fn trace_request(member: &Member, input: &Input, outcome: &Outcome) {
-    let conn = member.stats.number;
-    let err = outcome.reply.and_then(|reply| reply.error);
-    let err = err.map(|error| error.name());
-    match input {
-        Input::Request { xid, request, .. } => tracing::debug!(
-            conn,
-            session = %member.session,
-            xid = xid.0,
-            op = request.op().name(),
-            path = request.path().map(tracing::field::display),
-            zxid = outcome.reply.map(|reply| tracing::field::display(reply.zxid)),
-            err,
-            "request"
-        ),
-        Input::Connect { hello, .. } => tracing::debug!(
-            conn,
-            session = %outcome.session,
-            asked = %hello.session_id,
-            timeout_ms = hello.timeout_ms,
-            "handshake"
-        ),
-        other => tracing::debug!(conn, session = %member.session, ?other, err, "input"),
-    }
-}
