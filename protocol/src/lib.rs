@@ -63,6 +63,8 @@ pub use ids::{SessionId, Xid, Zxid};
 pub use jute::{Reader, Ustring};
 pub use multi::{MultiOp, MultiReadOp, MultiReadResults, MultiResult};
 pub use path::{PathError, ZnodePath};
-pub use reply::{ClientInfo, Reply, ReplyHeader, ReplyRef, ReplyTooLong};
-pub use request::{AddWatchMode, OpCode, Request, RequestHeader, UnknownOp, WatcherType};
+pub use reply::{ClientInfo, Reply, ReplyHeader, ReplyKind, ReplyRef, ReplyTooLong};
+pub use request::{
+    AddWatchMode, FieldKind, OpCode, Request, RequestHeader, UnknownOp, WatcherType,
+};
 pub use stat::Stat;

@@ -287,22 +287,36 @@ fn encode_whole(
 
 /// The record of a successful reply; the table in `request.rs` sets it for each operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ReplyKind {
+pub enum ReplyKind {
     /// There is no reply: check, createSession.
     None,
+    /// [`Reply::Empty`].
     Empty,
+    /// [`Reply::Path`].
     Path,
+    /// [`Reply::PathStat`].
     PathStat,
+    /// [`Reply::Stat`].
     Stat,
+    /// [`Reply::Data`].
     Data,
+    /// [`Reply::Children`].
     Children,
+    /// [`Reply::Children2`].
     Children2,
+    /// [`Reply::Acl`].
     Acl,
+    /// [`Reply::Multi`].
     Multi,
+    /// [`Reply::Ephemerals`].
     Ephemerals,
+    /// [`Reply::Count`].
     Count,
+    /// [`Reply::WatchAdded`].
     WatchAdded,
+    /// [`Reply::Token`].
     Token,
+    /// [`Reply::ClientInfos`].
     ClientInfos,
 }
 

@@ -22,6 +22,29 @@ use crate::{
     reply::ReplyKind,
 };
 
+/// The kind of a request's field: its form on the wire, and whether it contains paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldKind {
+    /// A path, which may be null.
+    Path,
+    /// A vector of paths, which must not be null.
+    Paths,
+    /// Text that is no path; may be null.
+    Ustring,
+    /// Bytes, which may be null.
+    Buffer,
+    /// An access list.
+    Acl,
+    /// One byte.
+    Bool,
+    /// Four bytes.
+    Int,
+    /// Eight bytes.
+    Long,
+    /// Eight bytes, a zxid.
+    Zxid,
+}
+
 requests! {
     families {
         Create = 1, "create", "CREA" => Path;

@@ -16,6 +16,16 @@ macro_rules! field {
     (type long) => { i64 };
     (type zxid) => { Zxid };
 
+    (kind path) => { FieldKind::Path };
+    (kind paths) => { FieldKind::Paths };
+    (kind ustring) => { FieldKind::Ustring };
+    (kind buffer) => { FieldKind::Buffer };
+    (kind acl) => { FieldKind::Acl };
+    (kind bool) => { FieldKind::Bool };
+    (kind int) => { FieldKind::Int };
+    (kind long) => { FieldKind::Long };
+    (kind zxid) => { FieldKind::Zxid };
+
     (decode path $name:ident $reader:ident) => { $reader.ustring()? };
     (decode paths $name:ident $reader:ident) => {
         $reader.ustrings()?.ok_or(DecodeError::Null { field: stringify!($name) })?
@@ -119,10 +129,23 @@ macro_rules! requests {
             }
 
             /// Returns the record of a successful reply; [`ReplyKind::None`] if there is no reply.
-            pub(crate) const fn reply(self) -> ReplyKind {
+            #[must_use]
+            pub const fn reply(self) -> ReplyKind {
                 match self {
                     $(Self::$family => ReplyKind::$family_reply,)*
                     $(Self::$op => ReplyKind::$reply,)*
+                }
+            }
+
+            /// Returns the names and kinds of the fields of a request, in the order of the wire.
+            /// `None` for the creates and multis, whose records are not lists of fields.
+            #[must_use]
+            pub const fn fields(self) -> Option<&'static [(&'static str, FieldKind)]> {
+                match self {
+                    $(Self::$family => None,)*
+                    $(Self::$op => Some(&[
+                        $($((stringify!($field), field!(kind $kind))),*)?
+                    ]),)*
                 }
             }
         }

@@ -1,13 +1,12 @@
 //! Arbitrary records, valid or odd, but always in the form that decoding returns.
 //!
-//! The match over [`OpCode`] in [`request`] has no wildcard: a new operation does not compile until
-//! its record is added here.
+//! Requests and replies follow from the table of operations, so that a new operation has them too.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
     Acl, AclList, ClientInfo, ConnectRequest, ConnectResponse, Create, CreateOp, ErrorCode,
-    EventKind, MultiOp, MultiReadOp, MultiResult, OpCode, Perms, Reply, ReplyHeader, Request,
-    SessionId, Stat, Ustring, WatcherEvent, Xid, Zxid,
+    EventKind, FieldKind, MultiOp, MultiReadOp, MultiResult, OpCode, Perms, Reader, Reply,
+    ReplyHeader, ReplyKind, Request, SessionId, Stat, Ustring, WatcherEvent, Xid, Zxid, jute,
 };
 use proptest::{collection::vec, option, prelude::*};
 
@@ -171,6 +170,48 @@ pub(crate) fn multi_results() -> impl Strategy<Value = Vec<MultiResult>> {
 
 /// Yields requests with this code.
 pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
+    let Some(fields) = op.fields() else {
+        return family(op);
+    };
+    let fields: Vec<_> = fields.iter().map(|(_, kind)| field(*kind)).collect();
+    fields
+        .prop_map(move |fields| {
+            let body = Bytes::from(fields.concat());
+            Request::decode(op, &mut Reader::new(&body)).expect("every field is well formed")
+        })
+        .boxed()
+}
+
+/// Yields fields of this kind, encoded.
+fn field(kind: FieldKind) -> BoxedStrategy<Vec<u8>> {
+    fn encoded<T: std::fmt::Debug + 'static>(
+        values: impl Strategy<Value = T> + 'static,
+        put: fn(&mut Vec<u8>, T),
+    ) -> BoxedStrategy<Vec<u8>> {
+        let encode = move |value| {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            out
+        };
+        values.prop_map(encode).boxed()
+    }
+    match kind {
+        FieldKind::Path | FieldKind::Ustring => {
+            encoded(path(), |out, path| jute::put_ustring(out, path.as_ref()))
+        }
+        FieldKind::Paths => encoded(ustrings(), |out, paths| {
+            jute::put_ustrings(out, Some(&paths))
+        }),
+        FieldKind::Buffer => encoded(data(), |out, data| jute::put_buffer(out, data.as_deref())),
+        FieldKind::Acl => encoded(acl_list(), |out, list| list.encode(out)),
+        FieldKind::Bool => encoded(any::<bool>(), jute::put_bool),
+        FieldKind::Int => encoded(int(), jute::put_int),
+        FieldKind::Long | FieldKind::Zxid => encoded(long(), jute::put_long),
+    }
+}
+
+/// Yields requests whose records are not lists of fields.
+fn family(op: OpCode) -> BoxedStrategy<Request> {
     match op {
         OpCode::Create => create(CreateOp::Create).prop_map(Request::Create).boxed(),
         OpCode::Create2 => create(CreateOp::Create2).prop_map(Request::Create).boxed(),
@@ -178,40 +219,6 @@ pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
             .prop_map(Request::Create)
             .boxed(),
         OpCode::CreateTtl => create(CreateOp::Ttl).prop_map(Request::Create).boxed(),
-        OpCode::Delete => (path(), int())
-            .prop_map(|(path, version)| Request::Delete { path, version })
-            .boxed(),
-        OpCode::DeleteContainer => path()
-            .prop_map(|path| Request::DeleteContainer { path })
-            .boxed(),
-        OpCode::Exists => (path(), any::<bool>())
-            .prop_map(|(path, watch)| Request::Exists { path, watch })
-            .boxed(),
-        OpCode::GetData => (path(), any::<bool>())
-            .prop_map(|(path, watch)| Request::GetData { path, watch })
-            .boxed(),
-        OpCode::SetData => (path(), data(), int())
-            .prop_map(|(path, data, version)| Request::SetData {
-                path,
-                data,
-                version,
-            })
-            .boxed(),
-        OpCode::GetAcl => path().prop_map(|path| Request::GetAcl { path }).boxed(),
-        OpCode::SetAcl => (path(), acl_list(), int())
-            .prop_map(|(path, acl, version)| Request::SetAcl { path, acl, version })
-            .boxed(),
-        OpCode::GetChildren => (path(), any::<bool>())
-            .prop_map(|(path, watch)| Request::GetChildren { path, watch })
-            .boxed(),
-        OpCode::GetChildren2 => (path(), any::<bool>())
-            .prop_map(|(path, watch)| Request::GetChildren2 { path, watch })
-            .boxed(),
-        OpCode::Sync => path().prop_map(|path| Request::Sync { path }).boxed(),
-        OpCode::Ping => Just(Request::Ping).boxed(),
-        OpCode::Check => (path(), int())
-            .prop_map(|(path, version)| Request::Check { path, version })
-            .boxed(),
         OpCode::Multi => multi_ops().prop_map(Request::Multi).boxed(),
         // Operations that change something decode too; without any operations it is a plain
         // multiRead.
@@ -223,93 +230,40 @@ pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
             }),
         ]
         .boxed(),
-        OpCode::Reconfig => (path(), path(), path(), long())
-            .prop_map(|(joining, leaving, members, config_id)| Request::Reconfig {
-                joining,
-                leaving,
-                members,
-                config_id,
-            })
-            .boxed(),
-        OpCode::CheckWatches => (path(), int())
-            .prop_map(|(path, kind)| Request::CheckWatches { path, kind })
-            .boxed(),
-        OpCode::RemoveWatches => (path(), int())
-            .prop_map(|(path, kind)| Request::RemoveWatches { path, kind })
-            .boxed(),
-        OpCode::Auth => (int(), path(), data())
-            .prop_map(|(kind, scheme, data)| Request::Auth { kind, scheme, data })
-            .boxed(),
-        OpCode::SetWatches => (zxid(), ustrings(), ustrings(), ustrings())
-            .prop_map(|(relative_zxid, data, exist, child)| Request::SetWatches {
-                relative_zxid,
-                data,
-                exist,
-                child,
-            })
-            .boxed(),
-        OpCode::SetWatches2 => (
-            zxid(),
-            (ustrings(), ustrings(), ustrings()),
-            (ustrings(), ustrings()),
-        )
-            .prop_map(
-                |(relative_zxid, (data, exist, child), persistent)| Request::SetWatches2 {
-                    relative_zxid,
-                    data,
-                    exist,
-                    child,
-                    persistent: persistent.0,
-                    persistent_recursive: persistent.1,
-                },
-            )
-            .boxed(),
-        OpCode::Sasl => data().prop_map(|token| Request::Sasl { token }).boxed(),
-        OpCode::GetEphemerals => path()
-            .prop_map(|prefix| Request::GetEphemerals { prefix })
-            .boxed(),
-        OpCode::GetAllChildrenNumber => path()
-            .prop_map(|path| Request::GetAllChildrenNumber { path })
-            .boxed(),
-        OpCode::AddWatch => (path(), int())
-            .prop_map(|(path, mode)| Request::AddWatch { path, mode })
-            .boxed(),
-        OpCode::WhoAmI => Just(Request::WhoAmI).boxed(),
-        OpCode::CreateSession => Just(Request::CreateSession).boxed(),
-        OpCode::CloseSession => Just(Request::CloseSession).boxed(),
+        op => panic!("{op:?} has fields"),
     }
 }
 
 /// Yields successful replies to this operation. Returns `None` if it has none.
 pub(crate) fn reply(op: OpCode) -> Option<BoxedStrategy<Reply>> {
-    Some(match op {
-        OpCode::Create | OpCode::Sync => path().prop_map(Reply::Path).boxed(),
-        OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => (ustring(), stat())
+    Some(match op.reply() {
+        ReplyKind::None => return None,
+        ReplyKind::Empty => Just(Reply::Empty).boxed(),
+        ReplyKind::Path => path().prop_map(Reply::Path).boxed(),
+        ReplyKind::PathStat => (ustring(), stat())
             .prop_map(|(path, stat)| Reply::PathStat(path, stat))
             .boxed(),
-        OpCode::Exists | OpCode::SetData | OpCode::SetAcl => stat().prop_map(Reply::Stat).boxed(),
-        OpCode::GetData | OpCode::Reconfig => (data(), stat())
+        ReplyKind::Stat => stat().prop_map(Reply::Stat).boxed(),
+        ReplyKind::Data => (data(), stat())
             .prop_map(|(data, stat)| Reply::Data(data, stat))
             .boxed(),
-        OpCode::GetChildren => ustrings().prop_map(Reply::Children).boxed(),
-        OpCode::GetChildren2 => (ustrings(), stat())
+        ReplyKind::Children => ustrings().prop_map(Reply::Children).boxed(),
+        ReplyKind::Children2 => (ustrings(), stat())
             .prop_map(|(names, stat)| Reply::Children2(names, stat))
             .boxed(),
-        OpCode::GetAcl => (acl_list(), stat())
+        ReplyKind::Acl => (acl_list(), stat())
             .prop_map(|(acl, stat)| Reply::Acl(acl, stat))
             .boxed(),
-        OpCode::Multi | OpCode::MultiRead => multi_results().prop_map(Reply::Multi).boxed(),
-        OpCode::GetEphemerals => ustrings().prop_map(Reply::Ephemerals).boxed(),
-        OpCode::GetAllChildrenNumber => int().prop_map(Reply::Count).boxed(),
-        OpCode::AddWatch => Just(Reply::WatchAdded).boxed(),
-        OpCode::Sasl => data().prop_map(Reply::Token).boxed(),
-        OpCode::WhoAmI => {
+        ReplyKind::Multi => multi_results().prop_map(Reply::Multi).boxed(),
+        ReplyKind::Ephemerals => ustrings().prop_map(Reply::Ephemerals).boxed(),
+        ReplyKind::Count => int().prop_map(Reply::Count).boxed(),
+        ReplyKind::WatchAdded => Just(Reply::WatchAdded).boxed(),
+        ReplyKind::Token => data().prop_map(Reply::Token).boxed(),
+        ReplyKind::ClientInfos => {
             let info =
                 (ustring(), ustring()).prop_map(|(scheme, user)| ClientInfo { scheme, user });
             vec(info, 0..4).prop_map(Reply::ClientInfos).boxed()
         }
-        OpCode::Check | OpCode::CreateSession => return None,
-        _ => Just(Reply::Empty).boxed(),
     })
 }
 
