@@ -188,38 +188,14 @@ mod status;
 mod values;
 
 pub use self::{
-    barriers::{
-        barrier::DistributedBarrier,
-        double_barrier::{DistributedDoubleBarrier, Member},
-    },
+    barriers::*,
     error::{AtomicError, LockError, Released, ValueError},
-    leaders::{
-        Participant,
-        latch::{LatchError, LatchOptions, LeaderLatch},
-        leadership::{ErrorPolicy, Leadership, LeadershipChanges},
-        selector::{LeaderSelector, SelectorOptions, Work},
-    },
-    locks::{
-        acquire::{Acquire, Reentrant},
-        guard::Guard,
-        local::LocalHandOver,
-        multi_lock::{InterProcessMultiLock, MultiGuard, MultiMember},
-        mutex::InterProcessMutex,
-        owner::Owner,
-        read_write::{InterProcessReadWriteLock, WriteGuard},
-        revoke::{REVOKE, Revoker},
-        semaphore::{InterProcessSemaphoreV2, Lease, MaxLeases},
-        semaphore_mutex::InterProcessSemaphoreMutex,
-    },
+    leaders::*,
+    locks::*,
     options::LockOptions,
     queue::{naming, order},
     status::{FencingToken, Loss, Status},
-    values::{
-        atomic::{AtomicOptions, AtomicValue, DistributedAtomicLong, Promotion},
-        persistent_node::PersistentNode,
-        shared_count::{CountChanges, SharedCount},
-        shared_value::{SharedValue, ValueChanges, VersionedValue},
-    },
+    values::*,
 };
 
 /// Compiles the example of the README.

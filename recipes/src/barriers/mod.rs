@@ -2,3 +2,8 @@
 
 pub(crate) mod barrier;
 pub(crate) mod double_barrier;
+
+pub use self::{
+    barrier::DistributedBarrier,
+    double_barrier::{DistributedDoubleBarrier, Member},
+};

@@ -8,6 +8,12 @@ pub(crate) mod latch;
 pub(crate) mod leadership;
 pub(crate) mod selector;
 
+pub use self::{
+    latch::{LatchError, LatchOptions, LeaderLatch},
+    leadership::{ErrorPolicy, Leadership, LeadershipChanges},
+    selector::{LeaderSelector, SelectorOptions, Work},
+};
+
 use std::{future::Future, pin::Pin};
 
 use minikeeper_client::{Error, ErrorCode};

@@ -25,3 +25,16 @@ pub(crate) mod read_write;
 pub(crate) mod revoke;
 pub(crate) mod semaphore;
 pub(crate) mod semaphore_mutex;
+
+pub use self::{
+    acquire::{Acquire, Reentrant},
+    guard::Guard,
+    local::LocalHandOver,
+    multi_lock::{InterProcessMultiLock, MultiGuard, MultiMember},
+    mutex::InterProcessMutex,
+    owner::Owner,
+    read_write::{InterProcessReadWriteLock, WriteGuard},
+    revoke::{REVOKE, Revoker},
+    semaphore::{InterProcessSemaphoreV2, Lease, MaxLeases},
+    semaphore_mutex::InterProcessSemaphoreMutex,
+};

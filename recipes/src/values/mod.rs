@@ -4,3 +4,10 @@ pub(crate) mod atomic;
 pub(crate) mod persistent_node;
 pub(crate) mod shared_count;
 pub(crate) mod shared_value;
+
+pub use self::{
+    atomic::{AtomicOptions, AtomicValue, DistributedAtomicLong, Promotion},
+    persistent_node::PersistentNode,
+    shared_count::{CountChanges, SharedCount},
+    shared_value::{SharedValue, ValueChanges, VersionedValue},
+};
