@@ -380,6 +380,8 @@ export function Timeline({ entries, sessions = [], now_ms, ctl = "minikeeper ctl
   const end = Math.min(rows.length, Math.ceil((top + scroll.height) / height) + ROWS_BEYOND);
 
   const measure = useCallback(() => {
+    // Events about an element may arrive when the view has closed.
+    if (!box.current) return;
     const { scrollTop, clientHeight, scrollHeight } = box.current;
     const index = Math.floor(scrollTop / height);
     anchor.current = { key: rows[index]?.key, offset: scrollTop - index * height, isAtEnd: scrollTop + clientHeight >= scrollHeight - 4 };
