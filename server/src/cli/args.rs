@@ -2,7 +2,6 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    num::NonZeroUsize,
     path::PathBuf,
 };
 
@@ -196,9 +195,14 @@ pub(crate) struct ServeArgs {
     /// Log to stderr: error, warn, info, debug, trace, or target=level pairs
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<Targets>,
-    /// Number of threads that serve; one is fastest on few cores
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) workers: NonZeroUsize,
+    /// Number of threads that serve, 1 to 256; one is fastest on few cores
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = clap::value_parser!(u16).range(1..=256)
+    )]
+    pub(crate) workers: u16,
     #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]

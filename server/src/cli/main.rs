@@ -28,6 +28,7 @@ use clap::{
 };
 use minikeeper::{Config, Server, StartError, Tree, files, jaas_users};
 use tokio::{
+    runtime::{Handle, Runtime},
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
@@ -111,21 +112,33 @@ fn run(args: &ServeArgs, matches: &ArgMatches) -> Result<(), ExitFailure> {
         tracing::subscriber::set_global_default(subscriber)
             .map_err(|error| format!("cannot start the log: {error}"))?;
     }
-    let config = config(args, matches)?;
+    let mut config = config(args, matches)?;
     raise_open_files_limit();
-    let mut runtime = match args.workers.get() {
-        1 => tokio::runtime::Builder::new_current_thread(),
-        workers => {
-            let mut runtime = tokio::runtime::Builder::new_multi_thread();
-            runtime.worker_threads(workers);
-            runtime
-        }
-    };
-    runtime
+    let runtime = runtime()?;
+    config.connection_runtimes = (1..args.workers)
+        .map(connection_runtime)
+        .collect::<Result<_, _>>()?;
+    runtime.block_on(serve(args, config))
+}
+
+/// Creates a runtime that runs on one thread. Unlike a runtime with several threads it neither moves
+/// tasks between them nor has to look for any.
+fn runtime() -> Result<Runtime, String> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| format!("cannot start the runtime: {error}"))?
-        .block_on(serve(args, config))
+        .map_err(|error| format!("cannot start the runtime: {error}"))
+}
+
+/// Starts a further thread that serves connections, until the program exits.
+fn connection_runtime(number: u16) -> Result<Handle, String> {
+    let runtime = runtime()?;
+    let handle = runtime.handle().clone();
+    thread::Builder::new()
+        .name(format!("worker-{number}"))
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))
+        .map_err(|error| format!("cannot start thread {number}: {error}"))?;
+    Ok(handle)
 }
 
 async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {

@@ -756,6 +756,13 @@ settings! {
     journal_bytes: Option<usize> = None,
         Spec::number(LIMITS, "journal-bytes", Bytes, 0, ANY).unset("4194304 with --control, otherwise 0");
 
+    /// Runtimes that serve connections in turn, besides the one that the server is started on.
+    /// Default: none.
+    ///
+    /// Each must have its drivers for I/O and time, and a thread that runs it. A runtime with several
+    /// threads, on which the server is started, needs no others.
+    connection_runtimes: Vec<tokio::runtime::Handle> = Vec::new();
+
     /// Znodes to add to the loaded tree at the start.
     ///
     /// See [`Universe::seed`](crate::Universe::seed).

@@ -16,6 +16,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
+    runtime::Handle,
     sync::Notify,
 };
 
@@ -61,15 +62,30 @@ impl Spawner {
             reason = "with `control` it looks at the controls"
         )
     )]
-    fn spawn(&self, task: SocketTask, peer: IpAddr) {
+    fn spawn(&self, task: SocketTask, peer: IpAddr, runtime: &Handle) {
         #[cfg(feature = "control")]
         if let Some(controls) = &self.controls {
-            tokio::spawn(Handover::new(task, Arc::clone(controls), peer));
+            runtime.spawn(Handover::new(task, Arc::clone(controls), peer));
             return;
         }
         let _ = peer;
-        tokio::spawn(task);
+        runtime.spawn(task);
     }
+}
+
+/// Moves a stream to the runtime that serves it: this one and the others take turns.
+fn place(shared: &UniverseState, stream: TcpStream) -> io::Result<(TcpStream, Handle)> {
+    let others = &shared.config.connection_runtimes;
+    if others.is_empty() {
+        return Ok((stream, Handle::current()));
+    }
+    let turn = shared.server.placed.fetch_add(1, Ordering::Relaxed) % (others.len() + 1);
+    let Some(runtime) = others.get(turn) else {
+        return Ok((stream, Handle::current()));
+    };
+    let stream = stream.into_std()?;
+    let _entered = runtime.enter();
+    Ok((TcpStream::from_std(stream)?, runtime.clone()))
 }
 
 /// Accepts clients until dropped. `wrap` adds TLS to a stream, if the port uses it.
@@ -115,8 +131,15 @@ fn open(
     let Some(slot) = enter(shared, &stream, address) else {
         return;
     };
+    let (stream, runtime) = match place(shared, stream) {
+        Ok(placed) => placed,
+        Err(error) => {
+            tracing::warn!(%error, "cannot move a connection to another thread; it is closed");
+            return;
+        }
+    };
     let task = SocketTask::new(shared, wrap(stream), peer, slot);
-    spawner.spawn(task, address);
+    spawner.spawn(task, address, &runtime);
 }
 
 /// Counts a connection and prepares its socket. Returns `None` if a limit forbids it.

@@ -3,7 +3,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicI64},
+    atomic::{AtomicBool, AtomicI64, AtomicUsize},
 };
 
 use tokio::runtime::Handle;
@@ -49,6 +49,8 @@ pub(crate) struct ServerState {
     pub(crate) reachability: Reachability,
     /// Runs the background tasks of universes created later.
     pub(crate) runtime: Handle,
+    /// The number of connections that were given to a runtime, to choose that of the next one.
+    pub(crate) placed: AtomicUsize,
 }
 
 impl ServerState {
@@ -61,6 +63,7 @@ impl ServerState {
             universes: Registry::default(),
             reachability: Reachability::default(),
             runtime: Handle::current(),
+            placed: AtomicUsize::new(0),
         }
     }
 }

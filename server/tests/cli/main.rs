@@ -67,6 +67,7 @@ fn wrong_usage_exits_with_2() {
         &["--port", "none"],
         &["--listen", "nowhere"],
         &["--workers", "0"],
+        &["--workers", "257"],
         &["--log", "session=loud"],
         &["no-such-command"],
         &["healthcheck", "a:1", "b:2"],
@@ -281,8 +282,23 @@ fn address_file_that_cannot_be_written_exits_with_1() {
 
 #[test]
 fn serve_is_the_default_command() {
-    let server = Running::start(&["serve", "--port", "0", "--workers", "2"]);
+    let server = Running::start(&["serve", "--port", "0"]);
     let (_client, ..) = open(server.address());
+    assert_eq!(server.terminate().0.code(), Some(0));
+}
+
+/// They take turns, so two of three connections are served by threads other than the first.
+#[test]
+fn every_worker_serves_connections() {
+    let server = Running::start(&["--port", "0", "--workers", "3"]);
+    let clients: Vec<_> = (0..7)
+        .map(|_| {
+            let mut client = connect(server.address());
+            hello(&mut client, &ConnectRequest::new(10_000));
+            client
+        })
+        .collect();
+    drop(clients);
     assert_eq!(server.terminate().0.code(), Some(0));
 }
 
