@@ -14,7 +14,7 @@ use crate::{
     paths,
     shared::Shared,
     state::{ClientStatus, ConnectionState, States},
-    watch::{OneShot, Registration},
+    watch::{OneShot, Registration, WatchEvents},
 };
 
 /// A client of a ZooKeeper service. Clones are cheap and share the session.
@@ -87,6 +87,13 @@ impl Client {
     #[must_use]
     pub fn states(&self) -> States {
         States::new(&self.shared)
+    }
+
+    /// Returns a stream of all later events that servers send, each once. It registers no watch: keep
+    /// those that other methods return.
+    #[must_use]
+    pub fn watch_events(&self) -> WatchEvents {
+        WatchEvents::new(&self.shared)
     }
 
     /// Returns the number of the latest session; 0 before the first.
@@ -275,6 +282,19 @@ impl Client {
         }
     }
 
+    /// Makes a request for a znode outside of the chroot.
+    pub(crate) fn outside_chroot<T: FromReply>(
+        &self,
+        request: Request,
+        watch: Option<WatchKind>,
+    ) -> Call<T> {
+        let about = About {
+            chroot_bytes: 0,
+            ..self.about(&request)
+        };
+        self.submit(request, about, watch, None)
+    }
+
     pub(crate) fn request<T: FromReply>(
         &self,
         request: Request,
@@ -282,6 +302,16 @@ impl Client {
         if_abandoned: Option<IfAbandoned>,
     ) -> Call<T> {
         let about = self.about(&request);
+        self.submit(request, about, watch, if_abandoned)
+    }
+
+    fn submit<T: FromReply>(
+        &self,
+        request: Request,
+        about: About,
+        watch: Option<WatchKind>,
+        if_abandoned: Option<IfAbandoned>,
+    ) -> Call<T> {
         let bytes = multi::payload_bytes(&request);
         if bytes > self.shared.frame_bytes_max {
             let error = Error::TooLarge {

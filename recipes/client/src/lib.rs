@@ -64,10 +64,10 @@ pub use self::{
     driver::Driver,
     error::{Error, ErrorClass},
     multi::{Multi, MultiStep},
-    operations::CreateOptions,
+    operations::{CreateOptions, Reconfiguration},
     state::{ClientStatus, ConnectionState, States},
     transport::{Connecting, Reader, Tcp, Transport, Writer},
-    watch::{Fired, OneShot, Persistent, WatchEvent},
+    watch::{Fired, OneShot, Persistent, WatchEvent, WatchEvents},
 };
 
 /// Compiles the example of the README.

@@ -37,6 +37,15 @@ pub(crate) struct WatchSlot {
     pub(crate) waker: Option<Waker>,
 }
 
+/// The events that one subscriber has not read.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    pub(crate) events: VecDeque<(EventKind, Ustring, Zxid)>,
+    /// Whether events were dropped, because too many were waiting.
+    pub(crate) overflowed: bool,
+    pub(crate) waker: Option<Waker>,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Notifications {
@@ -44,6 +53,7 @@ pub(crate) struct Notifications {
     pub(crate) slots: Slab<Slot>,
     pub(crate) watches: Slab<WatchSlot>,
     pub(crate) states: Slab<StateQueue>,
+    pub(crate) event_queues: Slab<EventQueue>,
     pub(crate) state: ConnectionState,
     /// The tasks to wake once the client has ended.
     pub(crate) closing: Vec<Waker>,
@@ -58,6 +68,7 @@ impl Notifications {
             slots: Slab::new(),
             watches: Slab::new(),
             states: Slab::new(),
+            event_queues: Slab::new(),
             state: ConnectionState::Connecting,
             closing: Vec::new(),
             wakers: Vec::new(),
@@ -104,6 +115,19 @@ impl Effects for Notifications {
         self.wakers.extend(slot.waker.take());
     }
 
+    fn event(&mut self, kind: EventKind, path: &Ustring, zxid: Zxid) {
+        for (_, queue) in &mut self.event_queues {
+            if queue.events.len() == EVENTS_MAX {
+                queue.overflowed = true;
+            } else {
+                // The path is copied, because it is a slice of the read buffer.
+                let path = bytes::Bytes::copy_from_slice(path.as_bytes()).into();
+                queue.events.push_back((kind, path, zxid));
+            }
+            self.wakers.extend(queue.waker.take());
+        }
+    }
+
     fn changed(&mut self, change: Change) {
         self.state = match change {
             Change::Connected {
@@ -128,6 +152,11 @@ impl Effects for Notifications {
         tracing::debug!(state = ?self.state, "connection state");
         for (_, queue) in &mut self.states {
             self.wakers.extend(queue.push(self.state));
+        }
+        if change == Change::Closed {
+            for (_, queue) in &mut self.event_queues {
+                self.wakers.extend(queue.waker.take());
+            }
         }
     }
 

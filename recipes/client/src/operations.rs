@@ -60,7 +60,7 @@ impl Client {
             let create = Request::Create(Create {
                 op: multi::create_op(options.mode),
                 path: Some(path),
-                data: Some(Bytes::copy_from_slice(data)),
+                data: (!options.is_null).then(|| Bytes::copy_from_slice(data)),
                 acl: options.acl,
                 flags: options.mode.flags(),
                 ttl_ms: options.ttl_ms,
@@ -155,6 +155,37 @@ impl Client {
             Ok(ops) => self.request(Request::Multi(ops), None, None),
             Err(error) => self.failed(&Request::Multi(Vec::new()), error.into()),
         }
+    }
+
+    /// Changes the members of an ensemble, and returns the new configuration.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::ReconfigDisabled`], as from minikeeper and by default from
+    /// ZooKeeper, [`ErrorCode::Unimplemented`] from a standalone server, [`ErrorCode::NoAuth`],
+    /// [`ErrorCode::BadVersion`], [`ErrorCode::BadArguments`], [`ErrorCode::NewConfigNoQuorum`] or
+    /// [`ErrorCode::ReconfigInProgress`]; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_client::Reconfiguration;
+    ///
+    /// let change = Reconfiguration::new().joining("server.4=zk4:2888:3888;2181").leaving("1");
+    /// // Only ensembles accept it.
+    /// assert!(client.reconfigure(change).await.is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn reconfigure(&self, change: Reconfiguration) -> Call<Data> {
+        let text = |text: Option<String>| text.map(Ustring::from);
+        let request = Request::Reconfig {
+            joining: text(change.joining),
+            leaving: text(change.leaving),
+            members: text(change.members),
+            config_id: change.from_version,
+        };
+        self.outside_chroot(request, None)
     }
 
     // Watches and identities.
@@ -273,6 +304,33 @@ impl Client {
         })
     }
 
+    /// Reads the configuration of the ensemble, in `/zookeeper/config`, also with a chroot.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`] from servers before 3.5; otherwise as [`Call`]
+    /// says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// let config = client.config().await?;
+    /// println!("{}", String::from_utf8_lossy(config.as_bytes()));
+    /// # Ok(()) }
+    /// ```
+    pub fn config(&self) -> Call<Data> {
+        self.outside_chroot(read_config(false), None)
+    }
+
+    /// Like [`Client::config`], with a watch for changes.
+    ///
+    /// # Errors
+    /// As [`Client::config`]; an error leaves no watch.
+    pub fn config_and_watch(&self) -> Call<(Data, OneShot)> {
+        self.outside_chroot(read_config(true), Some(WatchKind::Data))
+    }
+
     /// Reads the names of a znode's children, and the znode's stat.
     ///
     /// # Errors
@@ -386,6 +444,7 @@ pub struct CreateOptions {
     pub(crate) acl: AclList,
     pub(crate) ttl_ms: i64,
     pub(crate) is_withdrawn: bool,
+    pub(crate) is_null: bool,
 }
 
 impl CreateOptions {
@@ -397,7 +456,15 @@ impl CreateOptions {
             acl: AclList::world_all(),
             ttl_ms: 0,
             is_withdrawn: false,
+            is_null: false,
         }
+    }
+
+    /// Creates the znode with null instead of the data, which differs from empty data. Default: false.
+    #[must_use]
+    pub const fn null_data(mut self, is_null: bool) -> Self {
+        self.is_null = is_null;
+        self
     }
 
     /// Sets the access list. Default: open to all clients.
@@ -424,6 +491,72 @@ impl CreateOptions {
     pub const fn withdrawn_if_dropped(mut self, is_withdrawn: bool) -> Self {
         self.is_withdrawn = is_withdrawn;
         self
+    }
+}
+
+/// A change of the members of an ensemble: some join or leave, or all are replaced.
+///
+/// # Examples
+/// ```
+/// use minikeeper_client::Reconfiguration;
+/// let change = Reconfiguration::new().leaving("1,2").from_version(Some(0x10000002a));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use = "nothing is changed until it is passed to `Client::reconfigure`"]
+pub struct Reconfiguration {
+    joining: Option<String>,
+    leaving: Option<String>,
+    members: Option<String>,
+    from_version: i64,
+}
+
+impl Reconfiguration {
+    /// Creates an empty change, for any version of the configuration.
+    pub const fn new() -> Self {
+        Self {
+            joining: None,
+            leaving: None,
+            members: None,
+            from_version: -1,
+        }
+    }
+
+    /// Sets the servers that join, or whose addresses change: `server.ID=HOST:PORT:PORT;PORT`,
+    /// separated by commas.
+    pub fn joining(mut self, servers: impl Into<String>) -> Self {
+        self.joining = Some(servers.into());
+        self
+    }
+
+    /// Sets the ids of the servers that leave, separated by commas.
+    pub fn leaving(mut self, ids: impl Into<String>) -> Self {
+        self.leaving = Some(ids.into());
+        self
+    }
+
+    /// Sets all members, instead of those that join and leave; separated by commas or line ends.
+    pub fn members(mut self, servers: impl Into<String>) -> Self {
+        self.members = Some(servers.into());
+        self
+    }
+
+    /// Sets the version that the configuration must have; `None` matches any. Default: `None`.
+    pub fn from_version(mut self, version: Option<i64>) -> Self {
+        self.from_version = version.unwrap_or(-1);
+        self
+    }
+}
+
+impl Default for Reconfiguration {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn read_config(watch: bool) -> Request {
+    Request::GetData {
+        path: Some(Ustring::from_static("/zookeeper/config")),
+        watch,
     }
 }
 

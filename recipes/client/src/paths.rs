@@ -34,6 +34,14 @@ pub(crate) fn shown(path: &Ustring, chroot_bytes: usize) -> String {
     }
 }
 
+/// Like [`shown`], for a path that may be outside of the chroot: that one is returned unchanged.
+pub(crate) fn shown_if_below(path: &Ustring, chroot: Option<&ZnodePath>) -> String {
+    let chroot = chroot.map_or(&b""[..], |chroot| chroot.as_ustring().as_bytes());
+    let below = path.as_bytes().strip_prefix(chroot);
+    let is_below = below.is_some_and(|below| below.is_empty() || below[0] == b'/');
+    shown(path, if is_below { chroot.len() } else { 0 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +56,15 @@ mod tests {
         }
         assert_eq!(full(None, "/", false).unwrap(), "/");
         assert_eq!(shown(&"/".into(), 0), "/");
+        for (path, expected) in [
+            ("/app/a", "/a"),
+            ("/app", "/"),
+            ("/apple", "/apple"),
+            ("/b", "/b"),
+        ] {
+            assert_eq!(shown_if_below(&path.into(), Some(&chroot)), expected);
+        }
+        assert_eq!(shown_if_below(&"/a".into(), None), "/a");
     }
 
     #[test]

@@ -12,7 +12,9 @@ use minikeeper_protocol::{EventKind, Zxid};
 
 use crate::{
     core::{outcome::WatchEnd, watches::WatchToken},
+    notifications::EventQueue,
     shared::Shared,
+    state::ConnectionState,
 };
 
 /// The end of a one-shot watch.
@@ -247,5 +249,88 @@ impl Persistent {
             })
         })
         .await
+    }
+}
+
+/// A stream of all events that servers send to a client, in their order.
+///
+/// It has each event once, also if it fires several watches, and registers no watch itself. Returned by
+/// [`Client::watch_events`](crate::Client::watch_events).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::{CreateMode, WatchEvent};
+/// let mut events = client.watch_events();
+/// let (_, data) = client.exists_and_watch("/a").await?;
+/// let (_, children) = client.children_and_watch("/").await?;
+/// client.create("/a", b"", CreateMode::Persistent).await?;
+/// while let Some(WatchEvent::Event { kind, path, .. }) = events.next().await {
+///     println!("{path}: {kind:?}");
+///     # if path == "/" { break; }
+/// }
+/// # Ok(()) }
+/// ```
+pub struct WatchEvents {
+    shared: Arc<Shared>,
+    key: usize,
+}
+
+impl WatchEvents {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        let key = shared.look(|inner| {
+            let queues = &mut inner.notifications.event_queues;
+            queues.insert(EventQueue::default())
+        });
+        Self {
+            shared: Arc::clone(shared),
+            key,
+        }
+    }
+
+    /// Waits for the next event; `None` once the client is closed and all events were returned.
+    ///
+    /// Never returns [`WatchEvent::EpochOver`]. Paths have no chroot; that of a znode outside of the
+    /// chroot, which [`Client::config_and_watch`](crate::Client::config_and_watch) watches, is
+    /// unchanged.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no event.
+    pub async fn next(&mut self) -> Option<WatchEvent> {
+        let chroot = self.shared.chroot.as_ref();
+        poll_fn(|cx| {
+            self.shared.look(|inner| {
+                let is_closed = inner.notifications.state == ConnectionState::Closed;
+                let queue = &mut inner.notifications.event_queues[self.key];
+                if let Some((kind, path, zxid)) = queue.events.pop_front() {
+                    let path = crate::paths::shown_if_below(&path, chroot);
+                    return Poll::Ready(Some(WatchEvent::Event { kind, path, zxid }));
+                }
+                if std::mem::take(&mut queue.overflowed) {
+                    return Poll::Ready(Some(WatchEvent::Overflowed));
+                }
+                if is_closed {
+                    return Poll::Ready(None);
+                }
+                queue.waker = Some(cx.waker().clone());
+                Poll::Pending
+            })
+        })
+        .await
+    }
+}
+
+impl Drop for WatchEvents {
+    fn drop(&mut self) {
+        self.shared
+            .look(|inner| inner.notifications.event_queues.remove(self.key));
+    }
+}
+
+impl fmt::Debug for WatchEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchEvents").finish_non_exhaustive()
     }
 }

@@ -145,6 +145,7 @@ impl Core {
         zxid: Zxid,
         effects: &mut impl Effects,
     ) {
+        effects.event(event.kind, &event.path, zxid);
         let fired = self.watches.fire(event.kind, &event.path);
         for watch in fired.lasting {
             effects.watch_fired(watch, event.kind, &event.path, zxid);

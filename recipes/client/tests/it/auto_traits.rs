@@ -6,7 +6,7 @@ use minikeeper_client::{
     Backoff, Call, Cause, Children, Client, ClientBuilder, ClientStatus, ConnectError,
     ConnectString, ConnectStringError, Connecting, ConnectionState, CreateOptions, Created, Data,
     Driver, Epoch, Error, ErrorClass, Fired, LostReason, Multi, MultiStep, Names, OneShot,
-    Persistent, Stamped, States, Tcp, WatchEvent,
+    Persistent, Stamped, States, Tcp, WatchEvent, WatchEvents,
 };
 
 const fn shared<T: Send + Sync>() {}
@@ -41,6 +41,7 @@ const _: () = {
     shared::<States>();
     shared::<Tcp>();
     shared::<WatchEvent>();
+    shared::<WatchEvents>();
     // They own the transport, which only one task uses.
     sent::<ClientBuilder>();
     sent::<Driver>();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use minikeeper_client::{
     Acl, AclList, Client, CreateMode, CreateOptions, Error, ErrorCode, Multi, MultiResult, Perms,
+    Reconfiguration,
 };
 
 use crate::{
@@ -169,6 +170,40 @@ async fn chroot_is_prefixed_to_every_path() {
         error.to_string().starts_with("delete \"/none\":"),
         "{error}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_is_read_outside_of_the_chroot() {
+    let server = start().await;
+    let builder = Client::builder("server/app").unwrap();
+    let client = builder
+        .transport(Link::to(&server))
+        .connect()
+        .await
+        .unwrap();
+    let config = client.config().await.unwrap();
+    let expected = server.get("/zookeeper/config").unwrap();
+    assert_eq!(config.stat, expected.1);
+    let (_, watch) = client.config_and_watch().await.unwrap();
+    assert_eq!(watch.fired(), None);
+    // The chroot is missing, but that is not what the server refuses.
+    let change = Reconfiguration::new().leaving("1").from_version(Some(7));
+    let error = client.reconfigure(change).await.unwrap_err();
+    assert!(error.is(ErrorCode::ReconfigDisabled), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn null_data_is_not_empty_data() {
+    let client = scene().await.client;
+    let null = CreateOptions::new(CreateMode::Persistent).null_data(true);
+    client.create("/null", b"ignored", null).await.unwrap();
+    client
+        .create("/empty", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    assert_eq!(client.get_data("/null").await.unwrap().data, None);
+    let empty = client.get_data("/empty").await.unwrap().data;
+    assert_eq!(empty.as_deref(), Some(&b""[..]));
 }
 
 #[tokio::test]

@@ -129,3 +129,30 @@ async fn many_watches_are_registered_again_in_several_requests() {
     watches.swap_remove(999).await;
     watches.swap_remove(0).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn watch_events_has_each_event_once_and_in_order() {
+    // Two watches fire for one event of the server; a shell prints it once.
+    let scene = scene().await;
+    let client = &scene.client;
+    let mut events = client.watch_events();
+    client
+        .create("/a", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let (_, data) = client.get_data_and_watch("/a").await.unwrap();
+    let (_, children) = client.children_and_watch("/a").await.unwrap();
+    client.set_data("/a", b"x", None).await.unwrap();
+    client.delete("/a", None).await.unwrap();
+    assert!(data.fired().is_some() && children.fired().is_some());
+    client.close().await;
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        match event {
+            WatchEvent::Event { kind, path, .. } => seen.push((kind, path)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let at = |kind| (kind, "/a".to_owned());
+    assert_eq!(seen, [at(EventKind::DataChanged), at(EventKind::Deleted)]);
+}
