@@ -62,7 +62,7 @@ pub use frame::FrameError;
 pub use ids::{SessionId, Xid, Zxid};
 pub use jute::{Reader, Ustring};
 pub use multi::{MultiOp, MultiReadOp, MultiReadResults, MultiResult};
-pub use path::{PathError, ZnodePath};
+pub use path::{PathError, PathFault, ZnodePath};
 pub use reply::{ClientInfo, Reply, ReplyHeader, ReplyKind, ReplyRef, ReplyTooLong};
 pub use request::{
     AddWatchMode, FieldKind, OpCode, Request, RequestHeader, UnknownOp, WatcherType,

@@ -89,7 +89,7 @@ impl Client {
         States::new(&self.shared)
     }
 
-    /// Returns a stream of all later events that servers send, each once. It registers no watch: keep
+    /// Returns a stream of all later events that fire watches, each once. It registers no watch: keep
     /// those that other methods return.
     #[must_use]
     pub fn watch_events(&self) -> WatchEvents {

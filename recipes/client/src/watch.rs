@@ -252,7 +252,7 @@ impl Persistent {
     }
 }
 
-/// A stream of all events that servers send to a client, in their order.
+/// A stream of all events that fire watches of a client, in their order.
 ///
 /// It has each event once, also if it fires several watches, and registers no watch itself. Returned by
 /// [`Client::watch_events`](crate::Client::watch_events).

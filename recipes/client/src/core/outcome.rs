@@ -238,7 +238,7 @@ pub(crate) trait Effects {
     /// A persistent watch fired and stays registered.
     fn watch_fired(&mut self, watch: WatchToken, kind: EventKind, path: &Ustring, zxid: Zxid);
 
-    /// A server has sent an event. Comes once, before the watches that it fires.
+    /// An event that fires watches. Comes once, before them.
     fn event(&mut self, kind: EventKind, path: &Ustring, zxid: Zxid);
 
     /// The connection's state has changed. [`Change::Closed`] comes when closing begins and is the

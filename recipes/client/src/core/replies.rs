@@ -145,8 +145,11 @@ impl Core {
         zxid: Zxid,
         effects: &mut impl Effects,
     ) {
-        effects.event(event.kind, &event.path, zxid);
         let fired = self.watches.fire(event.kind, &event.path);
+        // Without a watch the event is of one that was dropped, and that the server still has.
+        if !fired.lasting.is_empty() || !fired.ended.is_empty() {
+            effects.event(event.kind, &event.path, zxid);
+        }
         for watch in fired.lasting {
             effects.watch_fired(watch, event.kind, &event.path, zxid);
         }
