@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::{
+    ffi::OsString,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
 };
@@ -31,6 +32,7 @@ use crate::{ctl::CtlArgs, token};
   minikeeper --log info                     log sessions as they open and close
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
   minikeeper ctl sessions                   list the sessions of a server on this machine
+  minikeeper cli -server 127.0.0.1:2181     open a ZooKeeper shell
   minikeeper --no-control                   refuse `minikeeper ctl` and HTTP requests
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage."
@@ -63,6 +65,21 @@ pub(crate) enum Subcommand {
     Healthcheck(HealthcheckArgs),
     /// Control a running server: clock, sessions, data, faults
     Ctl(CtlArgs),
+    /// Run a ZooKeeper shell, with the commands and the output of zkCli.sh
+    ///
+    /// Starts the program minikeeper-cli with these arguments.
+    #[command(disable_help_flag = true)]
+    Cli(CliArgs),
+    /// Print a completion script for a shell
+    #[cfg(feature = "completions")]
+    #[command(after_help = "Example:
+  minikeeper completions bash >/etc/bash_completion.d/minikeeper")]
+    Completions(CompletionsArgs),
+    /// Write the manual pages, one for each subcommand
+    #[cfg(feature = "completions")]
+    #[command(after_help = "Example:
+  minikeeper man /usr/local/share/man/man1")]
+    Man(ManArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -84,6 +101,32 @@ pub(crate) struct HealthcheckArgs {
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CliArgs {
+    /// Options and command of the shell
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARG"
+    )]
+    pub(crate) args: Vec<OsString>,
+}
+
+#[cfg(feature = "completions")]
+#[derive(clap::Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(feature = "completions")]
+#[derive(clap::Args, Debug)]
+pub(crate) struct ManArgs {
+    /// The directory to write to
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(clap::Args, Debug)]

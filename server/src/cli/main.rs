@@ -5,9 +5,16 @@
 )]
 
 mod args;
+#[cfg(feature = "completions")]
+mod completions;
 mod ctl;
 mod healthcheck;
 mod properties;
+#[cfg(feature = "completions")]
+#[path = "shell/args.rs"]
+#[allow(dead_code, reason = "only the description is needed here")]
+mod shell_args;
+mod sibling;
 mod token;
 mod zoo_cfg;
 
@@ -45,7 +52,17 @@ fn main() -> ExitCode {
     let outcome = match args.command {
         Some(Subcommand::Healthcheck(args)) => healthcheck::run(&args).map_err(ExitFailure::from),
         Some(Subcommand::Ctl(ctl)) => ctl.run().map_err(ExitFailure::from),
+        Some(Subcommand::Cli(cli)) => sibling::run_shell(&cli.args).map_err(ExitFailure::from),
         Some(Subcommand::Export(args)) => export(&args),
+        #[cfg(feature = "completions")]
+        Some(Subcommand::Completions(args)) => {
+            completions::print(args.shell);
+            Ok(())
+        }
+        #[cfg(feature = "completions")]
+        Some(Subcommand::Man(args)) => {
+            completions::write_pages(&args.dir).map_err(ExitFailure::from)
+        }
         Some(Subcommand::Serve(serve_args)) => {
             let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
             run(&serve_args, matches)

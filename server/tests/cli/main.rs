@@ -5,6 +5,7 @@
 //! | `program` | running the program and talking to it; no assertion on a feature |
 //! | `ctl`, `ctl_verbs` | the verbs of a running program |
 //! | `data_dir` | the state that survives a restart |
+//! | `shell` | `minikeeper cli` |
 //! | `moving` | export and import of data directories |
 
 #![allow(
@@ -17,6 +18,7 @@ mod ctl_verbs;
 mod data_dir;
 mod moving;
 mod program;
+mod shell;
 
 use std::{
     fs,

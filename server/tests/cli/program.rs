@@ -36,12 +36,7 @@ pub(crate) fn program(args: &[&str]) -> Command {
 /// Runs a command whose stdout is a terminal. Returns what the terminal gets.
 #[track_caller]
 pub(crate) fn output_on_terminal(command: &mut Command) -> String {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-    let terminal = openpt(flags).expect("a terminal");
-    grantpt(&terminal).expect("a terminal");
-    unlockpt(&terminal).expect("a terminal");
-    let path = ptsname(&terminal, Vec::new()).expect("a terminal");
-    let path = path.into_string().expect("text");
+    let (mut terminal, path) = terminal();
     let mut options = fs::OpenOptions::new();
     let stdout = options.read(true).write(true).open(path);
     let mut child = command
@@ -52,9 +47,20 @@ pub(crate) fn output_on_terminal(command: &mut Command) -> String {
     command.stdout(Stdio::null());
     let mut bytes = Vec::new();
     // Linux reports the end as an error.
-    let _ = fs::File::from(terminal).read_to_end(&mut bytes);
+    let _ = terminal.read_to_end(&mut bytes);
     wait(&mut child);
     String::from_utf8(bytes).expect("text")
+}
+
+/// Opens a terminal. Returns the side of the user, and the path of the program's side.
+#[track_caller]
+pub(crate) fn terminal() -> (fs::File, String) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let terminal = openpt(flags).expect("a terminal");
+    grantpt(&terminal).expect("a terminal");
+    unlockpt(&terminal).expect("a terminal");
+    let path = ptsname(&terminal, Vec::new()).expect("a terminal");
+    (fs::File::from(terminal), path.into_string().expect("text"))
 }
 
 /// A running program, killed on drop.

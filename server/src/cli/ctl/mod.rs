@@ -1,6 +1,7 @@
 //! `minikeeper ctl`: calls the verbs of a running server.
 
 mod command;
+
 mod http;
 mod render;
 mod values;
@@ -13,6 +14,7 @@ use std::{
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use minikeeper::{Secret, control::Verb};
+use minikeeper_shell::without_controls;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -89,7 +91,7 @@ impl CtlArgs {
             None => body,
         };
         let shown = if is_terminal {
-            render::without_controls(&shown)
+            without_controls(&shown)
         } else {
             shown
         };
@@ -108,7 +110,7 @@ fn print_entry(line: &str, is_text: bool, is_terminal: bool) -> io::Result<()> {
     let text = value.as_ref().and_then(|entry| entry.get("text")?.as_str());
     let mut shown = text.unwrap_or(line).to_owned();
     if is_terminal {
-        shown = render::without_controls(&shown);
+        shown = without_controls(&shown);
     }
     let mut out = io::stdout().lock();
     writeln!(out, "{shown}")?;

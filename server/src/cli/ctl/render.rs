@@ -373,21 +373,6 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Escapes control characters, except the ends of lines, so that a terminal prints them instead of
-/// obeying. The escapes are those of JSON and YAML, whose texts mean the same afterwards.
-pub(crate) fn without_controls(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for symbol in text.chars() {
-        if symbol.is_control() && symbol != '\n' {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "\\u{:04x}", u32::from(symbol));
-        } else {
-            out.push(symbol);
-        }
-    }
-    out
-}
-
 /// Formats the name of a field: `elapsed_ms` as `elapsed`, `is_frozen` as `frozen`.
 fn spoken(name: &str) -> String {
     let name = name.trim_end_matches("_ms").trim_start_matches("is_");

@@ -1,0 +1,123 @@
+//! Where the shell prints: results to stdout, errors to stderr, events to either the pipe or, while a
+//! line is edited, above that line.
+
+use std::{
+    fmt::Write as _,
+    io::{self, BufWriter, IsTerminal as _, Stdout, Write as _},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use parking_lot::Mutex;
+
+/// Escapes control characters, except the ends of lines, so that a terminal prints them instead of
+/// obeying. The escapes are those of JSON and YAML, whose texts mean the same afterwards.
+#[must_use]
+pub fn without_controls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for symbol in text.chars() {
+        if symbol.is_control() && symbol != '\n' {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(symbol));
+        } else {
+            out.push(symbol);
+        }
+    }
+    out
+}
+
+/// Prints above the line that is edited.
+type EventPrinter = Box<dyn FnMut(String) + Send>;
+
+pub(crate) struct Output {
+    stdout: Mutex<BufWriter<Stdout>>,
+    /// Whether control characters must not get through: a terminal obeys them.
+    escapes_stdout: bool,
+    escapes_stderr: bool,
+    /// Whether the reader of stdout is gone.
+    is_closed: AtomicBool,
+    events: Mutex<Option<EventPrinter>>,
+    /// `printwatches`.
+    pub(crate) prints_watches: AtomicBool,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self {
+            stdout: Mutex::new(BufWriter::new(io::stdout())),
+            escapes_stdout: io::stdout().is_terminal(),
+            escapes_stderr: io::stderr().is_terminal(),
+            is_closed: AtomicBool::new(false),
+            events: Mutex::new(None),
+            prints_watches: AtomicBool::new(true),
+        }
+    }
+
+    /// Sets what prints events from now on.
+    pub(crate) fn print_events_with(&self, printer: EventPrinter) {
+        *self.events.lock() = Some(printer);
+    }
+
+    /// Prints a line of a result. It is written when the command ends, or with enough others.
+    pub(crate) fn line(&self, text: &str) {
+        let mut stdout = self.stdout.lock();
+        let outcome = if self.escapes_stdout {
+            writeln!(stdout, "{}", without_controls(text))
+        } else {
+            writeln!(stdout, "{text}")
+        };
+        self.note(&outcome);
+    }
+
+    /// Prints a line about an error, behind everything that was printed before.
+    pub(crate) fn error(&self, text: &str) {
+        self.flush();
+        let mut stderr = io::stderr().lock();
+        // Without a reader there is nothing to be done.
+        let _ = if self.escapes_stderr {
+            writeln!(stderr, "{}", without_controls(text))
+        } else {
+            writeln!(stderr, "{text}")
+        };
+    }
+
+    /// Prints usage lines, whose tabs stay.
+    pub(crate) fn usage(&self, text: &str, is_error: bool) {
+        if is_error {
+            self.flush();
+            let _ = io::stderr().lock().write_all(text.as_bytes());
+        } else {
+            let outcome = self.stdout.lock().write_all(text.as_bytes());
+            self.note(&outcome);
+        }
+    }
+
+    /// Prints an event, unless `printwatches` is off.
+    pub(crate) fn event(&self, state: &str, kind: &str, path: &str) {
+        if !self.prints_watches.load(Ordering::Relaxed) {
+            return;
+        }
+        let text = format!("\nWATCHER::\n\nWatchedEvent state:{state} type:{kind} path:{path}");
+        if let Some(printer) = &mut *self.events.lock() {
+            printer(format!("{}\n", without_controls(&text)));
+            return;
+        }
+        self.line(&text);
+        self.flush();
+    }
+
+    pub(crate) fn flush(&self) {
+        let outcome = self.stdout.lock().flush();
+        self.note(&outcome);
+    }
+
+    /// Returns whether nobody reads the results any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, outcome: &io::Result<()>) {
+        if outcome.is_err() {
+            self.is_closed.store(true, Ordering::Relaxed);
+        }
+    }
+}

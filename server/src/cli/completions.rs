@@ -1,0 +1,57 @@
+//! Completion scripts and manual pages, made from the command line's own description.
+//!
+//! Behind a feature: packagers run this once, and the program that users get is smaller without it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::{args::Args, shell_args::CliArgs};
+
+const NAME: &str = "minikeeper";
+
+/// Prints the completion script for a shell.
+pub(crate) fn print(shell: Shell) {
+    clap_complete::generate(shell, &mut command(), NAME, &mut io::stdout());
+}
+
+/// Writes a page for the program and one for each of its subcommands. The verbs of `ctl` have none: its
+/// page lists them, and each has `--help`.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(crate) fn write_pages(dir: &Path) -> Result<(), String> {
+    let write = |path: PathBuf, command: Command| {
+        let mut page = Vec::new();
+        Man::new(command)
+            .render(&mut page)
+            .and_then(|()| fs::write(&path, page))
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    };
+    fs::create_dir_all(dir)
+        .map_err(|error| format!("cannot write to {}: {error}", dir.display()))?;
+    let mut program = command();
+    program.build();
+    for command in program
+        .get_subcommands()
+        .filter(|it| it.get_name() != "help")
+    {
+        let name = format!("{NAME}-{}", command.get_name());
+        let command = command
+            .clone()
+            .name(name.clone())
+            .disable_help_subcommand(true);
+        write(dir.join(format!("{name}.1")), command)?;
+    }
+    write(dir.join(format!("{NAME}.1")), program)
+}
+
+/// Returns the description of the command line, with that of the shell, which is a program of its own.
+fn command() -> Command {
+    Args::command().mut_subcommand("cli", |_| CliArgs::command().name("cli"))
+}

@@ -1,0 +1,24 @@
+//! Becomes another program of this package: the shell is one of its own, so that no server carries it.
+
+use std::{env, ffi::OsString, os::unix::process::CommandExt as _, path::Path, process::Command};
+
+/// The program of `minikeeper cli`.
+const SHELL: &str = "minikeeper-cli";
+
+/// Replaces this process by the shell: the program beside this one, else that of the search path.
+///
+/// # Errors
+/// When there is none. Does not return otherwise.
+pub(crate) fn run_shell(args: &[OsString]) -> Result<(), String> {
+    let this = env::current_exe().and_then(|path| path.canonicalize());
+    let beside = this
+        .ok()
+        .and_then(|path| Some(path.parent()?.join(SHELL)))
+        .filter(|path| path.exists());
+    let program = beside.as_deref().unwrap_or_else(|| Path::new(SHELL));
+    let error = Command::new(program).args(args).exec();
+    Err(format!(
+        "cannot start {}: {error}; minikeeper cli needs it beside minikeeper or in PATH",
+        program.display()
+    ))
+}
