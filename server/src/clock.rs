@@ -84,7 +84,20 @@ impl Clock {
     #[inline]
     pub(crate) fn now(&self) -> Now {
         let stand = self.stand.load(Ordering::Relaxed);
-        let elapsed_ms = self.elapsed_at(stand);
+        self.now_at(stand, self.elapsed_at(stand))
+    }
+
+    /// Returns the time, and that of [`Clock::micros`], with one look at the system's clock. Only for
+    /// turns.
+    pub(crate) fn now_and_micros(&self) -> (Now, u64) {
+        let stand = self.stand.load(Ordering::Relaxed);
+        let elapsed = self.start.elapsed();
+        let elapsed_ms = elapsed_at(stand, || elapsed);
+        (self.now_at(stand, elapsed_ms), micros(elapsed))
+    }
+
+    #[inline]
+    fn now_at(&self, stand: u64, elapsed_ms: u64) -> Now {
         let wall_start_ms = self.wall_start_ms.load(Ordering::Relaxed);
         // A busy server does not read the system's time of day every few microseconds, so it notices
         // an adjustment a little later.
@@ -115,14 +128,11 @@ impl Clock {
 
     /// Returns the real time since the start in microseconds, to measure how long something takes.
     pub(crate) fn micros(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+        micros(self.start.elapsed())
     }
 
     fn elapsed_at(&self, stand: u64) -> u64 {
-        if is_frozen(stand) {
-            return stand & !FROZEN;
-        }
-        millis(self.start.elapsed()).wrapping_add(ahead_ms(stand))
+        elapsed_at(stand, || self.start.elapsed())
     }
 
     pub(crate) fn is_frozen(&self) -> bool {
@@ -214,8 +224,21 @@ const fn ahead_ms(stand: u64) -> u64 {
     ((stand << 1).cast_signed() >> 1).cast_unsigned()
 }
 
+/// Returns the elapsed time of the clock, in milliseconds, from the real one.
+#[inline]
+fn elapsed_at(stand: u64, real: impl FnOnce() -> Duration) -> u64 {
+    if is_frozen(stand) {
+        return stand & !FROZEN;
+    }
+    millis(real()).wrapping_add(ahead_ms(stand))
+}
+
 fn millis(duration: Duration) -> u64 {
     duration.as_secs() * 1_000 + u64::from(duration.subsec_millis())
+}
+
+fn micros(duration: Duration) -> u64 {
+    duration.as_secs() * 1_000_000 + u64::from(duration.subsec_micros())
 }
 
 fn wall_ms() -> i64 {

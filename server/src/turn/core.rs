@@ -75,14 +75,16 @@ impl Core {
         }
     }
 
-    /// Begins a turn in the journal, if there is one. Returns the time in microseconds.
+    /// Begins a turn, in the journal too if there is one. Returns the time, and that in microseconds
+    /// for the journal.
     #[inline]
-    pub(crate) fn begin_journal(&mut self, now: Now, clock: &Clock) -> u64 {
+    pub(crate) fn begin_turn(&mut self, clock: &Clock) -> (Now, u64) {
         let Some(journal) = &mut self.journal else {
-            return 0;
+            return (clock.now(), 0);
         };
+        let (now, began_us) = clock.now_and_micros();
         journal.begin_turn(now);
-        clock.micros()
+        (now, began_us)
     }
 
     /// Ends the turn that began at this time.

@@ -87,10 +87,10 @@ impl TurnEffects<'_> {
         self.outcome.clear();
     }
 
-    /// Records the input that was applied, with its outcome, in the journal and in the server's log.
+    /// Records an input of this connection that was applied, with its outcome, in the journal and in
+    /// the server's log.
     #[inline(never)]
-    pub(crate) fn record(&mut self, input: &Input, conn: ConnId) {
-        let member = &self.members[conn.0 as usize];
+    pub(crate) fn record(&mut self, input: &Input, member: &Member) {
         if let Some(journal) = &mut self.journal {
             journal.request(member.who(), input, &self.outcome);
         }

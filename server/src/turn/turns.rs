@@ -196,7 +196,7 @@ impl Turns {
         let _fail_stop = FailStop::watch(|| self.stop_broken());
         let mut core = self.core.lock();
         // Read under the lock: time never runs backwards from turn to turn.
-        let now = self.clock.now();
+        let (now, began_us) = core.begin_turn(&self.clock);
         let mut leftover = Leftover {
             began_ms: now.elapsed_ms,
             ..Leftover::default()
@@ -209,7 +209,6 @@ impl Turns {
         }
         let close = drain(&core, batch.conn, out);
         let (own_from, zxid_before) = (out.len(), core.engine.zxid());
-        let began_us = core.begin_journal(now, &self.clock);
         let applied = self.apply(&mut core, now, close, &batch, out, wakes);
         leftover.applied = applied.count;
         leftover.close = applied.close;
@@ -263,17 +262,19 @@ impl Turns {
         {
             journal.opened(effects.members[batch.conn.0 as usize].who());
         }
+        let members = effects.members;
+        let recorded = effects.is_recorded.then(|| &members[batch.conn.0 as usize]);
         let mut count = 0;
         for input in batch.inputs {
             if close.is_some() || effects.out.len() > batch.out_bytes_max {
                 break;
             }
-            if effects.is_recorded {
+            if recorded.is_some() {
                 effects.begin_record();
             }
             engine.apply(now, input, &mut effects);
-            if effects.is_recorded {
-                effects.record(input, batch.conn);
+            if let Some(own) = recorded {
+                effects.record(input, own);
             }
             count += 1;
             close = effects.close;
@@ -354,8 +355,7 @@ impl Turns {
         }
         let _fail_stop = FailStop::watch(|| self.stop_broken());
         let mut core = self.core.lock();
-        let now = self.clock.now();
-        let began_us = core.begin_journal(now, &self.clock);
+        let (now, began_us) = core.begin_turn(&self.clock);
         let wakes = serve(&mut core, now);
         let is_logged = core.write_log(now);
         core.end_journal(began_us, &self.clock);
