@@ -319,3 +319,56 @@ impl Operation {
         Some((operation, path, rest))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_with_every_combination_of_fields_come_back() {
+        let context = Context {
+            conn: 7,
+            session: SessionId(0x1001),
+            ..Context::default()
+        };
+        let records: Vec<_> = (0..128_u8)
+            .map(|combination| {
+                let has = |bit: u8| combination & bit != 0;
+                let record = Record {
+                    kind: Kind::Request,
+                    is_flagged: has(1),
+                    has_no_reply: has(2),
+                    zxid: Zxid(if has(4) { -1 } else { 5 }),
+                    xid: i32::MIN,
+                    op: -11,
+                    error: -101,
+                    flags: if has(8) { i32::MIN } else { 0 },
+                    number: if has(16) { u32::MAX } else { 0 },
+                    cause: if has(32) { u64::MAX } else { 0 },
+                };
+                (record, if has(64) { "/more" } else { "" })
+            })
+            .collect();
+        let mut bytes = Vec::new();
+        for (index, (record, more)) in records.iter().enumerate() {
+            if index % 10 == 0 {
+                context.encode(&mut bytes);
+            }
+            record.encode(b"/path", more.as_bytes(), &mut bytes);
+        }
+        let mut decoder = Decoder::new(&bytes);
+        for (record, more) in &records {
+            let decoded = decoder.next().unwrap();
+            assert_eq!(format!("{:?}", decoded.record), format!("{record:?}"));
+            assert_eq!(
+                (decoded.text, decoded.more),
+                (&b"/path"[..], more.as_bytes())
+            );
+            assert_eq!(decoded.context.conn, 7);
+        }
+        assert!(decoder.next().is_none());
+        for length in 0..bytes.len() {
+            assert!(Decoder::new(&bytes[..length]).count() < records.len());
+        }
+    }
+}
