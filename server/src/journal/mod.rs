@@ -295,34 +295,57 @@ impl Journal {
         self.is_in_request = true;
     }
 
-    /// Adds a request, and what followed from it.
+    /// Adds an input that was applied, and what followed from it.
     #[inline]
-    pub(crate) fn request(&mut self, mut who: Who<'_>, input: &Input, outcome: &Outcome) {
-        let mut record = Record::default();
-        match outcome.reply {
-            Some(reply) => {
-                record.zxid = reply.zxid;
-                record.error = reply.error.map_or(0, |error| error.code());
-            }
-            None => record.has_no_reply = true,
-        }
-        let mut path: &[u8] = b"";
-        self.operations.clear();
+    pub(crate) fn request(&mut self, who: Who<'_>, input: &Input, outcome: &Outcome) {
         if let Input::Request { xid, request, .. } = input {
-            record.xid = xid.0;
-            path = record::bounded(describe(request, &mut record, &mut self.operations));
+            self.operations.clear();
+            let arguments = describe(request, &mut self.operations);
+            let path = record::bounded(arguments.path);
+            let record = Record {
+                xid: xid.0,
+                op: arguments.op.code(),
+                is_flagged: arguments.watch,
+                flags: arguments.flags,
+                number: arguments.number,
+                ..Record::replied(outcome.reply)
+            };
+            self.set_context(who);
+            let more = match outcome.created.as_slice() {
+                created if created.is_empty() || created == path => &self.operations,
+                created => record::bounded(created),
+            };
+            record.encode(path, more, &mut self.open);
+            self.open_count += 1;
         } else {
-            describe_other(input, outcome, &mut who, &mut record);
+            self.other(who, input, outcome);
         }
-        self.set_context(who);
-        let more = match outcome.created.as_slice() {
-            created if created.is_empty() || created == path => &self.operations,
-            created => record::bounded(created),
-        };
-        record.encode(path, more, &mut self.open);
-        self.open_count += 1;
         self.is_in_request = false;
         self.write_pending();
+    }
+
+    /// Adds an input that is no request.
+    #[cold]
+    fn other(&mut self, mut who: Who<'_>, input: &Input, outcome: &Outcome) {
+        let mut record = Record::replied(outcome.reply);
+        match input {
+            Input::Connect { hello, .. } => {
+                record.op = OpCode::CreateSession.code();
+                record.number = u32::try_from(hello.timeout_ms).unwrap_or(0);
+                who.session = outcome.session;
+                record.has_no_reply = outcome.session == SessionId::NONE;
+            }
+            Input::Undecodable { xid, .. }
+            | Input::UnknownOp { xid, .. }
+            | Input::Refused { xid, .. } => record.xid = xid.0,
+            Input::Request { .. }
+            | Input::Open { .. }
+            | Input::Identify { .. }
+            | Input::Disconnect { .. }
+            | Input::Tick
+            | Input::Expire { .. } => {}
+        }
+        self.write(who, &record, b"", b"");
     }
 
     /// Adds an event; `is_held` says whether a fault holds it back.
@@ -427,89 +450,84 @@ impl Journal {
     }
 }
 
-/// Fills in what is known of an input that is no request.
-#[cold]
-fn describe_other(input: &Input, outcome: &Outcome, who: &mut Who<'_>, record: &mut Record) {
-    match input {
-        Input::Connect { hello, .. } => {
-            record.op = OpCode::CreateSession.code();
-            record.number = u32::try_from(hello.timeout_ms).unwrap_or(0);
-            who.session = outcome.session;
-            record.has_no_reply = outcome.session == SessionId::NONE;
-        }
-        Input::Undecodable { xid, .. }
-        | Input::UnknownOp { xid, .. }
-        | Input::Refused { xid, .. } => record.xid = xid.0,
-        Input::Request { .. }
-        | Input::Open { .. }
-        | Input::Identify { .. }
-        | Input::Disconnect { .. }
-        | Input::Tick
-        | Input::Expire { .. } => {}
-    }
+/// What a journal says of a request, apart from the operations of a multi.
+struct Arguments<'a> {
+    op: OpCode,
+    path: &'a [u8],
+    watch: bool,
+    /// The version, create mode or watch mode.
+    flags: i32,
+    /// The length of the data, or the number of operations.
+    number: u32,
 }
 
-/// Fills in the operation and the arguments of a request. Returns its path.
+/// Returns what a journal says of a request, and appends the operations of a multi.
 #[inline]
-fn describe<'a>(request: &'a Request, record: &mut Record, more: &mut Vec<u8>) -> &'a [u8] {
-    let bytes = |path: &'a Option<Ustring>| path.as_ref().map_or(&b""[..], |path| path.as_bytes());
-    let length = |data: &Option<bytes::Bytes>| {
-        let length = data.as_ref().map_or(0, bytes::Bytes::len);
-        u32::try_from(length).unwrap_or(u32::MAX)
+fn describe<'a>(request: &'a Request, operations: &mut Vec<u8>) -> Arguments<'a> {
+    let described = |op, path: &'a Option<Ustring>| Arguments {
+        op,
+        path: path.as_ref().map_or(&b""[..], |path| path.as_bytes()),
+        watch: false,
+        flags: 0,
+        number: 0,
     };
-    record.op = request.op().code();
+    let read = |op, path, watch: &bool| Arguments {
+        watch: *watch,
+        ..described(op, path)
+    };
+    let versioned = |op, path, version: &i32| Arguments {
+        flags: *version,
+        ..described(op, path)
+    };
     match request {
-        Request::Create(create) => {
-            record.flags = create.flags;
-            record.number = length(&create.data);
-            bytes(&create.path)
-        }
+        Request::GetData { path, watch } => read(OpCode::GetData, path, watch),
+        Request::Exists { path, watch } => read(OpCode::Exists, path, watch),
+        Request::GetChildren { path, watch } => read(OpCode::GetChildren, path, watch),
+        Request::GetChildren2 { path, watch } => read(OpCode::GetChildren2, path, watch),
         Request::SetData {
             path,
             data,
             version,
-        } => {
-            record.flags = *version;
-            record.number = length(data);
-            bytes(path)
-        }
-        Request::Delete { path, version }
-        | Request::Check { path, version }
-        | Request::SetAcl { path, version, .. } => {
-            record.flags = *version;
-            bytes(path)
-        }
-        Request::Exists { path, watch }
-        | Request::GetData { path, watch }
-        | Request::GetChildren { path, watch }
-        | Request::GetChildren2 { path, watch } => {
-            record.is_flagged = *watch;
-            bytes(path)
-        }
-        Request::AddWatch { path, mode } => {
-            record.flags = *mode;
-            bytes(path)
-        }
+        } => Arguments {
+            number: length(data.as_ref()),
+            ..versioned(OpCode::SetData, path, version)
+        },
+        Request::Create(create) => Arguments {
+            number: length(create.data.as_ref()),
+            ..versioned(create.op.op(), &create.path, &create.flags)
+        },
+        Request::Delete { path, version } => versioned(OpCode::Delete, path, version),
+        Request::Check { path, version } => versioned(OpCode::Check, path, version),
+        Request::SetAcl { path, version, .. } => versioned(OpCode::SetAcl, path, version),
+        Request::AddWatch { path, mode } => versioned(OpCode::AddWatch, path, mode),
+        other => describe_rare(other, operations),
+    }
+}
+
+/// Returns what a journal says of a request that is rare, or takes long anyway.
+#[inline(never)]
+fn describe_rare<'a>(request: &'a Request, operations: &mut Vec<u8>) -> Arguments<'a> {
+    let number = match request {
         Request::Multi(ops) | Request::MultiReadOfChanges(ops) => {
-            record.number = u32::try_from(ops.len()).unwrap_or(u32::MAX);
             for op in ops.iter().take(OPERATIONS_MAX) {
                 let (code, flags, data) = match op {
-                    MultiOp::Create(create) => {
-                        (create.op.op().code(), create.flags, length(&create.data))
-                    }
+                    MultiOp::Create(create) => (
+                        create.op.op().code(),
+                        create.flags,
+                        length(create.data.as_ref()),
+                    ),
                     MultiOp::Delete { version, .. } => (OpCode::Delete.code(), *version, 0),
                     MultiOp::SetData { data, version, .. } => {
-                        (OpCode::SetData.code(), *version, length(data))
+                        (OpCode::SetData.code(), *version, length(data.as_ref()))
                     }
                     MultiOp::Check { version, .. } => (OpCode::Check.code(), *version, 0),
                 };
                 let path = op.path().map_or(&b""[..], |path| path.as_bytes());
-                Operation { code, flags, data }.encode(path, more);
+                Operation { code, flags, data }.encode(path, operations);
             }
-            b""
+            ops.len()
         }
         Request::MultiRead(ops) => {
-            record.number = u32::try_from(ops.len()).unwrap_or(u32::MAX);
             for op in ops.iter().take(OPERATIONS_MAX) {
                 let code = match op {
                     MultiReadOp::GetData { .. } => OpCode::GetData.code(),
@@ -521,12 +539,30 @@ fn describe<'a>(request: &'a Request, record: &mut Record, more: &mut Vec<u8>) -
                     flags: 0,
                     data: 0,
                 };
-                operation.encode(path, more);
+                operation.encode(path, operations);
             }
-            b""
+            ops.len()
         }
-        _ => request.path().map_or(b"", |path| path.as_bytes()),
+        _ => 0,
+    };
+    let path = match request {
+        // Their operations have the paths.
+        Request::Multi(_) | Request::MultiReadOfChanges(_) | Request::MultiRead(_) => None,
+        _ => request.path(),
+    };
+    Arguments {
+        op: request.op(),
+        path: path.map_or(b"", |path| path.as_bytes()),
+        watch: false,
+        flags: 0,
+        number: u32::try_from(number).unwrap_or(u32::MAX),
     }
+}
+
+/// Returns the length of data, as a record has it.
+fn length(data: Option<&bytes::Bytes>) -> u32 {
+    let length = data.map_or(0, bytes::Bytes::len);
+    u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 /// Records copied out of a journal.

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use minikeeper_engine::Now;
-use minikeeper_protocol::{SessionId, Zxid};
+use minikeeper_protocol::{ReplyHeader, SessionId, Zxid};
 
 use crate::turn::stats::Peer;
 
@@ -162,6 +162,19 @@ impl Context {
 }
 
 impl Record {
+    /// Creates the record of an input with this reply.
+    #[inline]
+    pub(crate) fn replied(reply: Option<ReplyHeader>) -> Self {
+        Self {
+            zxid: reply.map_or_else(Zxid::default, |reply| reply.zxid),
+            error: reply
+                .and_then(|reply| reply.error)
+                .map_or(0, |error| error.code()),
+            has_no_reply: reply.is_none(),
+            ..Self::default()
+        }
+    }
+
     /// Appends the record with its texts.
     #[inline(always)]
     #[expect(

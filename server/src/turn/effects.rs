@@ -386,6 +386,8 @@ impl Effects for TurnEffects<'_> {
 }
 
 /// Writes a request to the server's log.
+#[cold]
+#[inline(never)]
 fn trace_request(member: &Member, input: &Input, outcome: &Outcome) {
     let conn = member.stats.number;
     let err = outcome.reply.and_then(|reply| reply.error);
