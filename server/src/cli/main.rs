@@ -276,7 +276,7 @@ fn announce(server: &Server, control_is_default: bool) {
             "connect with\n  \
          Java, Curator  CuratorFrameworkFactory.newClient(\"{address}\", new RetryOneTime(100))\n  \
          Python, kazoo  KazooClient(hosts=\"{address}\")\n  \
-         shell          zkCli.sh -server {address}"
+         shell          minikeeper cli -server {address}"
         );
     }
     if let Some(address) = server.control_addr() {

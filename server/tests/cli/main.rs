@@ -204,7 +204,7 @@ fn first_line_has_version_and_address_and_stderr_is_empty() {
     let (status, out, err) = server.terminate();
     assert_eq!(status.code(), Some(0));
     assert!(
-        out.contains(&format!("zkCli.sh -server {address}")),
+        out.contains(&format!("minikeeper cli -server {address}")),
         "{out}"
     );
     assert_eq!(err, "");
