@@ -46,14 +46,14 @@ pub struct Acquire<'a, L, G> {
     lock: Option<(L, Begin<'a, L, G>)>,
     how: How<'a>,
     /// `None` before the first poll.
-    acquiring: Option<Acquiring<'a, G>>,
+    acquiring: Option<AcquireFuture<'a, G>>,
 }
 
 /// An acquisition that has begun.
-type Acquiring<'a, G> = Pin<Box<dyn Future<Output = Result<G, LockError>> + Send + 'a>>;
+type AcquireFuture<'a, G> = Pin<Box<dyn Future<Output = Result<G, LockError>> + Send + 'a>>;
 
 /// Begins the acquisition.
-type Begin<'a, L, G> = fn(L, How<'a>) -> Acquiring<'a, G>;
+type Begin<'a, L, G> = fn(L, How<'a>) -> AcquireFuture<'a, G>;
 
 /// The settings of the caller.
 #[derive(Clone, Copy, Debug)]

@@ -36,7 +36,7 @@ pub(crate) struct Leasing<C: ZooKeeper> {
 }
 
 /// The request for the list of leases, with a watch.
-type Listing<C> = Pin<
+type LeaseListing<C> = Pin<
     Box<dyn Future<Output = Result<(Stamped<Vec<String>>, <C as ZooKeeper>::Watch), Error>> + Send>,
 >;
 
@@ -260,7 +260,7 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Requests the list; also returns the number of connections so far.
-    fn ask(&self) -> (u64, Listing<C>) {
+    fn ask(&self) -> (u64, LeaseListing<C>) {
         let connections = self.leases.client.connections();
         let list = self.leases.client.watch_children(&self.leases.path);
         (connections, Box::pin(list))
@@ -270,7 +270,7 @@ impl<C: ZooKeeper> Leasing<C> {
     /// is gone. Also returns the number of connections at the time of the request.
     async fn look(
         &self,
-        mut asked: Option<(u64, Listing<C>)>,
+        mut asked: Option<(u64, LeaseListing<C>)>,
         epoch: Epoch,
         wait: Wait,
         pace: &mut Pace,

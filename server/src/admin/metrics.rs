@@ -44,7 +44,7 @@ pub(crate) enum MetricKind {
 
 /// The unit of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unit {
+pub(crate) enum MetricUnit {
     Count,
     Bytes,
     Milliseconds,
@@ -68,7 +68,7 @@ pub(crate) struct Metric {
         not(any(test, feature = "control")),
         expect(dead_code, reason = "for /metrics")
     )]
-    pub(crate) unit: Unit,
+    pub(crate) unit: MetricUnit,
     pub(crate) kind: MetricKind,
     get: Get,
 }
@@ -92,7 +92,7 @@ enum Get {
     Latency(fn(&MetricsSnapshot) -> &Latency),
 }
 
-pub(crate) enum Value<'a> {
+pub(crate) enum MetricValue<'a> {
     Integer(i64),
     Double(f64),
     /// By child of the root.
@@ -101,30 +101,32 @@ pub(crate) enum Value<'a> {
 }
 
 impl Metric {
-    pub(crate) fn value<'a>(&self, snapshot: &'a MetricsSnapshot) -> Value<'a> {
+    pub(crate) fn value<'a>(&self, snapshot: &'a MetricsSnapshot) -> MetricValue<'a> {
         let whole = |size| i64::try_from(size).unwrap_or(i64::MAX);
         match self.get {
-            Get::Zero => Value::Integer(0),
-            Get::ZeroDouble => Value::Double(0.0),
-            Get::Empty => Value::Latency(&snapshot.nothing),
-            Get::NoLabels => Value::Set(Vec::new()),
-            Get::Count(get) => Value::Integer(i64::try_from(get(snapshot)).unwrap_or(i64::MAX)),
-            Get::Size(get) => Value::Integer(whole(get(snapshot))),
+            Get::Zero => MetricValue::Integer(0),
+            Get::ZeroDouble => MetricValue::Double(0.0),
+            Get::Empty => MetricValue::Latency(&snapshot.nothing),
+            Get::NoLabels => MetricValue::Set(Vec::new()),
+            Get::Count(get) => {
+                MetricValue::Integer(i64::try_from(get(snapshot)).unwrap_or(i64::MAX))
+            }
+            Get::Size(get) => MetricValue::Integer(whole(get(snapshot))),
             Get::Answer(get) => {
                 let sizes = &snapshot.counters.response_sizes;
                 let is_empty = sizes.is_empty();
-                Value::Integer(if is_empty { -1 } else { whole(get(sizes)) })
+                MetricValue::Integer(if is_empty { -1 } else { whole(get(sizes)) })
             }
             Get::Quotas(get) => {
                 let quotas = snapshot.quotas.iter();
-                Value::Set(
+                MetricValue::Set(
                     quotas
                         .filter_map(|(name, quota)| Some((name.as_str(), get(quota)?)))
                         .collect(),
                 )
             }
-            Get::Double(get) => Value::Double(get(snapshot)),
-            Get::Latency(get) => Value::Latency(get(snapshot)),
+            Get::Double(get) => MetricValue::Double(get(snapshot)),
+            Get::Latency(get) => MetricValue::Latency(get(snapshot)),
         }
     }
 }
@@ -142,14 +144,14 @@ pub(crate) fn each_number(snapshot: &MetricsSnapshot, mut put: impl FnMut(String
     for metric in METRICS {
         let name = metric.name;
         match metric.value(snapshot) {
-            Value::Integer(value) => put(name.to_owned(), Integer(value)),
-            Value::Double(value) => put(name.to_owned(), Double(value)),
-            Value::Set(values) => {
+            MetricValue::Integer(value) => put(name.to_owned(), Integer(value)),
+            MetricValue::Double(value) => put(name.to_owned(), Double(value)),
+            MetricValue::Set(values) => {
                 for (top, value) in values {
                     put(format!("{top}_{name}"), Integer(value));
                 }
             }
-            Value::Latency(latency) => {
+            MetricValue::Latency(latency) => {
                 let whole = |value: u64| Integer(i64::try_from(value).unwrap_or(i64::MAX));
                 put(format!("avg_{name}"), Double(latency.avg_ms()));
                 put(format!("min_{name}"), whole(latency.min_ms().into()));
@@ -232,7 +234,7 @@ macro_rules! metrics {
         pub(crate) const METRICS: &[Metric] = &[$(Metric {
             name: $name,
             help: $help,
-            unit: Unit::$unit,
+            unit: MetricUnit::$unit,
             kind: MetricKind::$kind,
             get: Get::$get $(($from))?,
         }),*];
@@ -441,7 +443,7 @@ mod tests {
                 MetricKind::Summary => 5,
                 MetricKind::Quantiles => 5 + QUANTILES.len(),
             };
-            let is_time = metric.unit == Unit::Milliseconds;
+            let is_time = metric.unit == MetricUnit::Milliseconds;
             assert!(
                 metric.kind != MetricKind::Quantiles || is_time,
                 "{metric:?}"

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use crate::{
     admin::{
-        metrics::{METRICS, Metric, MetricKind, MetricsSnapshot, Unit, Value},
+        metrics::{METRICS, Metric, MetricKind, MetricUnit, MetricValue, MetricsSnapshot},
         process::{self, ProcessFigures},
     },
     turn::latency::Latency,
@@ -43,12 +43,12 @@ macro_rules! line {
     };
 }
 
-fn add(text: &mut String, metric: &Metric, value: &Value<'_>) {
+fn add(text: &mut String, metric: &Metric, value: &MetricValue<'_>) {
     let name = metric.name;
     let unit = match metric.unit {
-        Unit::Count => "",
-        Unit::Bytes => " (bytes)",
-        Unit::Milliseconds => " (milliseconds)",
+        MetricUnit::Count => "",
+        MetricUnit::Bytes => " (bytes)",
+        MetricUnit::Milliseconds => " (milliseconds)",
     };
     let (kind, quantiles) = match metric.kind {
         MetricKind::Gauge | MetricKind::GaugeSet => ("gauge", 0),
@@ -59,14 +59,14 @@ fn add(text: &mut String, metric: &Metric, value: &Value<'_>) {
     line!(text, "# HELP {name} {}{unit}", metric.help);
     line!(text, "# TYPE {name} {kind}");
     match value {
-        Value::Integer(value) => line!(text, "{name} {value}"),
-        Value::Double(value) => line!(text, "{name} {value}"),
-        Value::Set(values) => {
+        MetricValue::Integer(value) => line!(text, "{name} {value}"),
+        MetricValue::Double(value) => line!(text, "{name} {value}"),
+        MetricValue::Set(values) => {
             for (key, value) in values {
                 line!(text, "{name}{{key=\"{}\"}} {value}", escaped(key));
             }
         }
-        Value::Latency(latency) => add_summary(text, name, latency, &QUANTILES[..quantiles]),
+        MetricValue::Latency(latency) => add_summary(text, name, latency, &QUANTILES[..quantiles]),
     }
 }
 

@@ -216,7 +216,7 @@ impl Spec {
 }
 
 /// A type of field that the table can read and write.
-trait Field {
+trait SettingField {
     const LARGEST: u64;
     fn read(&self) -> Option<Value>;
     fn write(&mut self, value: Value);
@@ -224,7 +224,7 @@ trait Field {
 
 macro_rules! number_fields {
     ($($type:ident),*) => {$(
-        impl Field for $type {
+        impl SettingField for $type {
             const LARGEST: u64 = $type::MAX as u64;
 
             fn read(&self) -> Option<Value> {
@@ -238,11 +238,11 @@ macro_rules! number_fields {
             }
         }
 
-        impl Field for Option<$type> {
+        impl SettingField for Option<$type> {
             const LARGEST: u64 = $type::LARGEST;
 
             fn read(&self) -> Option<Value> {
-                self.as_ref().and_then(Field::read)
+                self.as_ref().and_then(SettingField::read)
             }
 
             fn write(&mut self, value: Value) {
@@ -255,7 +255,7 @@ macro_rules! number_fields {
 number_fields!(u32, u64, usize);
 
 /// In whole milliseconds.
-impl Field for Duration {
+impl SettingField for Duration {
     const LARGEST: u64 = u64::MAX;
 
     fn read(&self) -> Option<Value> {
@@ -269,7 +269,7 @@ impl Field for Duration {
     }
 }
 
-impl Field for bool {
+impl SettingField for bool {
     const LARGEST: u64 = 0;
 
     fn read(&self) -> Option<Value> {
@@ -283,7 +283,7 @@ impl Field for bool {
     }
 }
 
-impl Field for String {
+impl SettingField for String {
     const LARGEST: u64 = 0;
 
     fn read(&self) -> Option<Value> {
@@ -298,7 +298,7 @@ impl Field for String {
 }
 
 #[cfg(feature = "tls")]
-impl Field for Option<String> {
+impl SettingField for Option<String> {
     const LARGEST: u64 = 0;
 
     fn read(&self) -> Option<Value> {
@@ -313,7 +313,7 @@ impl Field for Option<String> {
 }
 
 /// Never read, so that nothing shows a secret.
-impl Field for Option<Secret> {
+impl SettingField for Option<Secret> {
     const LARGEST: u64 = 0;
 
     fn read(&self) -> Option<Value> {
@@ -328,7 +328,7 @@ impl Field for Option<Secret> {
 }
 
 #[cfg(any(feature = "data", feature = "tls"))]
-impl Field for Option<PathBuf> {
+impl SettingField for Option<PathBuf> {
     const LARGEST: u64 = 0;
 
     fn read(&self) -> Option<Value> {
@@ -342,7 +342,7 @@ impl Field for Option<PathBuf> {
     }
 }
 
-impl Field for Vec<String> {
+impl SettingField for Vec<String> {
     const LARGEST: u64 = 0;
 
     fn read(&self) -> Option<Value> {
@@ -356,7 +356,7 @@ impl Field for Vec<String> {
     }
 }
 
-impl Field for Option<Vec<String>> {
+impl SettingField for Option<Vec<String>> {
     const LARGEST: u64 = 0;
 
     fn read(&self) -> Option<Value> {
@@ -422,7 +422,7 @@ macro_rules! row {
             spec: $spec,
             read: |config| config.$name.read(),
             write: |config, value| config.$name.write(value),
-            largest: <$type as Field>::LARGEST,
+            largest: <$type as SettingField>::LARGEST,
         })
     };
 }

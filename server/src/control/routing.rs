@@ -13,7 +13,7 @@ use crate::{
         verb::{Answer, Call, Method, Verb},
         verbs,
     },
-    journal::record::Kind,
+    journal::record::RecordKind,
 };
 
 /// The target of a request.
@@ -104,7 +104,7 @@ impl Route {
         }
         if matches!(verb.method, Method::Post) {
             let turns = &call.universe.shared.turns;
-            turns.note(Kind::Verb, None, || called(verb, &call.arguments));
+            turns.note(RecordKind::Verb, None, || called(verb, &call.arguments));
         }
         let answer = verb.handler.serve(&call).await;
         if matches!(verb.method, Method::Post) {

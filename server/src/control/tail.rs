@@ -36,10 +36,10 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 pub(crate) struct TailBody(Pin<Box<dyn Future<Output = NextChunk> + Send>>);
 
 /// A chunk, and the stream for the next one; `None` at the end.
-type NextChunk = Option<(Bytes, Stream)>;
+type NextChunk = Option<(Bytes, TailStream)>;
 
 /// What the body is made from.
-struct Stream {
+struct TailStream {
     tail: JournalTail,
     controls: Arc<Controls>,
     _permit: OwnedSemaphorePermit,
@@ -58,7 +58,7 @@ impl TailBody {
             );
             ControlError::cannot_now(sentence)
         })?;
-        let stream = Stream {
+        let stream = TailStream {
             tail,
             controls,
             _permit,
@@ -69,7 +69,7 @@ impl TailBody {
     }
 }
 
-impl Stream {
+impl TailStream {
     async fn next(mut self) -> NextChunk {
         let controls = Arc::clone(&self.controls);
         let stopped = async {

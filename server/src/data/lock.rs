@@ -137,7 +137,7 @@ fn boot() -> String {
 
 /// The lock of a data directory, held until dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct DirectoryLock {
     path: PathBuf,
     folder: PathBuf,
     /// The directory, locked.
@@ -160,7 +160,7 @@ struct NoteFile {
     state: &'static str,
 }
 
-impl Lock {
+impl DirectoryLock {
     /// Locks the directory; `folder` is its subdirectory with the files.
     pub(crate) fn take(dir: &Path, folder: &Path) -> Result<Self, DataDirError> {
         let opened = File::open(dir).map_err(DataDirError::io("open", dir))?;

@@ -45,7 +45,7 @@ const SEARCH_BYTES_MAX: usize = 256 << 20;
 
 /// A position in the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LogPlace {
     /// The index of the log among all of them.
     pub(crate) log: usize,
     /// The entry's offset in it. Unit: bytes.
@@ -55,7 +55,7 @@ pub(crate) struct Place {
 /// A fault in the logs, and the position from which they cannot be used.
 #[derive(Debug)]
 pub(crate) struct LogFault {
-    pub(crate) from: Place,
+    pub(crate) from: LogPlace,
     /// The earlier logs that are damaged too, but whose successor continued where they had stopped.
     pub(crate) passed_over: Vec<usize>,
     pub(crate) error: DataDirError,
@@ -66,7 +66,7 @@ pub(crate) struct LogFault {
 pub(crate) fn replay(
     logs: &[(Zxid, PathBuf)],
     snapshot: (Zxid, &Path),
-    until: Option<Place>,
+    until: Option<LogPlace>,
     restoration: &mut Restoration,
 ) -> Result<Zxid, LogFault> {
     let mut chain = Chain {
@@ -85,7 +85,7 @@ pub(crate) fn replay(
     }
     for log in from..logs.len() {
         let (name, path) = &logs[log];
-        if until == Some(Place { log, offset: 0 }) {
+        if until == Some(LogPlace { log, offset: 0 }) {
             break;
         }
         let is_last = log + 1 == logs.len();
@@ -162,10 +162,10 @@ impl Chain<'_> {
         name: Zxid,
         path: &Path,
         is_last: bool,
-        until: Option<Place>,
+        until: Option<LogPlace>,
     ) -> Result<(), LogFault> {
         let fault = |offset: u64, error: DataDirError| LogFault {
-            from: Place { log: index, offset },
+            from: LogPlace { log: index, offset },
             passed_over: Vec::new(),
             error,
         };
@@ -188,7 +188,7 @@ impl Chain<'_> {
         loop {
             let start = log.source.offset;
             if until
-                == Some(Place {
+                == Some(LogPlace {
                     log: index,
                     offset: start,
                 })

@@ -20,7 +20,7 @@ use crate::{
     data::{
         error::SaveError,
         load,
-        lock::Lock,
+        lock::DirectoryLock,
         private_files,
         snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
         sync_folder,
@@ -51,7 +51,7 @@ pub(crate) struct LogSettings {
 pub(crate) struct LogWriter {
     folder: PathBuf,
     /// The lock of the directory. Weak, so that the log does not keep the directory locked.
-    lock: Weak<Lock>,
+    lock: Weak<DirectoryLock>,
     settings: LogSettings,
     /// The time of the newest turn.
     wall_ms: i64,
@@ -82,7 +82,7 @@ impl LogWriter {
     /// Writes to this folder the changes after the snapshot at `last`.
     pub(crate) fn new(
         folder: PathBuf,
-        lock: Weak<Lock>,
+        lock: Weak<DirectoryLock>,
         last: Zxid,
         settings: LogSettings,
         is_long: Arc<Notify>,

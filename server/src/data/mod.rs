@@ -51,7 +51,7 @@ pub use self::state::SavedState;
 use self::{
     error::BeginError,
     load::{FileKind, Files, Trust, list},
-    lock::Lock,
+    lock::DirectoryLock,
     log_writer::{LogSettings, LogWriter},
 };
 use crate::config::Config;
@@ -79,7 +79,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 #[derive(Debug)]
 pub(crate) struct DataDir {
     folder: PathBuf,
-    lock: Arc<Lock>,
+    lock: Arc<DirectoryLock>,
     is_fresh: bool,
     /// The newest snapshot and its zxid; after `load`, the snapshot that was loaded.
     newest: Option<(Zxid, PathBuf)>,
@@ -96,7 +96,7 @@ impl DataDir {
     pub(crate) fn open(dir: &Path) -> Result<Self, DataDirError> {
         let folder = dir.join(FOLDER);
         private_files::create_private_dir(&folder).map_err(DataDirError::io("create", &folder))?;
-        let lock = Arc::new(Lock::take(dir, &folder)?);
+        let lock = Arc::new(DirectoryLock::take(dir, &folder)?);
         let files = Files::find(&folder, &folder)?;
         Ok(Self {
             folder,

@@ -8,7 +8,7 @@ use std::{
 
 use minikeeper_protocol::{CreateMode, ErrorCode, EventKind, OpCode, SessionId, Zxid};
 
-use crate::journal::record::{Decoded, Kind, Operation};
+use crate::journal::record::{DecodedRecord, Operation, RecordKind};
 
 /// Something that happened in a universe.
 ///
@@ -214,8 +214,8 @@ impl JournalEntry {
         "omitted",
     ];
 
-    pub(super) fn of(number: u64, decoded: &Decoded<'_>) -> Self {
-        let Decoded {
+    pub(super) fn of(number: u64, decoded: &DecodedRecord<'_>) -> Self {
+        let DecodedRecord {
             context,
             record,
             text,
@@ -226,34 +226,34 @@ impl JournalEntry {
         let cause = (record.cause > 0).then_some(record.cause);
         let millis = |ms: u32| Duration::from_millis(ms.into());
         let what = match record.kind {
-            Kind::Request => Occurrence::Request(JournalRequest::of(decoded, path)),
-            Kind::Event => Occurrence::Event {
+            RecordKind::Request => Occurrence::Request(JournalRequest::of(decoded, path)),
+            RecordKind::Event => Occurrence::Event {
                 kind: EventKind::from_code(record.op).unwrap_or(EventKind::Created),
                 path: text_of(text),
                 zxid: record.zxid,
                 cause,
                 is_held: record.is_flagged,
             },
-            Kind::Fault => Occurrence::Fault {
+            RecordKind::Fault => Occurrence::Fault {
                 fault: record.cause,
                 action: text_of(more),
                 op: op_name(record.op),
                 path,
             },
-            Kind::SessionBegan => Occurrence::SessionBegan {
+            RecordKind::SessionBegan => Occurrence::SessionBegan {
                 timeout: millis(record.number),
                 is_new: record.is_flagged,
             },
-            Kind::SessionEnded => Occurrence::SessionEnded {
+            RecordKind::SessionEnded => Occurrence::SessionEnded {
                 expired: record.is_flagged,
             },
-            Kind::ConnectionOpened => Occurrence::ConnectionOpened,
-            Kind::ConnectionClosed => Occurrence::ConnectionClosed {
+            RecordKind::ConnectionOpened => Occurrence::ConnectionOpened,
+            RecordKind::ConnectionClosed => Occurrence::ConnectionClosed {
                 reason: text_of(text),
             },
-            Kind::Clock => Occurrence::Clock(text_of(text)),
-            Kind::Verb => Occurrence::Verb(text_of(text)),
-            Kind::Omitted => Occurrence::Omitted {
+            RecordKind::Clock => Occurrence::Clock(text_of(text)),
+            RecordKind::Verb => Occurrence::Verb(text_of(text)),
+            RecordKind::Omitted => Occurrence::Omitted {
                 count: record.zxid.0.cast_unsigned(),
             },
         };
@@ -336,8 +336,8 @@ impl JournalEntry {
 }
 
 impl JournalRequest {
-    fn of(decoded: &Decoded<'_>, path: Option<String>) -> Self {
-        let Decoded {
+    fn of(decoded: &DecodedRecord<'_>, path: Option<String>) -> Self {
+        let DecodedRecord {
             context,
             record,
             more,

@@ -18,7 +18,7 @@ use minikeeper_protocol::{
 
 use self::{
     entry::JournalEntry,
-    record::{Context, Decoder, Kind, Operation, Record, address_of},
+    record::{Context, Decoder, Operation, Record, RecordKind, address_of},
 };
 use crate::turn::stats::Peer;
 
@@ -102,7 +102,7 @@ impl Chunk {
 
 /// The outcome of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct RequestOutcome {
     /// The header of the reply; `None` if there was none.
     pub(crate) reply: Option<ReplyHeader>,
     /// The path of the znode that the request created; empty if there is none.
@@ -111,7 +111,7 @@ pub(crate) struct Outcome {
     pub(crate) session: SessionId,
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// Makes it ready for the next request.
     #[inline]
     pub(crate) fn clear(&mut self) {
@@ -156,7 +156,7 @@ impl Journal {
         self.write_pending();
         if self.omitted > 0 {
             let omitted = Record {
-                kind: Kind::Omitted,
+                kind: RecordKind::Omitted,
                 zxid: Zxid(self.omitted.cast_signed()),
                 ..Record::default()
             };
@@ -297,7 +297,7 @@ impl Journal {
 
     /// Adds an input that was applied, and what followed from it.
     #[inline]
-    pub(crate) fn request(&mut self, who: Who<'_>, input: &Input, outcome: &Outcome) {
+    pub(crate) fn request(&mut self, who: Who<'_>, input: &Input, outcome: &RequestOutcome) {
         if let Input::Request { xid, request, .. } = input {
             self.operations.clear();
             let arguments = describe(request, &mut self.operations);
@@ -326,7 +326,7 @@ impl Journal {
 
     /// Adds an input that is no request.
     #[cold]
-    fn other(&mut self, mut who: Who<'_>, input: &Input, outcome: &Outcome) {
+    fn other(&mut self, mut who: Who<'_>, input: &Input, outcome: &RequestOutcome) {
         let mut record = Record::replied(outcome.reply);
         match input {
             Input::Connect { hello, .. } => {
@@ -355,7 +355,7 @@ impl Journal {
             zxid: event.zxid,
             cause: self.cause(),
             is_flagged: is_held,
-            kind: Kind::Event,
+            kind: RecordKind::Event,
             ..Record::default()
         };
         self.push(to, &record, record::bounded(event.path), b"");
@@ -364,7 +364,7 @@ impl Journal {
     /// Adds the act of a fault on a client's message. The action is a word such as `delay`.
     pub(crate) fn fault(&mut self, who: Who<'_>, input: &Input, fault: u64, action: &str) {
         let mut record = Record {
-            kind: Kind::Fault,
+            kind: RecordKind::Fault,
             cause: fault,
             ..Record::default()
         };
@@ -384,7 +384,7 @@ impl Journal {
     /// Adds that a connection began its handshake.
     pub(crate) fn opened(&mut self, who: Who<'_>) {
         let record = Record {
-            kind: Kind::ConnectionOpened,
+            kind: RecordKind::ConnectionOpened,
             ..Record::default()
         };
         self.push(who, &record, b"", b"");
@@ -396,7 +396,7 @@ impl Journal {
             number: timeout_ms,
             is_flagged: is_new,
             cause: self.cause(),
-            kind: Kind::SessionBegan,
+            kind: RecordKind::SessionBegan,
             ..Record::default()
         };
         self.push(who, &record, b"", b"");
@@ -405,7 +405,7 @@ impl Journal {
     /// Adds that a session ended.
     pub(crate) fn session_ended(&mut self, session: SessionId, expired: bool) {
         let record = Record {
-            kind: Kind::SessionEnded,
+            kind: RecordKind::SessionEnded,
             is_flagged: expired,
             cause: self.cause(),
             ..Record::default()
@@ -414,7 +414,13 @@ impl Journal {
     }
 
     /// Adds something that happened outside of requests, with a text that says what.
-    pub(crate) fn happened(&mut self, now: Now, kind: Kind, who: Option<Who<'_>>, text: &str) {
+    pub(crate) fn happened(
+        &mut self,
+        now: Now,
+        kind: RecordKind,
+        who: Option<Who<'_>>,
+        text: &str,
+    ) {
         self.begin_turn(now);
         let record = Record {
             kind,
@@ -451,7 +457,7 @@ impl Journal {
 }
 
 /// What a journal says of a request, apart from the operations of a multi.
-struct Arguments<'a> {
+struct RequestArguments<'a> {
     op: OpCode,
     path: &'a [u8],
     watch: bool,
@@ -463,19 +469,19 @@ struct Arguments<'a> {
 
 /// Returns what a journal says of a request, and appends the operations of a multi.
 #[inline]
-fn describe<'a>(request: &'a Request, operations: &mut Vec<u8>) -> Arguments<'a> {
-    let described = |op, path: &'a Option<Ustring>| Arguments {
+fn describe<'a>(request: &'a Request, operations: &mut Vec<u8>) -> RequestArguments<'a> {
+    let described = |op, path: &'a Option<Ustring>| RequestArguments {
         op,
         path: path.as_ref().map_or(&b""[..], |path| path.as_bytes()),
         watch: false,
         flags: 0,
         number: 0,
     };
-    let read = |op, path, watch: &bool| Arguments {
+    let read = |op, path, watch: &bool| RequestArguments {
         watch: *watch,
         ..described(op, path)
     };
-    let versioned = |op, path, version: &i32| Arguments {
+    let versioned = |op, path, version: &i32| RequestArguments {
         flags: *version,
         ..described(op, path)
     };
@@ -488,11 +494,11 @@ fn describe<'a>(request: &'a Request, operations: &mut Vec<u8>) -> Arguments<'a>
             path,
             data,
             version,
-        } => Arguments {
+        } => RequestArguments {
             number: length(data.as_ref()),
             ..versioned(OpCode::SetData, path, version)
         },
-        Request::Create(create) => Arguments {
+        Request::Create(create) => RequestArguments {
             number: length(create.data.as_ref()),
             ..versioned(create.op.op(), &create.path, &create.flags)
         },
@@ -506,7 +512,7 @@ fn describe<'a>(request: &'a Request, operations: &mut Vec<u8>) -> Arguments<'a>
 
 /// Returns what a journal says of a request that is rare, or takes long anyway.
 #[inline(never)]
-fn describe_rare<'a>(request: &'a Request, operations: &mut Vec<u8>) -> Arguments<'a> {
+fn describe_rare<'a>(request: &'a Request, operations: &mut Vec<u8>) -> RequestArguments<'a> {
     let number = match request {
         Request::Multi(ops) | Request::MultiReadOfChanges(ops) => {
             for op in ops.iter().take(OPERATIONS_MAX) {
@@ -550,7 +556,7 @@ fn describe_rare<'a>(request: &'a Request, operations: &mut Vec<u8>) -> Argument
         Request::Multi(_) | Request::MultiReadOfChanges(_) | Request::MultiRead(_) => None,
         _ => request.path(),
     };
-    Arguments {
+    RequestArguments {
         op: request.op(),
         path: path.map_or(b"", |path| path.as_bytes()),
         watch: false,
@@ -637,14 +643,14 @@ mod tests {
         }
     }
 
-    fn outcome(error: Option<ErrorCode>) -> Outcome {
-        Outcome {
+    fn outcome(error: Option<ErrorCode>) -> RequestOutcome {
+        RequestOutcome {
             reply: Some(ReplyHeader {
                 xid: Xid(5),
                 zxid: Zxid(9),
                 error,
             }),
-            ..Outcome::default()
+            ..RequestOutcome::default()
         }
     }
 

@@ -28,7 +28,7 @@ const MICROS_AT: usize = 60;
 /// The kind of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum RecordKind {
     #[default]
     Request,
     Event,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Omitted,
 }
 
-impl Kind {
+impl RecordKind {
     const ALL: [Self; 10] = [
         Self::Request,
         Self::Event,
@@ -74,7 +74,7 @@ pub(crate) struct Context {
 /// kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Record {
-    pub(crate) kind: Kind,
+    pub(crate) kind: RecordKind,
     /// A watch is set; an event is held back; a session is new, or has expired.
     pub(crate) is_flagged: bool,
     pub(crate) has_no_reply: bool,
@@ -93,7 +93,7 @@ pub(crate) struct Record {
 }
 
 /// A record read from a journal.
-pub(crate) struct Decoded<'a> {
+pub(crate) struct DecodedRecord<'a> {
     pub(crate) context: Context,
     pub(crate) record: Record,
     pub(crate) text: &'a [u8],
@@ -230,9 +230,9 @@ impl<'a> Decoder<'a> {
 }
 
 impl<'a> Iterator for Decoder<'a> {
-    type Item = Decoded<'a>;
+    type Item = DecodedRecord<'a>;
 
-    fn next(&mut self) -> Option<Decoded<'a>> {
+    fn next(&mut self) -> Option<DecodedRecord<'a>> {
         while *self.rest.first()? == CONTEXT {
             let (context, rest) = self.rest.split_first_chunk()?;
             self.context = Context::decode(context);
@@ -250,7 +250,7 @@ impl<'a> Iterator for Decoder<'a> {
         }
         self.rest = rest;
         let record = Record {
-            kind: *Kind::ALL.get(usize::from(head[0]))?,
+            kind: *RecordKind::ALL.get(usize::from(head[0]))?,
             is_flagged: head[1] & 1 != 0,
             has_no_reply: head[1] & 2 != 0,
             zxid: Zxid(i64::from_le_bytes(part(head, 24))),
@@ -261,7 +261,7 @@ impl<'a> Iterator for Decoder<'a> {
             number: u32::from_le_bytes(part(head, 20)),
             cause,
         };
-        Some(Decoded {
+        Some(DecodedRecord {
             context: self.context,
             record,
             text,
@@ -348,7 +348,7 @@ mod tests {
             .map(|combination| {
                 let has = |bit: u8| combination & bit != 0;
                 let record = Record {
-                    kind: Kind::Request,
+                    kind: RecordKind::Request,
                     is_flagged: has(1),
                     has_no_reply: has(2),
                     zxid: Zxid(if has(4) { -1 } else { 5 }),

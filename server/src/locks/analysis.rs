@@ -12,7 +12,7 @@ use minikeeper_protocol::SessionId;
 use crate::locks::{
     Contender, Deadlock, DeadlockStep, HERD_MIN, LockFamily, LockInfo, LockKind, LockWarning,
     LockWarningCode, Locks, WAITS_FOR_MAX,
-    collect::{Collected, Directory, Group, Member, SessionFacts},
+    collect::{Collected, ContenderNode, Directory, Group, SessionFacts},
     deadlock::{self, Queue, Waiter},
     naming::Role,
 };
@@ -70,7 +70,7 @@ struct Analysed {
 fn queues(group: &Group, collected: &Collected) -> Vec<Analysed> {
     match group {
         Group::Plain(directory) => {
-            let is_reader = |member: &Member| member.role == Role::Reader;
+            let is_reader = |member: &ContenderNode| member.role == Role::Reader;
             let kind = |role| match role {
                 Role::Exclusive | Role::Reader | Role::Writer => LockKind::Mutex,
                 Role::Latch => LockKind::LeaderLatch,
@@ -83,7 +83,7 @@ fn queues(group: &Group, collected: &Collected) -> Vec<Analysed> {
                 .map(|member| kind(member.role))
                 .collect();
             let one = |wanted| {
-                let is_meant = |member: &&Member| kind(member.role) == wanted;
+                let is_meant = |member: &&ContenderNode| kind(member.role) == wanted;
                 let members: Vec<_> = directory.contenders.iter().filter(is_meant).collect();
                 let is_read_write = members
                     .iter()
@@ -134,14 +134,14 @@ struct Lock<'a> {
     path: &'a str,
     kind: LockKind,
     max_leases: Option<u32>,
-    holders: Vec<&'a Member>,
+    holders: Vec<&'a ContenderNode>,
     waiters: Vec<Waiting<'a>>,
 }
 
 /// A contender that waits.
 struct Waiting<'a> {
-    member: &'a Member,
-    waits_for: Vec<&'a Member>,
+    member: &'a ContenderNode,
+    waits_for: Vec<&'a ContenderNode>,
     is_watching: bool,
     /// See [`Waiter`].
     ahead: Option<Option<SessionId>>,
@@ -150,7 +150,7 @@ struct Waiting<'a> {
 
 impl<'a> Lock<'a> {
     /// A semaphore of which only the leases are known.
-    fn without_queue(path: &'a str, leases: &[&'a Member]) -> Self {
+    fn without_queue(path: &'a str, leases: &[&'a ContenderNode]) -> Self {
         Self {
             path,
             kind: LockKind::Semaphore,
@@ -162,7 +162,7 @@ impl<'a> Lock<'a> {
 
     /// A lock with one queue: a contender waits for the one directly ahead; a reader for the writers
     /// ahead.
-    fn queue(kind: LockKind, directory: &'a Directory, members: &[&'a Member]) -> Self {
+    fn queue(kind: LockKind, directory: &'a Directory, members: &[&'a ContenderNode]) -> Self {
         let mut lock = Self {
             path: &directory.path,
             kind,
@@ -172,7 +172,8 @@ impl<'a> Lock<'a> {
         };
         let watches = Watches::of(members);
         // The first writer, and the nearest one ahead.
-        let (mut first, mut nearest): (Option<&Member>, Option<&Member>) = (None, None);
+        let (mut first, mut nearest): (Option<&ContenderNode>, Option<&ContenderNode>) =
+            (None, None);
         for (at, member) in members.iter().enumerate() {
             let is_reader = member.role == Role::Reader;
             let target = match (is_reader, member.family) {
@@ -218,14 +219,14 @@ impl<'a> Lock<'a> {
     /// A semaphore: contenders queue for an inner lock, and its holder waits for a lease.
     fn semaphore(
         path: &'a str,
-        (inner, queue): (&'a Directory, &[&'a Member]),
-        (leases, held): (&'a Directory, &[&'a Member]),
+        (inner, queue): (&'a Directory, &[&'a ContenderNode]),
+        (leases, held): (&'a Directory, &[&'a ContenderNode]),
         is_kazoo: bool,
         max_leases: Option<u32>,
     ) -> Self {
         let head = queue.first().copied();
         // In Curator's recipe the head creates its lease first, and then waits until it counts.
-        let is_pending = |lease: &&Member| {
+        let is_pending = |lease: &&ContenderNode| {
             !is_kazoo
                 && head
                     .is_some_and(|head| lease.session == head.session && lease.czxid > head.czxid)
@@ -271,14 +272,14 @@ impl<'a> Lock<'a> {
     /// Adds what is known of the sessions, and the warnings.
     fn finish(
         self,
-        directories: &[(&Directory, &[&Member])],
+        directories: &[(&Directory, &[&ContenderNode])],
         total: usize,
         collected: &Collected,
     ) -> Analysed {
         let members = || directories.iter().flat_map(|(_, members)| members.iter());
         let mut families = members().map(|member| member.family);
         let family = families.next().flatten();
-        let contender = |member: &Member| Contender::new(member, collected);
+        let contender = |member: &ContenderNode| Contender::new(member, collected);
         let mut warnings = Vec::new();
         for member in &self.holders {
             warn_of_session(&mut warnings, member, collected);
@@ -352,7 +353,7 @@ impl<'a> Lock<'a> {
         &self,
         warnings: &mut Vec<LockWarning>,
         directory: &Directory,
-        members: &[&Member],
+        members: &[&ContenderNode],
     ) {
         let waiting: BTreeSet<_> = self
             .waiters
@@ -406,7 +407,7 @@ struct Watches {
 }
 
 impl Watches {
-    fn of(members: &[&Member]) -> Self {
+    fn of(members: &[&ContenderNode]) -> Self {
         let (mut first, mut places) = (BTreeMap::new(), BTreeMap::new());
         for (at, member) in members.iter().enumerate() {
             for session in &member.watchers {
@@ -425,7 +426,13 @@ impl Watches {
     /// Returns whether a watch will wake the contender at this position, which waits for `target`. A
     /// session with one place in the queue may watch any contender in its way; with several places,
     /// its watches could be for another of them.
-    fn wake(&self, directory: &Directory, member: &Member, target: &Member, at: usize) -> bool {
+    fn wake(
+        &self,
+        directory: &Directory,
+        member: &ContenderNode,
+        target: &ContenderNode,
+        at: usize,
+    ) -> bool {
         let Some(session) = member.session else {
             return false;
         };
@@ -443,7 +450,7 @@ impl Watches {
 }
 
 impl Contender {
-    fn new(member: &Member, collected: &Collected) -> Self {
+    fn new(member: &ContenderNode, collected: &Collected) -> Self {
         let facts = collected.facts(member.session);
         let age_ms = collected.wall_ms.saturating_sub(member.since_ms);
         Self {
@@ -463,7 +470,7 @@ impl Contender {
     }
 }
 
-fn warn_of_session(warnings: &mut Vec<LockWarning>, member: &Member, collected: &Collected) {
+fn warn_of_session(warnings: &mut Vec<LockWarning>, member: &ContenderNode, collected: &Collected) {
     let facts = collected.facts(member.session);
     let contender = named(member);
     let (code, text) = match member.session {
@@ -496,7 +503,7 @@ fn warn_of_session(warnings: &mut Vec<LockWarning>, member: &Member, collected: 
 }
 
 /// Names a contender in a sentence.
-fn named(member: &Member) -> String {
+fn named(member: &ContenderNode) -> String {
     let name = minikeeper_protocol::path::name_of(member.path.as_bytes());
     let name = String::from_utf8_lossy(name);
     match member.session {

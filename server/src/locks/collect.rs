@@ -66,7 +66,7 @@ pub(super) enum Group {
 pub(super) struct Directory {
     pub(super) path: String,
     /// In queue order.
-    pub(super) contenders: Vec<Member>,
+    pub(super) contenders: Vec<ContenderNode>,
     /// The number of contenders, omitted ones included.
     pub(super) total: usize,
     /// The sessions that watch the list of children.
@@ -77,7 +77,7 @@ pub(super) struct Directory {
 
 /// The znode of a contender.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
+pub(super) struct ContenderNode {
     pub(super) path: String,
     pub(super) role: Role,
     pub(super) family: Option<crate::locks::LockFamily>,
@@ -206,7 +206,7 @@ fn collect(look: &Look<'_>, elapsed_ms: u64, candidates: BTreeMap<String, Candid
     }
     let mut paths: Vec<_> = contended.iter().collect();
     paths.sort_by_key(|(path, contenders)| (**contenders < 2, *path));
-    let mut reader = Reader {
+    let mut reader = BoundedReader {
         look,
         visits_left: VISITS_MAX,
         contenders_left: CONTENDERS_MAX,
@@ -229,35 +229,35 @@ fn collect(look: &Look<'_>, elapsed_ms: u64, candidates: BTreeMap<String, Candid
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum CandidateKind {
     Plain,
     Semaphore,
     KazooSemaphore,
 }
 
 /// Returns the path and kind of the lock that a directory belongs to.
-fn kind_of(engine: &Engine, path: &str, candidate: Candidate) -> (String, Kind) {
+fn kind_of(engine: &Engine, path: &str, candidate: Candidate) -> (String, CandidateKind) {
     if candidate.has_leases
         && let Some(base) = path.strip_suffix(LEASES)
     {
-        return (base.to_owned(), Kind::Semaphore);
+        return (base.to_owned(), CandidateKind::Semaphore);
     }
     if candidate.has_locks
         && let Some(base) = path.strip_suffix(INNER_LOCK)
         && exists(engine, base, LEASES)
     {
-        return (base.to_owned(), Kind::Semaphore);
+        return (base.to_owned(), CandidateKind::Semaphore);
     }
     if candidate.has_kazoo_leases {
-        return (path.to_owned(), Kind::KazooSemaphore);
+        return (path.to_owned(), CandidateKind::KazooSemaphore);
     }
     if candidate.has_locks
         && let Some(base) = path.strip_suffix(KAZOO_INNER_LOCK)
         && exists(engine, base, "")
     {
-        return (base.to_owned(), Kind::KazooSemaphore);
+        return (base.to_owned(), CandidateKind::KazooSemaphore);
     }
-    (path.to_owned(), Kind::Plain)
+    (path.to_owned(), CandidateKind::Plain)
 }
 
 impl Group {
@@ -268,7 +268,7 @@ impl Group {
         }
     }
 
-    fn members(&self) -> impl Iterator<Item = &Member> {
+    fn members(&self) -> impl Iterator<Item = &ContenderNode> {
         let (first, second) = match self {
             Self::Plain(directory) => (directory, None),
             Self::Semaphore { inner, leases, .. } => (inner, Some(leases)),
@@ -279,7 +279,7 @@ impl Group {
 }
 
 /// Reads directories within the bounds.
-struct Reader<'a> {
+struct BoundedReader<'a> {
     look: &'a Look<'a>,
     visits_left: usize,
     contenders_left: usize,
@@ -288,18 +288,18 @@ struct Reader<'a> {
     is_truncated: bool,
 }
 
-impl Reader<'_> {
-    fn group(&mut self, path: &str, kind: Kind) -> Group {
+impl BoundedReader<'_> {
+    fn group(&mut self, path: &str, kind: CandidateKind) -> Group {
         let engine = self.look.engine;
         let (inner, leases) = match kind {
-            Kind::Plain => {
+            CandidateKind::Plain => {
                 let is_meant = |role| role != Role::KazooLease;
                 return Group::Plain(self.directory(path.to_owned(), is_meant));
             }
-            Kind::Semaphore => (format!("{path}{INNER_LOCK}"), format!("{path}{LEASES}")),
-            Kind::KazooSemaphore => (format!("{path}{KAZOO_INNER_LOCK}"), path.to_owned()),
+            CandidateKind::Semaphore => (format!("{path}{INNER_LOCK}"), format!("{path}{LEASES}")),
+            CandidateKind::KazooSemaphore => (format!("{path}{KAZOO_INNER_LOCK}"), path.to_owned()),
         };
-        let is_kazoo = matches!(kind, Kind::KazooSemaphore);
+        let is_kazoo = matches!(kind, CandidateKind::KazooSemaphore);
         // Kazoo stores the number of leases as text.
         let data = engine.get(path).and_then(|(data, _)| data);
         let max_leases = data.filter(|_| is_kazoo).and_then(|data| {
@@ -367,11 +367,11 @@ impl Reader<'_> {
     }
 
     /// Reads the znode of a contender. `None` if the name needs an ephemeral and it is none.
-    fn member(&mut self, path: String, name: &str) -> Option<Member> {
+    fn member(&mut self, path: String, name: &str) -> Option<ContenderNode> {
         let (data, stat) = self.look.engine.get(&path)?;
         let session = Some(stat.ephemeral_owner).filter(|owner| *owner != SessionId::NONE);
         let name = naming::parse(name, session.is_some())?;
-        Some(Member {
+        Some(ContenderNode {
             role: name.role,
             family: name.family,
             key: name.key.to_owned(),

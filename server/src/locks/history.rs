@@ -100,7 +100,8 @@ pub(super) fn add(locks: &mut Locks, journal: &Copied) {
             LockKind::Mutex | LockKind::LeaderLatch | LockKind::LeaderElection
         );
         let is_listed = lock.holders.len() + lock.waiters.len() == lock.contenders_total;
-        (has_one_holder && is_listed).then(|| (lock.path.clone(), (index, Queue::default())))
+        (has_one_holder && is_listed)
+            .then(|| (lock.path.clone(), (index, ReplayedQueue::default())))
     });
     let mut replay = Replay {
         queues: queues.collect(),
@@ -134,7 +135,7 @@ type Key = (String, String);
 #[derive(Default)]
 struct Replay {
     /// The locks of the report whose history is wanted, by path, with their numbers in it.
-    queues: BTreeMap<String, (usize, Queue)>,
+    queues: BTreeMap<String, (usize, ReplayedQueue)>,
     /// The places that each session took, by lock. Some of them may have been left.
     taken: BTreeMap<SessionId, Vec<(String, Key)>>,
     /// The sessions that became holders and have sent no request since, with the locks.
@@ -147,7 +148,7 @@ struct Replay {
 
 /// The queue of a lock.
 #[derive(Default)]
-struct Queue {
+struct ReplayedQueue {
     /// The entry from which on it is known; 0 for the start of the journal.
     began: u64,
     is_unknown: bool,
@@ -217,9 +218,9 @@ impl Replay {
         match (request.op, path) {
             ("create" | "create2" | "createContainer" | "createTTL", Some(path)) => {
                 if let Some((_, queue)) = self.queues.get_mut(path) {
-                    *queue = Queue {
+                    *queue = ReplayedQueue {
                         began: entry.number,
-                        ..Queue::default()
+                        ..ReplayedQueue::default()
                     };
                 } else if let Some((lock, key)) = self.place_of(path) {
                     self.enqueue(entry, request, lock, key);
@@ -324,7 +325,7 @@ impl Replay {
     }
 
     /// Returns the queue of the directory that a znode is in.
-    fn queue_of(&mut self, path: &str) -> Option<&mut Queue> {
+    fn queue_of(&mut self, path: &str) -> Option<&mut ReplayedQueue> {
         let (_, queue) = self.queues.get_mut(parent(path)?.0)?;
         Some(queue)
     }
@@ -347,7 +348,7 @@ fn parent(path: &str) -> Option<(&str, &str)> {
     Some((if parent.is_empty() { "/" } else { parent }, name))
 }
 
-impl Queue {
+impl ReplayedQueue {
     /// Notes that the first in the queue has the lock.
     fn acquire(&mut self, at: Duration) {
         self.released = None;

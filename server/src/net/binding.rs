@@ -6,7 +6,7 @@ use minikeeper_engine::{Handover, Input};
 use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
 use crate::{
-    journal::record::Kind, net::connection::Connection, turn::outbox::Close,
+    journal::record::RecordKind, net::connection::Connection, turn::outbox::Close,
     universe::state::UniverseState,
 };
 
@@ -87,7 +87,7 @@ impl Connection {
                 .turns
                 .alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
             to.turns
-                .note(Kind::ConnectionOpened, Some(conn), String::new);
+                .note(RecordKind::ConnectionOpened, Some(conn), String::new);
             if taken != Some(true) {
                 // Without its session the connection would get no reply.
                 self.outbox.close(Close::UniverseRefused);

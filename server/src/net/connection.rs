@@ -16,7 +16,7 @@ use minikeeper_protocol::{
 use crate::{
     admin::four_letter::words,
     faults::{Verdict, action::FaultAction, delayed::Delayed},
-    journal::record::Kind,
+    journal::record::RecordKind,
     net::{
         limits::{self, Breach, Held},
         scratch::{READ_BYTES, Scratch},
@@ -124,7 +124,9 @@ impl Connection {
     pub(crate) fn note_closed(&self, why: &dyn std::fmt::Display) {
         let turns = &self.shared.turns;
         tracing::debug!(conn = turns.number_of(self.id), %why, "connection closed");
-        turns.note(Kind::ConnectionClosed, Some(self.id), || why.to_string());
+        turns.note(RecordKind::ConnectionClosed, Some(self.id), || {
+            why.to_string()
+        });
     }
 
     /// Returns the buffer for the next read: it appends to the unserved input, if there is any.

@@ -6,7 +6,7 @@ use slab::Slab;
 
 use crate::{
     clock::Clock,
-    journal::{Journal, record::Kind},
+    journal::{Journal, record::RecordKind},
     turn::{change_log::ChangeLog, effects::Member, stats::Counters},
 };
 
@@ -100,7 +100,7 @@ impl Core {
     pub(crate) fn note(
         &mut self,
         clock: &Clock,
-        kind: Kind,
+        kind: RecordKind,
         conn: Option<ConnId>,
         text: impl FnOnce() -> String,
     ) {

@@ -10,7 +10,7 @@ use slab::Slab;
 
 use crate::{
     faults::{EventFate, Faults},
-    journal::{Journal, Outcome, Who},
+    journal::{Journal, RequestOutcome, Who},
     turn::{
         change_log::ChangeLog,
         outbox::{Close, Outbox, UnsentTotal},
@@ -61,7 +61,7 @@ pub(crate) struct TurnEffects<'a> {
     /// Keeps what happened, if a journal is configured.
     pub(crate) journal: Option<&'a mut Journal>,
     /// The outcome of the request, if it is recorded.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RequestOutcome,
     /// Whether requests are recorded, in the journal or in the log.
     pub(crate) is_recorded: bool,
 }
@@ -388,7 +388,7 @@ impl Effects for TurnEffects<'_> {
 /// Writes a request to the server's log.
 #[cold]
 #[inline(never)]
-fn trace_request(member: &Member, input: &Input, outcome: &Outcome) {
+fn trace_request(member: &Member, input: &Input, outcome: &RequestOutcome) {
     let conn = member.stats.number;
     let err = outcome.reply.and_then(|reply| reply.error);
     let err = err.map(|error| error.name());

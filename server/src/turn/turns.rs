@@ -17,7 +17,7 @@ use crate::{
     config::Config,
     data::SaveError,
     faults::{Faults, aftermath::Aftermath},
-    journal::{Journal, Outcome, record::Kind},
+    journal::{Journal, RequestOutcome, record::RecordKind},
     turn::{
         activity::Activity,
         change_log::ChangeLog,
@@ -404,7 +404,7 @@ impl Turns {
                 Jump::Keeping => "",
                 Jump::Strict => ", strictly",
             };
-            core.note(&self.clock, Kind::Clock, None, || {
+            core.note(&self.clock, RecordKind::Clock, None, || {
                 format!("advanced by {by_ms} ms{how}")
             });
         }
@@ -475,13 +475,18 @@ impl Turns {
             session: SessionId::NONE,
             is_recorded: journal.is_some() || tracing::enabled!(tracing::Level::DEBUG),
             journal: journal.as_deref_mut(),
-            outcome: Outcome::default(),
+            outcome: RequestOutcome::default(),
         }
     }
 
     /// Adds to the journal, if there is one, what happened outside of requests. A connection that is
     /// named is one whose handshake is done.
-    pub(crate) fn note(&self, kind: Kind, conn: Option<ConnId>, text: impl FnOnce() -> String) {
+    pub(crate) fn note(
+        &self,
+        kind: RecordKind,
+        conn: Option<ConnId>,
+        text: impl FnOnce() -> String,
+    ) {
         self.core.lock().note(&self.clock, kind, conn, text);
         if self.activity.is_wanted() {
             self.activity.notify_recorded();

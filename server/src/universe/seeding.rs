@@ -310,7 +310,7 @@ impl From<PathError> for SeedError {
 }
 
 /// The path of a znode, and the request that creates or changes it.
-pub(crate) type Change = (String, Request);
+pub(crate) type PlannedChange = (String, Request);
 
 /// Checks everything about a tree that does not depend on the existing one.
 ///
@@ -354,7 +354,7 @@ pub(crate) fn check(tree: &Tree, frame_bytes_max: usize) -> Result<(), SeedError
 ///
 /// # Errors
 /// The first conflict with the existing tree.
-pub(crate) fn plan(engine: &Engine, tree: &Tree) -> Result<Vec<Change>, SeedError> {
+pub(crate) fn plan(engine: &Engine, tree: &Tree) -> Result<Vec<PlannedChange>, SeedError> {
     let image = engine.image();
     let mut complete = tree.clone();
     for (path, _) in tree.iter() {
@@ -398,7 +398,7 @@ fn change(
     there: &ZnodeImage<'_>,
     path: &str,
     znode: &Znode,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<PlannedChange>,
 ) -> Result<usize, SeedError> {
     let found = lifetime(there);
     if let Some(wanted) = znode.lifetime()

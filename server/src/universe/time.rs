@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{
     clock::Clock,
-    journal::record::Kind,
+    journal::record::RecordKind,
     turn::{timers, turns::Jump},
     universe::Universe,
 };
@@ -163,7 +163,7 @@ impl Universe {
 
     fn note_clock(&self, text: &str) {
         let turns = &self.shared.turns;
-        turns.note(Kind::Clock, None, || text.to_owned());
+        turns.note(RecordKind::Clock, None, || text.to_owned());
     }
 
     /// Lets the server advance its frozen clock: when no client has sent a request for `quiet`, in

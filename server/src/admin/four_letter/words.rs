@@ -18,14 +18,14 @@ pub(crate) struct Word {
     bytes: &'static [u8; 4],
     /// Its name in the whitelist.
     name: &'static str,
-    answer: Answer,
+    answer: WordAnswer,
     /// Whether the answer lists session ids or the paths that clients watch. Other machines get it
     /// only if the whitelist names the word.
     exposes_clients: bool,
 }
 
 /// The way a word is answered.
-enum Answer {
+enum WordAnswer {
     /// From the state.
     Text(fn(&UniverseState) -> String),
     /// From the state and the bytes after the word; `None` closes the connection without an answer.
@@ -40,7 +40,7 @@ impl Word {
                 .first_chunk()
                 .expect("words have four letters"),
             name,
-            answer: Answer::Text(answer),
+            answer: WordAnswer::Text(answer),
             exposes_clients: false,
         }
     }
@@ -60,7 +60,7 @@ impl Word {
         Self {
             bytes,
             name,
-            answer: Answer::After(answer),
+            answer: WordAnswer::After(answer),
             exposes_clients: false,
         }
     }
@@ -112,8 +112,10 @@ pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: Co
     let is_always = word.name == "isro" && shared.config.read_only_mode;
     let answer = if is_always || is_allowed(word, whitelist, is_local) {
         match word.answer {
-            Answer::Text(answer) => answer(shared),
-            Answer::After(answer) => answer(shared, &input[word.bytes.len()..]).unwrap_or_default(),
+            WordAnswer::Text(answer) => answer(shared),
+            WordAnswer::After(answer) => {
+                answer(shared, &input[word.bytes.len()..]).unwrap_or_default()
+            }
         }
     } else {
         format!(

@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 3;
 
 /// Parses a text; data stays as it is written.
 pub(super) fn parse(text: &str) -> Result<Value, TreeFileError> {
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         parser: Parser::new_from_str(text),
     };
     let mut value = None;
@@ -35,11 +35,11 @@ pub(super) fn parse(text: &str) -> Result<Value, TreeFileError> {
     }
 }
 
-struct Reader<'a> {
+struct YamlReader<'a> {
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> YamlReader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), TreeFileError> {
         match self.parser.next() {
             Some(Ok(event)) => Ok(event),
