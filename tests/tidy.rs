@@ -1,6 +1,7 @@
 //! Tests rules of the source tree that no compiler checks.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -184,6 +185,54 @@ fn only_clock_files_read_time() {
     let read_time = ["Instant::now", "SystemTime::now"];
     let found = lines_with(&all, &read_time, |path, _| path.ends_with("/clock.rs"));
     assert_none(&found, "the clock is read outside clock.rs");
+}
+
+/// A name that stands for two types has to be looked up each time.
+#[test]
+fn no_two_types_of_one_crate_share_a_name() {
+    const CRATES: [&str; 6] = [
+        "protocol/src",
+        "server/engine/src",
+        "server/src",
+        "server/shell/src",
+        "recipes/client/src",
+        "recipes/src",
+    ];
+    // Each takes the place of another file in a build without a feature; `blocking::Server` is
+    // `Server` without async; the program is a crate of its own.
+    const APART: [&str; 5] = [
+        "server/src/no_data.rs",
+        "server/engine/src/auth/no_sasl.rs",
+        "server/src/blocking.rs",
+        "server/src/cli/",
+        "server/src/data/tests/",
+    ];
+    let mut found = Vec::new();
+    for folder in CRATES {
+        let mut named = BTreeMap::<String, String>::new();
+        for source in sources(folder, &["rs"]) {
+            if APART.iter().any(|apart| source.path.starts_with(apart)) {
+                continue;
+            }
+            // Types of traits and of test modules are indented.
+            for (_, line) in code(&source.text) {
+                let item = match line.split_once(") ") {
+                    Some((visibility, item)) if visibility.starts_with("pub(") => item,
+                    _ => line.strip_prefix("pub ").unwrap_or(&line),
+                };
+                let kinds = ["struct ", "enum ", "trait ", "type "];
+                let Some(rest) = kinds.iter().find_map(|kind| item.strip_prefix(kind)) else {
+                    continue;
+                };
+                let is_end = |character: char| !character.is_alphanumeric();
+                let name = rest.split(is_end).next().unwrap_or_default();
+                if let Some(other) = named.insert(name.to_owned(), source.path.clone()) {
+                    found.push(format!("{name}: {other} and {}", source.path));
+                }
+            }
+        }
+    }
+    assert_none(&found, "types of one crate share a name");
 }
 
 /// `ARCHITECTURE.md`, "Dependencies between the parts".
