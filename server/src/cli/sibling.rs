@@ -18,7 +18,8 @@ pub(crate) fn run_shell(args: &[OsString]) -> Result<(), String> {
     let program = beside.as_deref().unwrap_or_else(|| Path::new(SHELL));
     let error = Command::new(program).args(args).exec();
     Err(format!(
-        "cannot start {}: {error}; minikeeper cli needs it beside minikeeper or in PATH",
+        "cannot start {}: {error}; minikeeper cli needs it beside minikeeper or in PATH, and cargo \
+         build --release makes both",
         program.display()
     ))
 }
