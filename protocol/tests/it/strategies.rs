@@ -200,7 +200,7 @@ fn field(kind: FieldKind) -> BoxedStrategy<Vec<u8>> {
             encoded(path(), |out, path| jute::put_ustring(out, path.as_ref()))
         }
         FieldKind::Paths => encoded(ustrings(), |out, paths| {
-            jute::put_ustrings(out, Some(&paths))
+            jute::put_ustrings(out, Some(&paths));
         }),
         FieldKind::Buffer => encoded(data(), |out, data| jute::put_buffer(out, data.as_deref())),
         FieldKind::Acl => encoded(acl_list(), |out, list| list.encode(out)),
