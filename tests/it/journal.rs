@@ -11,7 +11,7 @@ use expect_test::expect;
 use minikeeper::{
     Expected, Fault, JournalError, JournalFilter, Occurrence, OpCode, Universe, blocking::Server,
 };
-use minikeeper_protocol::{CreateMode, MultiOp, Request};
+use minikeeper_protocol::{CreateMode, ErrorCode, MultiOp, Request};
 use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
@@ -124,6 +124,22 @@ fn journal_shows_faults_clock_and_expiry() {
         #2 S1 <- NodeDeleted /e
     "#]]
     .assert_eq(&kinds("event"));
+}
+
+/// The record of a request that a fault had refused was without operation and path, so that no filter
+/// found it.
+#[test]
+fn request_that_a_fault_refuses_keeps_its_operation_and_path() {
+    let server = start();
+    let (mut one, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let fault = Fault::error(ErrorCode::BadVersion).on(OpCode::Create);
+    server.inject(fault).unwrap().keep();
+    let create = wire::create("/a", b"12", CreateMode::Ephemeral);
+    assert_eq!(one.refused(&create), ErrorCode::BadVersion);
+    expect![[r#"
+        #1 S1 create /a EPHEMERAL 2 B -> BADVERSION
+    "#]]
+    .assert_eq(&lines(&server, &"create /a -> BADVERSION".parse().unwrap()));
 }
 
 #[test]

@@ -149,7 +149,9 @@ impl Model {
                     self.refuse_unknown(conn.0, *xid);
                 }
             }
-            Input::Refused { conn, xid, error } => {
+            Input::Refused {
+                conn, xid, error, ..
+            } => {
                 if self.touch(conn.0) {
                     self.reply(conn.0, *xid, Err(*error));
                 }

@@ -91,6 +91,8 @@ pub enum Input {
         xid: Xid,
         /// The error in the reply.
         error: ErrorCode,
+        /// The request, if it could be decoded; the engine does not look at it.
+        request: Option<Box<Request>>,
     },
     /// The connection has closed.
     Disconnect {
@@ -104,6 +106,30 @@ pub enum Input {
         /// The session.
         session: SessionId,
     },
+}
+
+impl Input {
+    /// Refuses a message that gets a reply; leaves any other input as it is.
+    pub fn refuse(&mut self, with: ErrorCode) {
+        let (conn, xid) = match self {
+            Self::Request { conn, xid, .. }
+            | Self::Undecodable { conn, xid, .. }
+            | Self::UnknownOp { conn, xid } => (*conn, *xid),
+            _ => return,
+        };
+        let refused = Self::Refused {
+            conn,
+            xid,
+            error: with,
+            request: None,
+        };
+        let message = core::mem::replace(self, refused);
+        if let (Self::Request { request, .. }, Self::Refused { request: kept, .. }) =
+            (message, self)
+        {
+            *kept = Some(Box::new(request));
+        }
+    }
 }
 
 /// The settings of an engine. The default limits are generous: they only protect the memory.

@@ -13,7 +13,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use minikeeper_engine::{Event, Input, Now};
 use minikeeper_protocol::{
-    MultiOp, MultiReadOp, OpCode, ReplyHeader, Request, SessionId, Ustring, Zxid,
+    MultiOp, MultiReadOp, OpCode, ReplyHeader, Request, SessionId, Ustring, Xid, Zxid,
 };
 
 use self::{
@@ -299,24 +299,7 @@ impl Journal {
     #[inline]
     pub(crate) fn request(&mut self, who: Who<'_>, input: &Input, outcome: &RequestOutcome) {
         if let Input::Request { xid, request, .. } = input {
-            self.operations.clear();
-            let arguments = describe(request, &mut self.operations);
-            let path = record::bounded(arguments.path);
-            let record = Record {
-                xid: xid.0,
-                op: arguments.op.code(),
-                is_flagged: arguments.watch,
-                flags: arguments.flags,
-                number: arguments.number,
-                ..Record::replied(outcome.reply)
-            };
-            self.set_context(who);
-            let more = match outcome.created.as_slice() {
-                created if created.is_empty() || created == path => &self.operations,
-                created => record::bounded(created),
-            };
-            record.encode(path, more, &mut self.open);
-            self.open_count += 1;
+            self.message(who, *xid, request, outcome);
         } else {
             self.other(who, input, outcome);
         }
@@ -324,11 +307,39 @@ impl Journal {
         self.write_pending();
     }
 
-    /// Adds an input that is no request.
+    /// Adds a request.
+    #[inline]
+    fn message(&mut self, who: Who<'_>, xid: Xid, request: &Request, outcome: &RequestOutcome) {
+        self.operations.clear();
+        let arguments = describe(request, &mut self.operations);
+        let path = record::bounded(arguments.path);
+        let record = Record {
+            xid: xid.0,
+            op: arguments.op.code(),
+            is_flagged: arguments.watch,
+            flags: arguments.flags,
+            number: arguments.number,
+            ..Record::replied(outcome.reply)
+        };
+        self.set_context(who);
+        let more = match outcome.created.as_slice() {
+            created if created.is_empty() || created == path => &self.operations,
+            created => record::bounded(created),
+        };
+        record.encode(path, more, &mut self.open);
+        self.open_count += 1;
+    }
+
+    /// Adds an input that is no request, or a refused one.
     #[cold]
     fn other(&mut self, mut who: Who<'_>, input: &Input, outcome: &RequestOutcome) {
         let mut record = Record::replied(outcome.reply);
         match input {
+            Input::Refused {
+                xid,
+                request: Some(request),
+                ..
+            } => return self.message(who, *xid, request, outcome),
             Input::Connect { hello, .. } => {
                 record.op = OpCode::CreateSession.code();
                 record.number = u32::try_from(hello.timeout_ms).unwrap_or(0);

@@ -111,14 +111,10 @@ impl Connection {
             return;
         }
         for input in inputs {
-            if let Input::Request { conn, xid, request } = input {
+            if let Input::Request { conn, request, .. } = input {
                 *conn = self.id;
                 if !is_for_config(request) && !request.strip_prefix(prefix) {
-                    *input = Input::Refused {
-                        conn: self.id,
-                        xid: *xid,
-                        error: ErrorCode::NoNode,
-                    };
+                    input.refuse(ErrorCode::NoNode);
                 }
             }
         }

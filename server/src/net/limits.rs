@@ -366,7 +366,7 @@ impl Limits {
 /// 3.9.5.
 pub(crate) fn throttle(inputs: &mut [Input]) {
     for input in inputs {
-        let (conn, xid) = match input {
+        match input {
             Input::Request {
                 request:
                     Request::Ping
@@ -377,12 +377,12 @@ pub(crate) fn throttle(inputs: &mut [Input]) {
                     | Request::CreateSession
                     | Request::Check { .. },
                 ..
-            } => continue,
-            Input::Request { conn, xid, .. } | Input::Undecodable { conn, xid, .. } => (*conn, *xid),
-            _ => continue,
-        };
-        let error = ErrorCode::ThrottledOp;
-        *input = Input::Refused { conn, xid, error };
+            } => {}
+            Input::Request { .. } | Input::Undecodable { .. } => {
+                input.refuse(ErrorCode::ThrottledOp);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -451,6 +451,7 @@ mod tests {
             conn: ConnId(0),
             xid: Xid(1),
             error,
+            request: None,
         };
         let (limits, config) = (Limits::default(), Config::default());
         let served = [ErrorCode::NoNode, ErrorCode::ThrottledOp].map(refused);

@@ -392,8 +392,13 @@ fn trace_request(member: &Member, input: &Input, outcome: &RequestOutcome) {
     let conn = member.stats.number;
     let err = outcome.reply.and_then(|reply| reply.error);
     let err = err.map(|error| error.name());
-    match input {
-        Input::Request { xid, request, .. } => tracing::debug!(
+    let request = match input {
+        Input::Request { xid, request, .. } => Some((xid, request)),
+        Input::Refused { xid, request, .. } => request.as_deref().map(|request| (xid, request)),
+        _ => None,
+    };
+    if let Some((xid, request)) = request {
+        tracing::debug!(
             conn,
             session = %member.session,
             xid = xid.0,
@@ -402,7 +407,10 @@ fn trace_request(member: &Member, input: &Input, outcome: &RequestOutcome) {
             zxid = outcome.reply.map(|reply| tracing::field::display(reply.zxid)),
             err,
             "request"
-        ),
+        );
+        return;
+    }
+    match input {
         Input::Connect { hello, .. } => tracing::debug!(
             conn,
             session = %outcome.session,

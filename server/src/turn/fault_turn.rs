@@ -102,12 +102,7 @@ fn carry_out(
             return cut();
         }
         Some(FaultAction::Error(error)) => {
-            if let Input::Request { conn, xid, .. }
-            | Input::Undecodable { conn, xid, .. }
-            | Input::UnknownOp { conn, xid } = input
-            {
-                input = Input::Refused { conn, xid, error };
-            }
+            input.refuse(error);
             (ReplyFate::Sent, false)
         }
         Some(FaultAction::LoseReply) => (ReplyFate::Lost, true),

@@ -196,7 +196,12 @@ fn inputs(
         9 if next().is_multiple_of(2) => return vec![Input::UnknownOp { conn, xid }],
         9 => {
             let error = ErrorCode::ThrottledOp;
-            return vec![Input::Refused { conn, xid, error }];
+            return vec![Input::Refused {
+                conn,
+                xid,
+                error,
+                request: None,
+            }];
         }
         10..=17 => Request::Create(create(&mut next)),
         18..=22 => Request::Delete {

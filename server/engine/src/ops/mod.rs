@@ -104,7 +104,9 @@ fn serve_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
             }
         }
         // It renews the session like any request: `docs/zookeeper-protocol.md` section 17.2.
-        Input::Refused { conn, xid, error } => {
+        Input::Refused {
+            conn, xid, error, ..
+        } => {
             if let Some(caller) = admit(state, *conn, now)
                 && enter(state, caller, *xid, effects)
             {

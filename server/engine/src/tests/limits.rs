@@ -117,6 +117,7 @@ fn throttled_request_gets_a_reply_and_renews_its_session() {
         conn: ConnId(0),
         xid: Xid(7),
         error: ErrorCode::ThrottledOp,
+        request: None,
     };
     engine.apply(now(9_000), &throttled, &mut seen);
     let header = ReplyHeader {
