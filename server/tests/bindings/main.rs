@@ -129,6 +129,12 @@ fn is_number(schema: fn() -> serde_json::Value) -> bool {
     schema()["type"] == "number"
 }
 
+/// Returns whether the JSON schema of a kind is that of a list of texts.
+fn is_texts(schema: fn() -> serde_json::Value) -> bool {
+    let schema = schema();
+    schema["type"] == "array" && schema["items"]["type"] == "string"
+}
+
 /// Returns the paragraphs of a verb's documentation, with names in the style of the language.
 fn paragraphs(verb: &Verb, name_of: fn(&str) -> String) -> Vec<String> {
     let mut paragraphs = vec![format!("{}.", verb.summary())];

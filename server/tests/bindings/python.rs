@@ -3,8 +3,8 @@
 use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb};
 
 use crate::{
-    HEADER, Returns, help, is_by_place, is_number, is_optional, paragraphs, records, returns,
-    wrapped,
+    HEADER, Returns, help, is_by_place, is_number, is_optional, is_texts, paragraphs, records,
+    returns, wrapped,
 };
 
 /// The longest line.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Union, cast
 
 from ._control import Control
 from ._faults import Fault, fault_id
@@ -105,7 +105,13 @@ fn body(verb: &Verb, is_long: bool) -> String {
         Returns::Nothing => call,
         Returns::Value(field) => {
             let value = format!("{call}[\"{}\"]", field.name);
-            format!("return {}", converted(field, &value))
+            match (converted(field, &value), returned_type(field)) {
+                // A type checker takes parsed JSON for Any.
+                (same, of) if same == value && of != "Any" => {
+                    format!("return cast(\"{of}\", {value})")
+                }
+                (converted, _) => format!("return {converted}"),
+            }
         }
         Returns::Record(name, fields) => {
             let values: Vec<_> = fields
@@ -169,6 +175,7 @@ fn given_type(kind: ParameterKind) -> String {
         ParameterKind::Directory => "Union[str, os.PathLike[str]]".to_owned(),
         ParameterKind::OneOf(words) => format!("Literal[{}]", quoted_words(words)),
         ParameterKind::Json(schema) if is_number(schema) => "float".to_owned(),
+        ParameterKind::Json(schema) if is_texts(schema) => "Sequence[str]".to_owned(),
         ParameterKind::Json(_) => "Any".to_owned(),
         _ => "str".to_owned(),
     }

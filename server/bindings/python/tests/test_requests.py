@@ -147,6 +147,7 @@ CASES = [
     (lambda u: u.get("/").data, ("GET", "/v1/get?path=%2F", None), {"data_base64": "/w==", "stat": {}}, b"\xff"),
     (lambda u: u.children("/"), ("GET", "/v1/children?path=%2F", None), {"children": ["a"]}, ["a"]),
     (lambda u: u.dump(), ("GET", "/v1/dump", None), {"dump": "text"}, "text"),
+    (lambda u: u.dump(ids=True), ("GET", "/v1/dump?ids=true", None), {"dump": "text"}, "text"),
     (lambda u: u.export_tree(), ("GET", "/v1/export_tree?format=json&path=%2F", None), {"tree": {"a": "1"}}, {"a": "1"}),
     (lambda u: u.export_tree(format="yaml"), ("GET", "/v1/export_tree?format=yaml&path=%2F", None), {"tree": "a: 1"}, "a: 1"),
     (lambda u: u.seed({"a": "1"}), ("POST", "/v1/seed", {"tree": {"a": "1"}}), SEEDED, Seeded(1, 0)),

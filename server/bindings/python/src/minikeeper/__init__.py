@@ -6,20 +6,39 @@
 from ._errors import MinikeeperError, WaitTimedOut
 from ._faults import Fault
 from ._kazoo import settle
-from ._sessions import LastOperation, Session, Watch
-from ._verbs import Now, Seeded, Story, Znode
+from ._sessions import Client, LastOperation, Session, SessionLike, Watch
+from ._verbs import (
+    ChangesSince,
+    FindZnodes,
+    Journal,
+    ListChildren,
+    Locks,
+    Now,
+    Seeded,
+    Story,
+    TreeListing,
+    Znode,
+)
 from .server import Server
 from .universe import Universe
 
 __all__ = [
+    "ChangesSince",
+    "Client",
     "Fault",
+    "FindZnodes",
+    "Journal",
     "LastOperation",
+    "ListChildren",
+    "Locks",
     "MinikeeperError",
     "Now",
     "Seeded",
     "Server",
     "Session",
+    "SessionLike",
     "Story",
+    "TreeListing",
     "Universe",
     "WaitTimedOut",
     "Watch",

@@ -24,7 +24,8 @@ class Control:
 
     def read(self, verb: str, query: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
         """Calls a verb that only reads."""
-        return self._ask("GET", verb + ("?" + urlencode(query) if query else ""), None, 0)
+        fields = {name: str(value).lower() if isinstance(value, bool) else value for name, value in (query or {}).items()}
+        return self._ask("GET", verb + ("?" + urlencode(fields) if fields else ""), None, 0)
 
     def do(self, verb: str, body: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
         """Calls a verb that changes something or waits."""

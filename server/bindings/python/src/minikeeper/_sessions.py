@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Protocol, Tuple, Union
 
-SessionLike = Union[int, str, "Session", Any]
+
+class Client(Protocol):
+    """A client with a session, such as kazoo's: `client_id` is its id and password, or None without a session."""
+
+    @property
+    def client_id(self) -> Optional[Tuple[int, Any]]: ...
+
+
+SessionLike = Union[int, str, "Session", Client]
 """A session's id as a number or "0x...", a Session, or a client with a `client_id`, such as kazoo's."""
 
 
@@ -45,15 +53,16 @@ class Session:
         return f"session {_hex(self.id)}"
 
 
-def who(session: Any, address: Any, identity: Any, owner: Any) -> Dict[str, str]:
+def who(
+    session: Optional[SessionLike], address: Optional[str], identity: Optional[str], owner: Optional[str]
+) -> Dict[str, str]:
     """Returns the one argument given that selects sessions, as a field of the control API."""
-    named = {"session": session, "address": address, "identity": identity, "owner": owner}
+    named = {"address": address, "identity": identity, "owner": owner}
     given = {name: value for name, value in named.items() if value is not None}
-    if len(given) != 1:
-        raise TypeError(f"give exactly one of session, address, identity, owner; {len(given)} given")
-    if session is not None:
-        given["session"] = session_id(session)
-    return given
+    count = len(given) + (session is not None)
+    if count != 1:
+        raise TypeError(f"give exactly one of session, address, identity, owner; {count} given")
+    return given if session is None else {"session": session_id(session)}
 
 
 def session_id(session: SessionLike) -> str:

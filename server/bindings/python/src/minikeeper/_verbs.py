@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Union, cast
 
 from ._control import Control
 from ._faults import Fault, fault_id
@@ -244,7 +244,7 @@ class Verbs:
         - `owner`: The path of an ephemeral; selects its owner
         - `allow_none`: Whether to succeed even if no session matches
         """
-        return self._control.do(
+        return cast("int", self._control.do(
             "expire",
             {
                 **who(session, address, identity, owner),
@@ -252,7 +252,7 @@ class Verbs:
                     allow_none=allow_none,
                 ),
             },
-        )["count"]
+        )["count"])
 
     def disconnect(
         self,
@@ -273,7 +273,7 @@ class Verbs:
         - `owner`: The path of an ephemeral; selects its owner
         - `allow_none`: Whether to succeed even if no session matches
         """
-        return self._control.do(
+        return cast("int", self._control.do(
             "disconnect",
             {
                 **who(session, address, identity, owner),
@@ -281,7 +281,7 @@ class Verbs:
                     allow_none=allow_none,
                 ),
             },
-        )["count"]
+        )["count"])
 
     def silence(
         self,
@@ -303,7 +303,7 @@ class Verbs:
         - `owner`: The path of an ephemeral; selects its owner
         - `allow_none`: Whether to succeed even if no session matches
         """
-        return self._control.do(
+        return cast("int", self._control.do(
             "silence",
             {
                 **who(session, address, identity, owner),
@@ -311,7 +311,7 @@ class Verbs:
                     allow_none=allow_none,
                 ),
             },
-        )["count"]
+        )["count"])
 
     def unsilence(
         self,
@@ -332,7 +332,7 @@ class Verbs:
         - `owner`: The path of an ephemeral; selects its owner
         - `allow_none`: Whether to succeed even if no session matches
         """
-        return self._control.do(
+        return cast("int", self._control.do(
             "unsilence",
             {
                 **who(session, address, identity, owner),
@@ -340,7 +340,7 @@ class Verbs:
                     allow_none=allow_none,
                 ),
             },
-        )["count"]
+        )["count"])
 
     def disconnect_all(self) -> None:
         """Close every client's connection; the sessions live on."""
@@ -399,7 +399,7 @@ class Verbs:
 
     def faults(self) -> List[Dict[str, Any]]:
         """List the injected faults and how often each has acted."""
-        return self._control.read("faults")["faults"]
+        return cast("List[Dict[str, Any]]", self._control.read("faults")["faults"])
 
     def remove_fault(self, fault: Union[Fault, int]) -> int:
         """Remove a fault and release what it holds back; fails if it never acted, unless it is optional.
@@ -409,7 +409,7 @@ class Verbs:
 
         - `fault`: The fault that inject returned
         """
-        return self._control.do("remove_fault", {"fault": fault_id(fault)})["hits"]
+        return cast("int", self._control.do("remove_fault", {"fault": fault_id(fault)})["hits"])
 
     def reset_faults(self) -> None:
         """Remove all faults and release what they hold back."""
@@ -424,7 +424,14 @@ class Verbs:
         - `hits`: How many times; by default 1
         - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
         """
-        return self._control.do("until_hit", {"fault": fault_id(fault), "hits": hits, "within_ms": within_ms})["hits"]
+        return cast("int", self._control.do(
+            "until_hit",
+            {
+                "fault": fault_id(fault),
+                "hits": hits,
+                "within_ms": within_ms,
+            },
+        )["hits"])
 
     def journal(
         self,
@@ -491,7 +498,7 @@ class Verbs:
         - `kind`: Only entries of this kind; `session` and `connection` are all kinds that begin so
         - `since`: Only entries from this number on
         """
-        return self._control.read(
+        return cast("int", self._control.read(
             "count",
             {
                 **given(
@@ -503,7 +510,7 @@ class Verbs:
                     since=since,
                 ),
             },
-        )["count"]
+        )["count"])
 
     def verify(
         self,
@@ -517,7 +524,7 @@ class Verbs:
         exactly: Optional[int] = None,
         at_least: Optional[int] = None,
         at_most: Optional[int] = None,
-        in_order: Optional[Any] = None,
+        in_order: Optional[Sequence[str]] = None,
     ) -> int:
         """Verify what the journal contains.
 
@@ -538,7 +545,7 @@ class Verbs:
         - `at_most`: The greatest number of entries that may match
         - `in_order`: Filters that entries must match in this order
         """
-        return self._control.do(
+        return cast("int", self._control.do(
             "verify",
             {
                 **given(
@@ -554,7 +561,7 @@ class Verbs:
                     in_order=in_order,
                 ),
             },
-        )["count"]
+        )["count"])
 
     def clear_journal(self) -> None:
         """Forget every entry of the journal; the numbers of entries continue."""
@@ -607,7 +614,7 @@ class Verbs:
 
         - `path`: The znode's path
         """
-        return self._control.read("children", {"path": path})["children"]
+        return cast("List[str]", self._control.read("children", {"path": path})["children"])
 
     def list_children(self, path: str, after: str = "", containing: str = "", max: int = 1000) -> ListChildren:
         """List a znode's children sorted by name, some at a time.
@@ -662,7 +669,7 @@ class Verbs:
 
         - `path`: The znode's path
         """
-        return self._control.read("acl", {"path": path})["acl"]
+        return cast("List[str]", self._control.read("acl", {"path": path})["acl"])
 
     def tree(self, path: str = "/", max: int = 1000) -> TreeListing:
         """List a znode and everything below it, with data lengths and the owners of ephemerals.
@@ -697,7 +704,7 @@ class Verbs:
         - `container`: Whether the znode ends some time after its last child
         - `ttl_ms`: The time to live without children and new data, in milliseconds; 0 for no limit; by default 0
         """
-        return self._control.do(
+        return cast("str", self._control.do(
             "create",
             {
                 "path": path,
@@ -708,7 +715,7 @@ class Verbs:
                     container=container,
                 ),
             },
-        )["path"]
+        )["path"])
 
     def set(self, path: str, data: Union[str, bytes], *, version: int = -1) -> int:
         """Set the data of a znode outside of any session; returns its new version.
@@ -720,7 +727,7 @@ class Verbs:
         - `data`: The data
         - `version`: The version that the znode must have; -1 for any; by default -1
         """
-        return self._control.do("set", {"path": path, **data_field(data), "version": version})["version"]
+        return cast("int", self._control.do("set", {"path": path, **data_field(data), "version": version})["version"])
 
     def delete(self, path: str, *, version: int = -1, recursive: bool = False) -> int:
         """Delete a znode outside of any session; returns how many znodes were deleted.
@@ -732,7 +739,16 @@ class Verbs:
         - `version`: The version that the znode must have; -1 for any; by default -1
         - `recursive`: Whether to delete everything below it too, in one turn
         """
-        return self._control.do("delete", {"path": path, "version": version, **given(recursive=recursive)})["deleted"]
+        return cast("int", self._control.do(
+            "delete",
+            {
+                "path": path,
+                "version": version,
+                **given(
+                    recursive=recursive,
+                ),
+            },
+        )["deleted"])
 
     def dump(self, *, ids: bool = False) -> str:
         """Print znodes, sessions and watches as text; equal trees give equal text.
@@ -743,7 +759,7 @@ class Verbs:
 
         - `ids`: Whether to print session ids, zxids, times and versions too
         """
-        return self._control.read("dump", {**given(ids=ids)})["dump"]
+        return cast("str", self._control.read("dump", {**given(ids=ids)})["dump"])
 
     def export_tree(self, *, format: Literal["json", "yaml"] = "json", path: str = "/") -> Any:
         """Export the tree in the format of `seed`, without /zookeeper; lists ephemerals separately.
@@ -772,7 +788,7 @@ class Verbs:
 
         Returns the number of the snapshot.
         """
-        return self._control.do("snapshot")["snapshot"]
+        return cast("int", self._control.do("snapshot")["snapshot"])
 
     def restore(self, snapshot: int) -> None:
         """Restore a snapshot, which can be restored again.
@@ -794,7 +810,7 @@ class Verbs:
         `is_there` is false for a snapshot that can no longer be restored: an older one was restored, the server
         was restarted, or more than 256 MiB of changes were made since.
         """
-        return self._control.read("snapshots")["snapshots"]
+        return cast("List[Dict[str, Any]]", self._control.read("snapshots")["snapshots"])
 
     def changes_since(self, snapshot: int, max: int = 1000) -> ChangesSince:
         """List the znodes that differ from those in a snapshot.
@@ -881,7 +897,7 @@ class Verbs:
 
         - `dir`: A directory on the server's machine
         """
-        return self._control.do("export_data", {"dir": os.path.abspath(dir)})["zxid"]
+        return cast("str", self._control.do("export_data", {"dir": os.path.abspath(dir)})["zxid"])
 
     def create_universe(self, name: str) -> Universe:
         """Create a universe with an empty tree behind the same port.
@@ -897,7 +913,7 @@ class Verbs:
 
         Applies to the whole server: a created universe refuses it (400).
         """
-        return self._control.read("universes")["universes"]
+        return cast("List[str]", self._control.read("universes")["universes"])
 
     def drop_universe(self, name: str) -> None:
         """Drop a universe: close its connections and delete its state.
@@ -924,7 +940,7 @@ class Verbs:
 
         Applies to the whole server: a created universe refuses it (400).
         """
-        return self._control.do("go_down")["control"]
+        return cast("str", self._control.do("go_down")["control"])
 
     def come_up(self, *, keep: Literal["everything", "data", "nothing"] = "everything") -> None:
         """Listen again on the same port.

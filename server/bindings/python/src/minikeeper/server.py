@@ -53,14 +53,15 @@ class Server(Universe):
         self._program_path = program
         self._program: Optional[Program] = None
         self._options: List[str] = []
+        if data_dir is not None:
+            self._options += ["--data-dir", os.fspath(data_dir)]
         for option, value in (
-            ("--data-dir", data_dir),
             ("--tick-time", tick_time_ms),
             ("--min-session-timeout", min_session_timeout_ms),
             ("--max-session-timeout", max_session_timeout_ms),
         ):
             if value is not None:
-                self._options += [option, os.fspath(value) if option == "--data-dir" else str(value)]
+                self._options += [option, str(value)]
         self._options += options
 
     def start(self) -> "Server":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Literal, Optional, Union, overload
 
 from ._control import Control
 from ._faults import Fault
 from ._kazoo import settle
-from ._sessions import SessionLike
+from ._sessions import Client, SessionLike
 from ._verbs import Verbs
 
 
@@ -48,7 +48,7 @@ class Universe(Verbs):
         identity: Optional[str] = None,
         owner: Optional[str] = None,
         allow_none: bool = False,
-        seen_by: Iterable[Any] = (),
+        seen_by: Union[Client, Iterable[Client]] = (),
     ) -> int:
         """Expire sessions; returns when their watchers have been notified. Returns how many sessions matched.
 
@@ -57,15 +57,25 @@ class Universe(Verbs):
         an error (404) unless `allow_none` is set.
 
         Clients still have to read the events and run their callbacks, in their own threads. For the kazoo clients in
-        `seen_by`, that has happened too when this returns (see `settle`).
+        `seen_by`, one or several, that has happened too when this returns (see `settle`).
         """
         count = super().expire(session, address=address, identity=identity, owner=owner, allow_none=allow_none)
-        settle(*seen_by)
+        settle(*(seen_by if isinstance(seen_by, Iterable) else [seen_by]))
         return count
 
     def remove_fault(self, fault: Union[Fault, int]) -> int:
         """Remove a fault, given as a `Fault` or its number: see `Fault.remove`."""
         return fault.remove() if isinstance(fault, Fault) else super().remove_fault(fault)
+
+    if TYPE_CHECKING:
+        # Only for type checkers, which then know the result of each format.
+        @overload
+        def export_tree(self, *, format: Literal["json"] = "json", path: str = "/") -> Dict[str, Any]: ...
+        @overload
+        def export_tree(self, *, format: Literal["yaml"], path: str = "/") -> str: ...
+        @overload
+        def export_tree(self, *, format: Literal["json", "yaml"] = "json", path: str = "/") -> Any: ...
+        def export_tree(self, *, format: Literal["json", "yaml"] = "json", path: str = "/") -> Any: ...
 
     def drop_universe(self, name: Optional[str] = None) -> None:
         """Drop the universe of this name, or this one: close its connections and delete its state."""
