@@ -1,7 +1,7 @@
-"""Builds the wheel: the package, and the program `minikeeper` inside it.
+"""Builds the wheel: the package, with the programs `minikeeper` and `minikeeper-cli` inside.
 
-A PEP 517 backend that needs only the standard library. It takes the program from MINIKEEPER_BIN, or from the release
-build of the checkout.
+A PEP 517 backend that needs only the standard library. It takes the program that MINIKEEPER_BIN names and
+`minikeeper-cli` beside it, or those of the release build of the checkout.
 """
 
 import base64
@@ -21,8 +21,8 @@ MODE_FILE = (stat.S_IFREG | 0o644) << 16
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """Writes the wheel and returns its name. Raises SystemExit if there is no program to include."""
-    program = find_program().read_bytes()
+    """Writes the wheel and returns its name. Raises SystemExit if a program is missing."""
+    program, shell = (path.read_bytes() for path in find_programs())
     version = setting("version")
     tag = f"py3-none-{platform_tag(program)}"
     info = f"minikeeper-{version}.dist-info"
@@ -32,13 +32,17 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         if path.is_file()
     }
     files["minikeeper/bin/minikeeper"] = program
+    files["minikeeper/bin/minikeeper-cli"] = shell
     files[f"{info}/licenses/LICENSE-MIT"] = (ROOT / "LICENSE-MIT").read_bytes()
     files[f"{info}/licenses/LICENSE-APACHE"] = (ROOT / "LICENSE-APACHE").read_bytes()
     files[f"{info}/METADATA"] = metadata(version)
     files[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: minikeeper {version}\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     )
-    files[f"{info}/entry_points.txt"] = b"[pytest11]\nminikeeper = minikeeper.pytest_plugin\n"
+    files[f"{info}/entry_points.txt"] = (
+        b"[console_scripts]\nminikeeper = minikeeper.__main__:main\n\n"
+        b"[pytest11]\nminikeeper = minikeeper.pytest_plugin\n"
+    )
     record = f"{info}/RECORD"
     files[record] = "".join(
         [f"{name},sha256={digest(content)},{len(content)}\n" for name, content in files.items()] + [f"{record},,\n"]
@@ -50,7 +54,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             # A constant time, so that the same sources make the same wheel.
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = MODE_PROGRAM if name.endswith("bin/minikeeper") else MODE_FILE
+            entry.external_attr = MODE_PROGRAM if name.startswith("minikeeper/bin/") else MODE_FILE
             archive.writestr(entry, content)
     return wheel
 
@@ -60,13 +64,17 @@ def build_sdist(sdist_directory, config_settings=None):
     raise SystemExit("minikeeper has no source distribution: build a wheel from a checkout of the repository")
 
 
-def find_program():
+def find_programs():
+    """Returns the paths of `minikeeper` and of `minikeeper-cli`, which `minikeeper cli` starts from its own folder."""
     named = os.environ.get("MINIKEEPER_BIN")
     target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
     program = pathlib.Path(named).resolve() if named else target / "release/minikeeper"
     if not program.is_file():
         raise SystemExit(f"no program at {program}: run `cargo build --release` first, or set MINIKEEPER_BIN")
-    return program
+    shell = program.with_name("minikeeper-cli")
+    if not shell.is_file():
+        raise SystemExit(f"no program at {shell}: minikeeper-cli must be in the same folder as {program.name}")
+    return program, shell
 
 
 def setting(name):

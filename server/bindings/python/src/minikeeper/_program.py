@@ -19,7 +19,7 @@ STOP_S = 10.0
 BUNDLED = pathlib.Path(__file__).with_name("bin") / "minikeeper"
 
 
-def find_program(named: Optional[str] = None) -> str:
+def find_program(named: Optional[str] = None, *, search_path: bool = True) -> str:
     """Finds the program: `named`, else MINIKEEPER_BIN, else the one in this package, else the one in PATH.
 
     Raises MinikeeperError if there is none.
@@ -31,7 +31,7 @@ def find_program(named: Optional[str] = None) -> str:
         return os.path.abspath(named)
     if BUNDLED.is_file():
         return str(BUNDLED)
-    found = shutil.which("minikeeper")
+    found = shutil.which("minikeeper") if search_path else None
     if found is None:
         raise MinikeeperError("no program minikeeper: install the wheel that contains it, or set MINIKEEPER_BIN")
     return found
