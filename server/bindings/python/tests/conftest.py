@@ -34,8 +34,8 @@ def kazoo(minikeeper):
 
 
 @pytest.fixture(scope="session")
-def verbs(minikeeper_server):
-    with urllib.request.urlopen(f"http://{minikeeper_server.address}/v1/openapi.json", timeout=PATIENCE_S) as answer:
+def verbs(minikeeper_shared_server):
+    with urllib.request.urlopen(f"http://{minikeeper_shared_server.address}/v1/openapi.json", timeout=PATIENCE_S) as answer:
         return {path.rpartition("/")[2] for path in json.load(answer)["paths"]}
 
 

@@ -186,8 +186,8 @@ def test_setup_and_teardown_tell_their_stories(run):
 def test_server_that_is_gone_does_not_hide_the_failure(run):
     result, printed = run(
         """
-        def test_fails(minikeeper, minikeeper_server):
-            minikeeper_server.kill()
+        def test_fails(minikeeper, minikeeper_shared_server):
+            minikeeper_shared_server.kill()
             assert 1 == 2
         """
     )

@@ -183,7 +183,14 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     Universe("127.0.0.1:2181", token="secret", name=None)
 
 
-def use_fixtures(minikeeper: Universe, minikeeper_server: Server, minikeeper_options: Dict[str, Any]) -> None:
+def use_fixtures(
+    minikeeper: Universe,
+    minikeeper_server: Server,
+    minikeeper_shared_server: Server,
+    minikeeper_options: Dict[str, Any],
+    connect_string: str,
+    kazoo_client: KazooClient,
+) -> None:
     """The types to write in tests."""
 
 

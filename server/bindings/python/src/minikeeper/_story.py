@@ -24,11 +24,14 @@ class Stories:
     def __init__(self) -> None:
         self.test: Optional[str] = None
         """The id of the test; None outside of tests."""
+        self.universes: List[Universe] = []
+        """The universes of its fixtures, also of those that no argument of the test names."""
         self._count = 0
         self._early: List[Union[Story, str]] = []
 
     def begin(self, test: str) -> None:
         self.test = test
+        self.universes.clear()
         self._count = 0
         self._early.clear()
 

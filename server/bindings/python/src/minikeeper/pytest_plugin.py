@@ -24,33 +24,43 @@ def minikeeper_options() -> Dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def minikeeper_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
-    """One server for the whole run, shared by all tests of this process."""
+def minikeeper_shared_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
+    """One server for the whole run, shared by all tests of this process, with the universes of `minikeeper`."""
     with Server(**minikeeper_options) as server:
         yield server
 
 
 @pytest.fixture
-def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) -> Iterator[Universe]:
+def minikeeper_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
+    """A server for one test, for verbs that apply to a whole server: `go_down`, `restart`, `save`."""
+    with Server(**minikeeper_options) as server:
+        yield server
+
+
+@pytest.fixture
+def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any]) -> Iterator[Universe]:
     """A universe for one test: empty, without sessions and faults, with a running clock.
 
-    It is on the server of the whole run, and is dropped after the test. A remaining fault that has never acted is then
-    an error, unless it is optional.
+    It is on `minikeeper_server` if the test uses that too, else on the server of the whole run, and is dropped after
+    the test. A remaining fault that has never acted is then an error, unless it is optional.
     """
+    own = "minikeeper_server" in request.fixturenames
+    server: Server = request.getfixturevalue("minikeeper_server" if own else "minikeeper_shared_server")
     # The previous test may have left the server down.
-    minikeeper_server.ensure_ready()
+    server.ensure_ready()
     try:
-        universe = minikeeper_server.create_universe(f"pytest-{next(_numbers)}")
+        universe = server.create_universe(f"pytest-{next(_numbers)}")
     except MinikeeperError as error:
         if error.status != 404:
             raise
         # An old program without universes: starts a server for each test, which takes milliseconds.
-        with Server(**minikeeper_options) as server:
-            yield server
+        with Server(**minikeeper_options) as old:
+            yield old
         return
+    _story.current.universes.append(universe)
     yield universe
     # This test may have left it down, too.
-    minikeeper_server.ensure_ready()
+    server.ensure_ready()
     try:
         never = [fault for fault in universe.faults() if not (fault["hits"] or fault.get("optional"))]
         if never:
@@ -62,6 +72,36 @@ def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) ->
         # The test has dropped it.
         return
     assert not never, f"faults that have never acted and are not optional: {never}"
+
+
+@pytest.fixture
+def connect_string(request: pytest.FixtureRequest) -> str:
+    """The connect string for ZooKeeper clients of this test: of `minikeeper`, or of `minikeeper_server` if the test
+    uses only that.
+    """
+    names = request.fixturenames
+    own = "minikeeper_server" in names and "minikeeper" not in names
+    universe: Universe = request.getfixturevalue("minikeeper_server" if own else "minikeeper")
+    return universe.connect_string
+
+
+@pytest.fixture
+def kazoo_client(connect_string: str) -> Iterator[Any]:
+    """A started `KazooClient` for one test, at `connect_string`.
+
+    It is stopped after the story of a failed test has been read, and before the universe and the server end.
+    """
+    try:
+        from kazoo.client import KazooClient  # type: ignore[import-untyped]
+    except ImportError as error:
+        pytest.fail(f"the fixture kazoo_client needs kazoo: pip install kazoo ({error})", pytrace=False)
+    client = KazooClient(connect_string)
+    try:
+        client.start()
+        yield client
+    finally:
+        client.stop()
+        client.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,6 +140,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def _universes(item: pytest.Item) -> List[Universe]:
     """The universes of a test: those of its fixtures and attributes, and the servers that it has started."""
     values = [*getattr(item, "funcargs", {}).values(), *getattr(getattr(item, "instance", None), "__dict__", {}).values()]
+    values += _story.current.universes
     found = {id(value): value for value in values if isinstance(value, Universe)}
     found.update((id(server), server) for server in Server._started_in_test(item.nodeid))
     # The server of the whole run has the stories of other tests.
