@@ -1,48 +1,57 @@
-"""Builds the wheel: the package, with the programs `minikeeper` and `minikeeper-cli` inside.
+"""Builds the wheel: the package, with the programs `minikeeper` and `minikeeper-cli` inside. And the sdist, without them.
 
 A PEP 517 backend that needs only the standard library. It takes the program that MINIKEEPER_BIN names and
-`minikeeper-cli` beside it, or those of the release build of the checkout.
+`minikeeper-cli` beside it, else those of a release build of the checkout, which it makes if cargo is in PATH.
 """
 
 import base64
+import gzip
 import hashlib
+import io
 import os
 import pathlib
 import re
+import shutil
 import stat
+import struct
+import subprocess
+import sys
 import sysconfig
+import tarfile
 import zipfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-ROOT = FOLDER.parents[2]
-MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
+# Of the checkout; an unpacked sdist may have fewer folders above it.
+ROOT = (FOLDER / "../../..").resolve()
 MODE_PROGRAM = (stat.S_IFREG | 0o755) << 16
 MODE_FILE = (stat.S_IFREG | 0o644) << 16
+# A constant time, the earliest in a zip file, so that the same sources make the same files.
+TIME = (1980, 1, 1, 0, 0, 0)
+TIME_UNIX_S = 315_532_800
+LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
+MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
+# The libraries that every manylinux system has and that a Rust program may need.
+MANYLINUX_LIBRARIES = re.compile(r"ld-linux.*\.so\.\d|lib(c|m|dl|rt|pthread|util|gcc_s)\.so\.\d")
+# manylinux2014 is glibc 2.17; pip knows no older one on most machines.
+GLIBC_MINOR_MIN = 17
+
+NEEDED = """minikeeper needs its program, which is written in Rust. Either
+  - set MINIKEEPER_BIN to a built `minikeeper`, with `minikeeper-cli` in the same folder, or
+  - install from a checkout of the repository with a Rust toolchain (`cargo`) in PATH."""
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Writes the wheel and returns its name. Raises SystemExit if a program is missing."""
     program, shell = (path.read_bytes() for path in find_programs())
     version = setting("version")
-    tag = f"py3-none-{platform_tag(program)}"
+    tag = f"py3-none-{platform_tag([program, shell])}"
     info = f"minikeeper-{version}.dist-info"
-    files = {
-        f"minikeeper/{path.name}": path.read_bytes()
-        for path in sorted((FOLDER / "src/minikeeper").iterdir())
-        if path.is_file()
-    }
+    files = {f"minikeeper/{path.name}": path.read_bytes() for path in modules()}
     files["minikeeper/bin/minikeeper"] = program
     files["minikeeper/bin/minikeeper-cli"] = shell
-    files[f"{info}/licenses/LICENSE-MIT"] = (ROOT / "LICENSE-MIT").read_bytes()
-    files[f"{info}/licenses/LICENSE-APACHE"] = (ROOT / "LICENSE-APACHE").read_bytes()
-    files[f"{info}/METADATA"] = metadata(version)
-    files[f"{info}/WHEEL"] = (
-        f"Wheel-Version: 1.0\nGenerator: minikeeper {version}\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
-    )
-    files[f"{info}/entry_points.txt"] = (
-        b"[console_scripts]\nminikeeper = minikeeper.__main__:main\n\n"
-        b"[pytest11]\nminikeeper = minikeeper.pytest_plugin\n"
-    )
+    for name in LICENSES:
+        files[f"{info}/licenses/{name}"] = license_text(name)
+    files.update((f"{info}/{name}", text) for name, text in metadata_files(tag).items())
     record = f"{info}/RECORD"
     files[record] = "".join(
         [f"{name},sha256={digest(content)},{len(content)}\n" for name, content in files.items()] + [f"{record},,\n"]
@@ -51,30 +60,79 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     wheel = f"minikeeper-{version}-{tag}.whl"
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            # A constant time, so that the same sources make the same wheel.
-            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry = zipfile.ZipInfo(name, TIME)
+            entry.create_system = 3  # Unix on every system
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = MODE_PROGRAM if name.startswith("minikeeper/bin/") else MODE_FILE
             archive.writestr(entry, content)
     return wheel
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Writes the metadata, which needs no program: a missing one is reported when the wheel is built."""
+    info = f"minikeeper-{setting('version')}.dist-info"
+    folder = pathlib.Path(metadata_directory) / info
+    folder.mkdir()
+    for name, text in metadata_files("py3-none-any").items():
+        (folder / name).write_bytes(text)
+    return info
+
+
 def build_sdist(sdist_directory, config_settings=None):
-    """Refuses: installing from source would need a Rust toolchain."""
-    raise SystemExit("minikeeper has no source distribution: build a wheel from a checkout of the repository")
+    """Writes the sdist and returns its name. It has no program: building from it needs MINIKEEPER_BIN."""
+    name = f"minikeeper-{setting('version')}"
+    files = {"PKG-INFO": metadata()}
+    for path in [FOLDER / "README.md", FOLDER / "build_backend.py", FOLDER / "pyproject.toml", *modules()]:
+        files[path.relative_to(FOLDER).as_posix()] = path.read_bytes()
+    files.update((license, license_text(license)) for license in LICENSES)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, content in sorted(files.items()):
+            entry = tarfile.TarInfo(f"{name}/{path}")
+            entry.size, entry.mtime, entry.mode = len(content), TIME_UNIX_S, 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    sdist = f"{name}.tar.gz"
+    (pathlib.Path(sdist_directory) / sdist).write_bytes(gzip.compress(packed.getvalue(), mtime=0))
+    return sdist
 
 
 def find_programs():
     """Returns the paths of `minikeeper` and of `minikeeper-cli`, which `minikeeper cli` starts from its own folder."""
     named = os.environ.get("MINIKEEPER_BIN")
-    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-    program = pathlib.Path(named).resolve() if named else target / "release/minikeeper"
+    if named:
+        program = pathlib.Path(named).resolve()
+    else:
+        program = built_in_checkout()
     if not program.is_file():
-        raise SystemExit(f"no program at {program}: run `cargo build --release` first, or set MINIKEEPER_BIN")
+        raise SystemExit(f"no program at {program}\n{NEEDED}")
     shell = program.with_name("minikeeper-cli")
     if not shell.is_file():
-        raise SystemExit(f"no program at {shell}: minikeeper-cli must be in the same folder as {program.name}")
+        raise SystemExit(f"no program at {shell}: minikeeper-cli must be in the same folder as {program.name}\n{NEEDED}")
     return program, shell
+
+
+def built_in_checkout():
+    """Returns the path of the program of a release build, after making that build if cargo is there."""
+    if ROOT / "server/bindings/python" != FOLDER or not (ROOT / "Cargo.toml").is_file():
+        raise SystemExit(NEEDED)
+    if shutil.which("cargo"):
+        # Its progress goes to stderr, because stdout has the name of the wheel.
+        code = subprocess.call(["cargo", "build", "--release", "--quiet"], cwd=ROOT, stdout=sys.stderr)
+        if code != 0:
+            raise SystemExit(f"cargo build exited with code {code}\n{NEEDED}")
+    return ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/minikeeper"
+
+
+def modules():
+    """Returns the files of the package, in the same order on every system."""
+    folder = FOLDER / "src/minikeeper"
+    return sorted([*folder.glob("*.py"), folder / "py.typed"])
+
+
+def license_text(name):
+    # An sdist has them beside this file.
+    path = FOLDER / name
+    return (path if path.is_file() else ROOT / name).read_bytes()
 
 
 def setting(name):
@@ -83,15 +141,28 @@ def setting(name):
     return re.search(rf'^{name} = "(.*)"$', text, re.MULTILINE).group(1)
 
 
-def metadata(version):
+def metadata_files(tag):
+    """Returns the files that describe a wheel with these tags, except for the list of files."""
+    python, abi, platforms = tag.split("-")
+    tags = "".join(f"Tag: {python}-{abi}-{platform}\n" for platform in platforms.split("."))
+    wheel = f"Wheel-Version: 1.0\nGenerator: minikeeper {setting('version')}\nRoot-Is-Purelib: false\n{tags}"
+    entry_points = (
+        "[console_scripts]\nminikeeper = minikeeper.__main__:main\n\n"
+        "[pytest11]\nminikeeper = minikeeper.pytest_plugin\n"
+    )
+    return {"METADATA": metadata(), "WHEEL": wheel.encode(), "entry_points.txt": entry_points.encode()}
+
+
+def metadata():
     head = [
         "Metadata-Version: 2.1",
         "Name: minikeeper",
-        f"Version: {version}",
+        f"Version: {setting('version')}",
         f"Summary: {setting('description')}",
         f"Requires-Python: {setting('requires-python')}",
         f"License: {setting('license')}",
         "Classifier: Framework :: Pytest",
+        "Classifier: Typing :: Typed",
         "Description-Content-Type: text/markdown",
     ]
     return ("\n".join(head) + "\n\n" + (FOLDER / "README.md").read_text("utf-8")).encode()
@@ -101,16 +172,97 @@ def digest(content):
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
-def platform_tag(program):
-    """Returns the platform of the program, from its ELF header: its machine, and the oldest glibc it can use."""
-    if not program.startswith(b"\x7fELF"):
+def platform_tag(programs):
+    """Returns the tags of the platforms that run these programs.
+
+    Static programs run on any Linux. Dynamic ones run from the glibc on whose symbols they need; one with other
+    libraries, or for musl, gets a tag that only this machine's pip accepts.
+    """
+    if not all(program.startswith(b"\x7fELF") for program in programs):
         return re.sub(r"[-.]", "_", sysconfig.get_platform())
-    order = "little" if program[5] == 1 else "big"
-    machine = MACHINES.get(int.from_bytes(program[18:20], order))
+    elves = [Elf(program) for program in programs]
+    machines = {elf.machine for elf in elves}
+    if len(machines) != 1:
+        raise SystemExit(f"the programs are for different machines: {machines}")
+    machine = MACHINES.get(machines.pop())
     if machine is None:
         raise SystemExit("the program is for an unknown machine: add it to MACHINES in build_backend.py")
-    minors = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", program)]
-    if not minors:
-        # A static program runs on any Linux.
-        return f"manylinux_2_17_{machine}.musllinux_1_1_{machine}"
-    return f"manylinux_2_{max(minors)}_{machine}"
+    if all(elf.is_static for elf in elves):
+        oldest = "manylinux2014" if machine in ("x86_64", "aarch64") else f"manylinux_2_{GLIBC_MINOR_MIN}"
+        return f"{oldest}_{machine}.musllinux_1_1_{machine}"
+    needed = {library for elf in elves for library in elf.needed}
+    if not all(MANYLINUX_LIBRARIES.fullmatch(library) for library in needed):
+        return f"linux_{machine}"
+    minors = [int(version[8:].split(".")[0]) for elf in elves for version in elf.versions if version[:8] == "GLIBC_2."]
+    return f"manylinux_2_{max([GLIBC_MINOR_MIN, *minors])}_{machine}"
+
+
+class Elf:
+    """What the headers of a program say about the system that it needs."""
+
+    def __init__(self, content):
+        self._content = content
+        self._is_64 = content[4] == 2
+        self._order = "<" if content[5] == 1 else ">"
+        (self.machine,) = self._read("H", 18)
+        (at,) = self._read("Q", 32) if self._is_64 else self._read("I", 28)
+        size, count = self._read("HH", 54 if self._is_64 else 42)
+        segments = [self._segment(at + number * size) for number in range(count)]
+        self._loaded = [segment for segment in segments if segment[0] == 1]
+        entries = self._dynamic(next((segment for segment in segments if segment[0] == 2), None))
+        has_loader = any(segment[0] == 3 for segment in segments)
+        self._strings = self._offset(dict(entries).get(5, 0))
+        self.needed = [self._text(value) for tag, value in entries if tag == 1]
+        """The names of the shared libraries."""
+        # A static program that may be loaded at any address has a dynamic section too, without libraries.
+        self.is_static = not has_loader and not self.needed
+        self.versions = self._needed_versions(dict(entries))
+        """The versions of symbols, such as GLIBC_2.34."""
+
+    def _read(self, form, at):
+        return struct.unpack_from(self._order + form, self._content, at)
+
+    def _segment(self, at):
+        """Returns the type, offset, address and size of a segment."""
+        if self._is_64:
+            kind, _, offset, address, _, size = self._read("IIQQQQ", at)
+        else:
+            kind, offset, address, _, size = self._read("IIIII", at)
+        return kind, offset, address, size
+
+    def _dynamic(self, segment):
+        if segment is None:
+            return []
+        form, size = ("qQ", 16) if self._is_64 else ("iI", 8)
+        entries = []
+        for at in range(segment[1], segment[1] + segment[3], size):
+            tag, value = self._read(form, at)
+            if tag == 0:
+                break
+            entries.append((tag, value))
+        return entries
+
+    def _offset(self, address):
+        for _, offset, start, size in self._loaded:
+            if start <= address < start + size:
+                return offset + address - start
+        return 0
+
+    def _text(self, at):
+        start = self._strings + at
+        return self._content[start : self._content.index(b"\0", start)].decode()
+
+    def _needed_versions(self, entries):
+        at, count = entries.get(0x6FFFFFFE), entries.get(0x6FFFFFFF, 0)
+        if at is None:
+            return []
+        at, versions = self._offset(at), []
+        for _ in range(count):
+            _, names, _, first, following = self._read("HHIII", at)
+            name_at = at + first
+            for _ in range(names):
+                _, _, _, name, next_name = self._read("IHHII", name_at)
+                versions.append(self._text(name))
+                name_at += next_name
+            at += following
+        return versions
