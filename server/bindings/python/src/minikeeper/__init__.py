@@ -3,6 +3,7 @@
 `Server` starts one; the fixture `minikeeper` of the pytest plugin provides one to a test. Use any ZooKeeper client.
 """
 
+from . import _control, _faults, _kazoo, _program, _sessions, _values, _verbs, server, universe
 from ._errors import MinikeeperError, WaitTimedOut
 from ._faults import Fault
 from ._kazoo import settle
@@ -45,3 +46,8 @@ __all__ = [
     "Znode",
     "settle",
 ]
+
+# pytest leaves frames of these modules out of a traceback, which then ends in the line of the test. `--full-trace` shows
+# them.
+for _module in (_control, _faults, _kazoo, _program, _sessions, _values, _verbs, server, universe):
+    vars(_module)["__tracebackhide__"] = True

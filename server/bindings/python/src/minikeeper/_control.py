@@ -56,7 +56,7 @@ class Control:
             raise MinikeeperError(
                 f"{what}: no answer from the control API at {self.host}:{self.port} ({reason}); "
                 "is the server running with --control?"
-            ) from error
+            ) from None
         finally:
             if connection is not None:
                 connection.close()

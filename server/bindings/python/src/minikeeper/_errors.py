@@ -12,6 +12,9 @@ class MinikeeperError(Exception):
     object, 409 if the server's state does not allow the call; None without an answer.
     """
 
+    # The name that users import, which tracebacks and pickles show.
+    __module__ = "minikeeper"
+
     def __init__(self, text: str, status: Optional[int] = None) -> None:
         super().__init__(text)
         self.status = status
@@ -19,3 +22,5 @@ class MinikeeperError(Exception):
 
 class WaitTimedOut(MinikeeperError, TimeoutError):
     """An `until_...` timed out. The text says what was seen instead."""
+
+    __module__ = "minikeeper"

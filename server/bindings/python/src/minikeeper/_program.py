@@ -50,7 +50,7 @@ class Program:
             )
         except OSError as error:
             self.stderr.close()
-            raise MinikeeperError(f"cannot run {program!r}: {error}") from error
+            raise MinikeeperError(f"cannot run {program!r}: {error}") from None
         try:
             self.address = self._read_address()
         except BaseException:
