@@ -46,6 +46,7 @@ public final class Suite {
             selectClass(ExtensionTest.class),
             selectClass(StoryTest.class),
             selectClass(TestingServerTest.class),
+            selectClass(CuratorTestBaseTest.class),
             selectClass(TestingServerClientsTest.class),
             selectClass(KillSessionTest.class),
             selectClass(KillSessionAloneTest.class),

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.File;
 import java.lang.reflect.Executable;
+import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.net.ConnectException;
 import java.net.Socket;
@@ -17,7 +18,9 @@ import java.net.URLClassLoader;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.curator.test.InstanceSpec;
@@ -218,16 +221,67 @@ class TestingServerTest {
 
   /** Compares our classes with those of Curator's unchanged jar. */
   @Test
-  void everyPublicMemberOfCuratorsClassesExists() throws Exception {
+  void everyMemberOfCuratorsClassesExists() throws Exception {
     URL jar = new File(System.getProperty("curator.test.jar")).toURI().toURL();
     try (URLClassLoader theirs = new URLClassLoader(new URL[] {jar}, new WithoutOurs())) {
-      for (String name : new String[] {"TestingServer", "InstanceSpec", "Timing", "KillSession", "DirectoryUtils"}) {
+      for (String name : new String[] {
+        "TestingServer", "InstanceSpec", "Timing", "KillSession", "DirectoryUtils", "BaseClassForTests",
+        "FailedServerStartException", "WatchersDebug", "DelegatingExecutorService",
+        "ExecuteCalledWatchingExecutorService", "compatibility.CuratorTestBase", "compatibility.Timing2"
+      }) {
         Class<?> original = theirs.loadClass("org.apache.curator.test." + name);
         Set<String> missing = members(original);
         missing.removeAll(members(Class.forName("org.apache.curator.test." + name)));
+        // There is no cluster.
+        missing.remove("createAndStartCluster(int)");
         assertEquals(Set.of(), missing, name);
       }
     }
+  }
+
+  /** Asks our classes and those of Curator's unchanged jar for the same times. */
+  @Test
+  void timesAreThoseOfCurator() throws Exception {
+    URL jar = new File(System.getProperty("curator.test.jar")).toURI().toURL();
+    try (URLClassLoader theirs = new URLClassLoader(new URL[] {jar}, new WithoutOurs())) {
+      for (String name : new String[] {"Timing", "compatibility.Timing2"}) {
+        Class<?> original = theirs.loadClass("org.apache.curator.test." + name);
+        Class<?> ours = Class.forName("org.apache.curator.test." + name);
+        for (Object[] given : new Object[][] {{}, {0.3}, {2.5, 3}, {1500L, TimeUnit.MILLISECONDS}, {7L, TimeUnit.SECONDS, 2}}) {
+          Map<String, Object> wanted = times(original, given);
+          Map<String, Object> found = times(ours, given);
+          // Curator 5.9 made the sessions of Timing as long as those of Timing2.
+          if (name.equals("Timing")) wanted.keySet().removeIf(time -> time.endsWith("session"));
+          found.keySet().retainAll(wanted.keySet());
+          assertEquals(wanted, found, () -> name + Arrays.toString(given));
+        }
+      }
+    }
+  }
+
+  /** Every time that a class computes, also after each method that returns another one of its kind. */
+  private static Map<String, Object> times(Class<?> type, Object... given) throws Exception {
+    Class<?>[] types = Arrays.stream(given).map(TestingServerTest::parameterType).toArray(Class<?>[]::new);
+    Object timing = type.getConstructor(types).newInstance(given);
+    Map<String, Object> times = new TreeMap<>();
+    for (Method method : type.getDeclaredMethods()) {
+      if (!Modifier.isPublic(method.getModifiers()) || method.getParameterCount() > 0) continue;
+      if (method.getReturnType() == int.class) times.put(method.getName(), method.invoke(timing));
+      if (method.getReturnType() != type) continue;
+      Object other = method.invoke(timing);
+      for (String time : new String[] {"milliseconds", "seconds", "session", "connection"}) {
+        times.put(method.getName() + "." + time, type.getMethod(time).invoke(other));
+      }
+      Object waiting = type.getMethod("forWaiting").invoke(other);
+      times.put(method.getName() + ".forWaiting", type.getMethod("milliseconds").invoke(waiting));
+    }
+    return times;
+  }
+
+  private static Class<?> parameterType(Object value) {
+    if (value instanceof Double) return double.class;
+    if (value instanceof Integer) return int.class;
+    return value instanceof Long ? long.class : TimeUnit.class;
   }
 
   /** Finds the client's classes, which Curator's refer to, but not ours of the same name. */
@@ -245,7 +299,7 @@ class TestingServerTest {
 
   private static Set<String> members(Class<?> type) {
     return Stream.concat(Arrays.stream(type.getDeclaredMethods()), Arrays.stream(type.getDeclaredConstructors()))
-        .filter(member -> Modifier.isPublic(member.getModifiers()) && !member.isSynthetic())
+        .filter(member -> (member.getModifiers() & (Modifier.PUBLIC | Modifier.PROTECTED)) != 0 && !member.isSynthetic())
         .map(TestingServerTest::signature)
         .collect(Collectors.toCollection(TreeSet::new));
   }
