@@ -186,9 +186,10 @@ final class Json {
     while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0) at += 1;
     String number = text.substring(from, at);
     if (number.isEmpty()) throw wrong();
-    boolean isWhole = number.chars().allMatch(c -> c == '-' || c >= '0' && c <= '9');
-    if (isWhole) return Long.valueOf(number);
-    return Double.valueOf(number);
+    for (int i = 0; i < number.length(); i += 1) {
+      if (".eE+".indexOf(number.charAt(i)) >= 0) return Double.valueOf(number);
+    }
+    return Long.valueOf(number);
   }
 
   private Object word(String word, Object value) {

@@ -2,32 +2,48 @@ package io.github.minikeeper;
 
 import java.io.BufferedReader;
 import java.io.File;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /** One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here. */
 final class Program {
   private static final int START_S = 30;
   private static final int STOP_S = 10;
   private static final int LINES_KEPT = 200;
-  private static final Pattern FIRST_LINE = Pattern.compile("minikeeper \\S+ listening on (\\S+)");
+  private static final int PART_BYTES = 256 * 1024;
+  private static final String LISTENING = " listening on ";
 
   private static Path bundled;
+
+  static {
+    // Loads classes that the first start needs while another thread unpacks the program: 20 ms on a small machine.
+    Thread ahead = new Thread("minikeeper-ahead") {
+      @Override
+      public void run() {
+        ProcessHandle.current();
+        Control.load();
+      }
+    };
+    ahead.setDaemon(true);
+    ahead.start();
+  }
 
   private final Process process;
   private final CompletableFuture<String> firstAddress = new CompletableFuture<>();
@@ -43,10 +59,24 @@ final class Program {
     } catch (IOException error) {
       throw new MinikeeperException("cannot run " + command.get(0) + ": " + error.getMessage(), 0, error);
     }
-    reader = new Thread(this::read, "minikeeper");
+    // Not a lambda: the first lambda and the first regular expression of a JVM each cost several milliseconds.
+    reader = new Thread("minikeeper") {
+      @Override
+      public void run() {
+        read();
+      }
+    };
     reader.setDaemon(true);
     reader.start();
     address = awaitAddress();
+  }
+
+  /** Returns the address in the program's first line, or null if this is another line. */
+  static String addressIn(String line) {
+    int at = line.indexOf(LISTENING);
+    if (!line.startsWith("minikeeper ") || at < 0) return null;
+    String address = line.substring(at + LISTENING.length());
+    return address.isEmpty() || address.indexOf(' ') >= 0 ? null : address;
   }
 
   /** Reads all of the program's output, because the program would block on a full pipe. */
@@ -54,8 +84,8 @@ final class Program {
     try (BufferedReader lines =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        Matcher matcher = FIRST_LINE.matcher(line);
-        if (!firstAddress.isDone() && matcher.matches()) firstAddress.complete(matcher.group(1));
+        String found = firstAddress.isDone() ? null : addressIn(line);
+        if (found != null) firstAddress.complete(found);
         synchronized (said) {
           said.add(line);
           if (said.size() > LINES_KEPT) said.remove();
@@ -143,15 +173,28 @@ final class Program {
         throw new MinikeeperException("no program minikeeper for " + platform()
             + " in the jar: set MINIKEEPER_BIN, or the property minikeeper.bin");
       }
-      Path file = Files.createTempFile("minikeeper", "");
+      Path file = newFile();
       file.toFile().deleteOnExit();
-      Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
-      if (!file.toFile().setExecutable(true)) throw new IOException("cannot make it executable");
+      try (OutputStream out = new FileOutputStream(file.toFile())) {
+        byte[] part = new byte[PART_BYTES];
+        for (int length = in.read(part); length >= 0; length = in.read(part)) out.write(part, 0, length);
+      }
       bundled = file;
       return file;
     } catch (IOException error) {
       throw new MinikeeperException("cannot unpack the program: " + error.getMessage(), 0, error);
     }
+  }
+
+  /**
+   * Creates an empty file that only the owner can write and run. Fails if the name is taken, so that another user cannot
+   * have prepared it. {@code Files.createTempFile} would spend 15 ms on the first secure random number.
+   */
+  private static Path newFile() throws IOException {
+    String name = "minikeeper-" + ProcessHandle.current().pid() + "-" + Long.toHexString(System.nanoTime());
+    Path file = Path.of(System.getProperty("java.io.tmpdir"), name);
+    return Files.createFile(file, PosixFilePermissions.asFileAttribute(
+        EnumSet.of(PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE)));
   }
 
   /** Returns the platform as `uname -s` and `uname -m` print it. */
