@@ -44,6 +44,8 @@ public final class Suite {
             selectClass(TimeTravelTest.class),
             selectClass(JournalTest.class),
             selectClass(ExtensionTest.class),
+            selectClass(CuratorParameterTest.class),
+            selectClass(RuleTest.class),
             selectClass(StoryTest.class),
             selectClass(TestingServerTest.class),
             selectClass(CuratorTestBaseTest.class),

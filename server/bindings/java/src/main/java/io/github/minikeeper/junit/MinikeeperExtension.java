@@ -3,11 +3,10 @@ package io.github.minikeeper.junit;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
-import java.util.ArrayList;
+import java.lang.reflect.Parameter;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
@@ -31,6 +30,10 @@ import org.opentest4j.TestAbortedException;
  * and {@link #universe()} in the test. A parameter of {@code @BeforeAll} creates one for the whole class, which its
  * tests share.
  *
+ * <p>A parameter of type {@code CuratorFramework} gets a client of the universe, connected, with sessions of 30 s; a second
+ * parameter gets a second client. A test and its methods {@code @BeforeEach} and {@code @AfterEach} get the same ones. They
+ * are closed after the test, when its story was told.
+ *
  * <p>When a test fails, prints the story of its universe to stderr and saves it as a page and as JSON: in the folder of the
  * configuration parameter or system property {@code minikeeper.stories}, else of the environment variable
  * MINIKEEPER_STORIES, else in {@code minikeeper-stories} below {@code target} or {@code build}. {@code off} saves nothing.
@@ -39,7 +42,6 @@ public final class MinikeeperExtension
     implements ParameterResolver, BeforeEachCallback, AfterTestExecutionCallback, AfterEachCallback {
   private static final ExtensionContext.Namespace NAMESPACE =
       ExtensionContext.Namespace.create(MinikeeperExtension.class);
-  private static final AtomicInteger WORLDS = new AtomicInteger();
 
   private final List<String> options;
   private final ThreadLocal<Universe> current = new ThreadLocal<>();
@@ -68,7 +70,7 @@ public final class MinikeeperExtension
 
   @Override
   public void beforeEach(ExtensionContext context) {
-    current.set(world(context));
+    current.set(world(context).universe);
   }
 
   /** Tells the story of a failed test before its methods {@code @AfterEach}, which may close its clients. */
@@ -90,22 +92,48 @@ public final class MinikeeperExtension
     if (world == null || failure == null || failure instanceof TestAbortedException) return;
     if (store.get("told") != null) return;
     store.put("told", true);
-    Stories.tell(context, world.universe, failure);
+    tell(context, world.universe, failure);
+  }
+
+  private static void tell(ExtensionContext context, Universe universe, Throwable failure) {
+    // Also a system property.
+    Stories.tell(title(context), context.getConfigurationParameter(Stories.PARAMETER), universe, failure);
+  }
+
+  /** The class and method of a test, and its display name if that says more. */
+  private static String title(ExtensionContext context) {
+    String type = context.getTestClass().map(Class::getName).orElse("");
+    String name = context.getDisplayName();
+    return context.getTestMethod()
+        .map(method -> type + "." + method.getName() + (name.startsWith(method.getName() + "(") ? "" : " " + name))
+        .orElse(type);
   }
 
   @Override
   public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
-    return parameter.getParameter().getType() == Universe.class;
+    return isUniverse(parameter.getParameter()) || isClient(parameter.getParameter());
   }
 
+  /** Returns the universe, or the client with the number that the parameter has among those of its method. */
   @Override
   public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
-    return world(context);
+    if (isUniverse(parameter.getParameter())) return world(context).universe;
+    Parameter[] all = parameter.getDeclaringExecutable().getParameters();
+    int number = (int) Arrays.stream(all).limit(parameter.getIndex()).filter(MinikeeperExtension::isClient).count();
+    return world(context).client(number);
   }
 
-  private Universe world(ExtensionContext context) {
+  private static boolean isUniverse(Parameter parameter) {
+    return parameter.getType() == Universe.class;
+  }
+
+  private static boolean isClient(Parameter parameter) {
+    return parameter.getType().getName().equals(CuratorClients.TYPE);
+  }
+
+  private World world(ExtensionContext context) {
     ExtensionContext.Store store = context.getStore(NAMESPACE);
-    return store.getOrComputeIfAbsent("world " + options, key -> newWorld(context), World.class).universe;
+    return store.getOrComputeIfAbsent("world " + options, key -> newWorld(context), World.class);
   }
 
   private World newWorld(ExtensionContext context) {
@@ -116,61 +144,47 @@ public final class MinikeeperExtension
         .orElse(options);
     ExtensionContext.Store root = context.getRoot().getStore(NAMESPACE);
     MinikeeperServer server =
-        root.getOrComputeIfAbsent("server " + all, key -> new Shared(start(all)), Shared.class).server;
+        root.getOrComputeIfAbsent("server " + all, key -> new Shared(Worlds.start(all)), Shared.class).server;
     // Another test may have left the server down.
     server.ensureReady();
-    String name = "junit-" + WORLDS.incrementAndGet();
+    String name = Worlds.newName();
     try {
       Universe universe = server.createUniverse(name);
-      return new World(universe, () -> end(context, server, universe, name));
+      return new World(
+          universe,
+          clients -> Worlds.end(server, universe, name, failure -> tell(context, universe, failure), clients));
     } catch (MinikeeperException error) {
       if (error.status() != 404) throw error;
       // An old program without universes: starts a server for each test, which takes milliseconds.
-      MinikeeperServer own = start(all);
-      return new World(own, own::close);
+      MinikeeperServer own = Worlds.start(all);
+      return new World(own, clients -> {
+        clients.run();
+        own.close();
+      });
     }
   }
 
-  /** Drops a universe. A remaining fault that has never acted is an error, unless it is optional. */
-  private static void end(ExtensionContext context, MinikeeperServer server, Universe universe, String name) {
-    server.ensureReady();
-    AssertionError failure = null;
-    try {
-      List<Object> never = new ArrayList<>();
-      for (Map<String, Object> fault : universe.faults()) {
-        boolean isFine = ((Number) fault.get("hits")).longValue() > 0 || Boolean.TRUE.equals(fault.get("optional"));
-        if (!isFine) never.add(fault);
-      }
-      if (!never.isEmpty()) {
-        failure = new AssertionError("faults that have never acted and are not optional: " + never);
-        Stories.tell(context, universe, failure);
-      }
-      server.dropUniverse(name);
-    } catch (MinikeeperException error) {
-      if (error.status() != 404) throw error;
-      // The test has dropped it.
-      return;
-    }
-    if (failure != null) throw failure;
-  }
-
-  private static MinikeeperServer start(List<String> options) {
-    return MinikeeperServer.builder().options(options.toArray(new String[0])).start();
-  }
-
-  /** A universe that JUnit closes with the context that requested it. */
+  /** A universe with its clients, which JUnit closes with the context that requested it. */
   private static final class World implements ExtensionContext.Store.CloseableResource {
     private final Universe universe;
-    private final Runnable end;
+    private final Consumer<Runnable> end;
+    /** A {@link CuratorClients}, when a test has asked for a client: without Curator, that class cannot be loaded. */
+    private Runnable clients;
 
-    World(Universe universe, Runnable end) {
+    /** What ends it gets what closes its clients. */
+    World(Universe universe, Consumer<Runnable> end) {
       this.universe = universe;
       this.end = end;
     }
 
+    synchronized Object client(int number) {
+      if (clients == null) clients = new CuratorClients(universe);
+      return ((CuratorClients) clients).client(number);
+    }
+
     @Override
-    public void close() {
-      end.run();
+    public synchronized void close() {
+      end.accept(clients == null ? () -> {} : clients);
     }
   }
 

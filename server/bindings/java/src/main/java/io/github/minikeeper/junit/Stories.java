@@ -7,11 +7,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
-import org.junit.jupiter.api.extension.ExtensionContext;
 
-/** Prints and saves the stories of failed tests. */
+/** Prints and saves the stories of failed tests. Uses neither JUnit 4 nor 5, so that either may be missing. */
 final class Stories {
-  private static final String PARAMETER = "minikeeper.stories";
+  /** The system property, and the configuration parameter of JUnit 5. */
+  static final String PARAMETER = "minikeeper.stories";
   private static final String VARIABLE = "MINIKEEPER_STORIES";
   private static final String FOLDER = "minikeeper-stories";
   // Limits of the server.
@@ -20,14 +20,17 @@ final class Stories {
 
   private Stories() {}
 
-  /** Prints the story of a universe, and saves it. Throws nothing: it must not hide why the test failed. */
-  static void tell(ExtensionContext context, Universe universe, Throwable failure) {
+  /**
+   * Prints the story of a universe, and saves it in this folder, if one is given. Throws nothing: it must not hide why the
+   * test failed.
+   */
+  static void tell(String title, Optional<String> given, Universe universe, Throwable failure) {
     String text;
     try {
       Map<String, String> fields = Map.of(
-          "title", cut(title(context), TITLE_CHARS_MAX), "failure", cut(failure.toString(), FAILURE_CHARS_MAX));
+          "title", cut(title, TITLE_CHARS_MAX), "failure", cut(failure.toString(), FAILURE_CHARS_MAX));
       Story story = universe.story(fields);
-      text = story.text() + saved(context, story);
+      text = story.text() + saved(given, story);
     } catch (RuntimeException error) {
       text = "no story of " + universe + ": " + error.getMessage() + "\n";
     }
@@ -36,8 +39,8 @@ final class Stories {
   }
 
   /** Saves a story. Returns a line that says where. */
-  private static String saved(ExtensionContext context, Story story) {
-    Optional<Path> folder = folder(context);
+  private static String saved(Optional<String> given, Story story) {
+    Optional<Path> folder = folder(given);
     if (folder.isEmpty()) return "";
     try {
       if (!Files.exists(folder.get())) {
@@ -54,9 +57,8 @@ final class Stories {
   }
 
   /** The folder for stories; none if none are saved. */
-  private static Optional<Path> folder(ExtensionContext context) {
-    // Also a system property.
-    Optional<String> given = context.getConfigurationParameter(PARAMETER).or(() -> Optional.ofNullable(System.getenv(VARIABLE)));
+  private static Optional<Path> folder(Optional<String> setting) {
+    Optional<String> given = setting.or(() -> Optional.ofNullable(System.getenv(VARIABLE)));
     if (given.isPresent()) {
       return given.filter(name -> !name.isEmpty() && !name.equals("off")).map(name -> Path.of(name).toAbsolutePath());
     }
@@ -65,15 +67,6 @@ final class Stories {
       if (Files.isDirectory(base.resolve(built))) return Optional.of(base.resolve(built).resolve(FOLDER));
     }
     return Optional.of(base.resolve(FOLDER));
-  }
-
-  /** The class and method of a test, and its display name if that says more. */
-  private static String title(ExtensionContext context) {
-    String type = context.getTestClass().map(Class::getName).orElse("");
-    String name = context.getDisplayName();
-    return context.getTestMethod()
-        .map(method -> type + "." + method.getName() + (name.startsWith(method.getName() + "(") ? "" : " " + name))
-        .orElse(type);
   }
 
   private static String cut(String text, int charsMax) {

@@ -1,0 +1,57 @@
+package io.github.minikeeper.junit;
+
+import io.github.minikeeper.MinikeeperException;
+import io.github.minikeeper.MinikeeperServer;
+import io.github.minikeeper.Universe;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+
+/** The universes of tests. Uses neither JUnit 4 nor 5, so that either may be missing. */
+final class Worlds {
+  private static final AtomicInteger NUMBER = new AtomicInteger();
+
+  private Worlds() {}
+
+  static MinikeeperServer start(List<String> options) {
+    return MinikeeperServer.builder().options(options.toArray(new String[0])).start();
+  }
+
+  /** Returns a name that no other universe of this process has. */
+  static String newName() {
+    return "junit-" + NUMBER.incrementAndGet();
+  }
+
+  /**
+   * Drops a universe. A remaining fault that has never acted is an error, unless it is optional: then tells the story. Closes
+   * the clients after that.
+   */
+  static void end(
+      MinikeeperServer server, Universe universe, String name, Consumer<Throwable> tell, Runnable closeClients) {
+    server.ensureReady();
+    AssertionError failure = null;
+    try {
+      List<Object> never = new ArrayList<>();
+      for (Map<String, Object> fault : universe.faults()) {
+        boolean isFine = ((Number) fault.get("hits")).longValue() > 0 || Boolean.TRUE.equals(fault.get("optional"));
+        if (!isFine) never.add(fault);
+      }
+      if (!never.isEmpty()) {
+        failure = new AssertionError("faults that have never acted and are not optional: " + never);
+        tell.accept(failure);
+        // Closing a client must not wait for what a fault holds back.
+        universe.resetFaults();
+      }
+      closeClients.run();
+      server.dropUniverse(name);
+    } catch (MinikeeperException error) {
+      if (error.status() != 404) throw error;
+      // The test has dropped it.
+      closeClients.run();
+      return;
+    }
+    if (failure != null) throw failure;
+  }
+}
