@@ -214,8 +214,18 @@ fn journal_contains_no_data_and_no_secret() {
         "seed",
         &json!({"yaml": "/b: s3cret"}),
     ));
+    for (verb, data) in [("create", "data"), ("set", "data"), ("set", "data_base64")] {
+        let body = json!({"path": "/c", data: "s3cret++"});
+        done(post(scene.address(), verb, &body));
+    }
     let all = done(get(scene.address(), "journal"));
     assert!(!all.to_string().contains("s3cret"), "{all}");
+    for line in [
+        r#"verb create path=\"/c\" data=..."#,
+        r#"verb set path=\"/c\" data_base64=..."#,
+    ] {
+        assert!(all.to_string().contains(line), "{line}: {all}");
+    }
     let debug = format!("{:?}", scene.server.journal(&JournalFilter::new()));
     assert!(!debug.contains("s3cret"), "{debug}");
     assert!(all.to_string().contains("verb seed yaml=..."), "{all}");

@@ -204,7 +204,7 @@ impl ParameterKind {
 
     /// Returns whether its values may contain data of znodes.
     pub(crate) const fn is_data(self) -> bool {
-        matches!(self, Self::Tree | Self::Text | Self::Json(_))
+        matches!(self, Self::Tree | Self::Data | Self::Text | Self::Json(_))
     }
 
     /// Returns its JSON schema.

@@ -121,9 +121,9 @@ impl Route {
 fn called(verb: &Verb, arguments: &Arguments) -> String {
     let mut text = verb.name.to_owned();
     for parameter in verb.parameters {
-        let alternatives = parameter.kind.alternatives().iter();
-        let names = alternatives.map(|field| field.name).chain([parameter.name]);
-        for name in names {
+        let alternatives = parameter.kind.alternatives();
+        let own = alternatives.is_empty().then_some(parameter.name);
+        for name in alternatives.iter().map(|field| field.name).chain(own) {
             let Some(value) = arguments.given(name) else {
                 continue;
             };
