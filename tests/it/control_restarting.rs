@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
-use minikeeper::blocking;
+use minikeeper::{JournalFilter, blocking};
 use minikeeper_protocol::CreateMode;
 use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::json;
@@ -122,6 +122,11 @@ fn server_goes_down_even_if_the_caller_disconnects() {
     let mut control = connect(address);
     let head = "POST /v1/go_down HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
     control.write_all(head.as_bytes()).unwrap();
+    // A caller that leaves before the server has read its request is not served.
+    wait_until("the verb has begun", || {
+        let verbs = JournalFilter::new().kind("verb");
+        scene.server.count(&verbs).unwrap() == 1
+    });
     drop(control);
     client.expect_closed();
     wait_until("the port is closed", || {
