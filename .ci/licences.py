@@ -55,7 +55,7 @@ def reachable(start, edges):
 
 
 def text_of(package):
-    """Returns the heading of a package and its licence files; exits if it has neither files nor a licence."""
+    """Returns the heading of a package and its licence files; exits if it names no licence."""
     if not package["license"]:
         raise SystemExit(f"{package['name']} {package['version']} names no licence")
     folder = pathlib.Path(package["manifest_path"]).parent
