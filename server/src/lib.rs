@@ -77,6 +77,7 @@ pub mod files;
 mod journal;
 mod locks;
 mod net;
+mod order;
 #[cfg(feature = "control")]
 mod page;
 mod race;

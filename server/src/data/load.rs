@@ -25,7 +25,7 @@ use crate::{
         snappy::Snappy,
         snapshot_file,
     },
-    files,
+    files, order,
 };
 
 /// ZooKeeper's files in a data directory.
@@ -263,7 +263,9 @@ pub(crate) fn list(folder: &Path) -> io::Result<Vec<(FileKind, Zxid, PathBuf)>> 
             files.push((kind, zxid, entry.path()));
         }
     }
-    files.sort_by(|(_, a, a_path), (_, b, b_path)| (b, b_path).cmp(&(a, a_path)));
+    order::sort_by(&mut files, |(_, a, a_path), (_, b, b_path)| {
+        (b, b_path).cmp(&(a, a_path))
+    });
     Ok(files)
 }
 

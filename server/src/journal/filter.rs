@@ -5,7 +5,8 @@ use std::{error::Error, fmt, fmt::Write as _, str::FromStr};
 use minikeeper_protocol::{ErrorCode, OpCode, SessionId};
 
 use crate::{
-    faults::glob::Glob, journal::entry::JournalEntry, universe::session_selector::SessionSelector,
+    faults::glob::Glob, journal::entry::JournalEntry, order,
+    universe::session_selector::SessionSelector,
 };
 
 /// The maximum number of near misses that a failed verification shows.
@@ -394,7 +395,9 @@ fn nearest(filter: &JournalFilter, entries: &[JournalEntry]) -> Vec<String> {
         .filter(|entry| entry.number >= filter.since)
         .map(|entry| (filter.misses(entry), entry.kind() != "request", entry))
         .collect();
-    ranked.sort_by_key(|(misses, is_other, entry)| (*misses, *is_other, entry.number));
+    order::sort_by_key(&mut ranked, |(misses, is_other, entry)| {
+        (*misses, *is_other, entry.number)
+    });
     let best = ranked
         .first()
         .map(|(misses, is_other, _)| (*misses, *is_other));

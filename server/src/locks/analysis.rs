@@ -9,12 +9,15 @@ use std::{
 
 use minikeeper_protocol::SessionId;
 
-use crate::locks::{
-    Contender, Deadlock, DeadlockStep, HERD_MIN, LockFamily, LockInfo, LockKind, LockWarning,
-    LockWarningCode, Locks, WAITS_FOR_MAX,
-    collect::{Collected, ContenderNode, Directory, Group, SessionFacts},
-    deadlock::{self, Queue, Waiter},
-    naming::Role,
+use crate::{
+    locks::{
+        Contender, Deadlock, DeadlockStep, HERD_MIN, LockFamily, LockInfo, LockKind, LockWarning,
+        LockWarningCode, Locks, WAITS_FOR_MAX,
+        collect::{Collected, ContenderNode, Directory, Group, SessionFacts},
+        deadlock::{self, Queue, Waiter},
+        naming::Role,
+    },
+    order,
 };
 
 /// Analyses what was collected. Takes time in proportion to it, and to sort it.
@@ -24,7 +27,9 @@ pub(super) fn analyse(collected: Collected) -> Locks {
         .iter()
         .flat_map(|group| queues(group, &collected))
         .collect();
-    found.sort_by(|a, b| (&a.info.path, a.info.kind).cmp(&(&b.info.path, b.info.kind)));
+    order::sort_by(&mut found, |a, b| {
+        (&a.info.path, a.info.kind).cmp(&(&b.info.path, b.info.kind))
+    });
     let graph: Vec<_> = found.iter().map(|queue| queue.graph.clone()).collect();
     let address = |session| collected.facts(Some(session)).address;
     let deadlocks = deadlock::find(&graph).into_iter().map(|cycle| {

@@ -18,6 +18,7 @@ use crate::{
         history,
         naming::{self, INNER_LOCK, KAZOO_INNER_LOCK, LEASES, Role},
     },
+    order,
     turn::{core::Look, turns::Turns},
 };
 
@@ -205,7 +206,7 @@ fn collect(look: &Look<'_>, elapsed_ms: u64, candidates: BTreeMap<String, Candid
         kinds.insert(path, kind);
     }
     let mut paths: Vec<_> = contended.iter().collect();
-    paths.sort_by_key(|(path, contenders)| (**contenders < 2, *path));
+    order::sort_by_key(&mut paths, |(path, contenders)| (**contenders < 2, *path));
     let mut reader = BoundedReader {
         look,
         visits_left: VISITS_MAX,
@@ -219,7 +220,7 @@ fn collect(look: &Look<'_>, elapsed_ms: u64, candidates: BTreeMap<String, Candid
         .take(LOCKS_MAX)
         .map(|(path, _)| reader.group(path, kinds[path]))
         .collect();
-    groups.sort_by(|a, b| a.path().cmp(b.path()));
+    order::sort_by(&mut groups, |a, b| a.path().cmp(b.path()));
     Collected {
         sessions: reader.sessions(&groups, elapsed_ms),
         is_truncated: reader.is_truncated,
@@ -294,7 +295,7 @@ impl BoundedReader<'_> {
         let (inner, leases) = match kind {
             CandidateKind::Plain => {
                 let is_meant = |role| role != Role::KazooLease;
-                return Group::Plain(self.directory(path.to_owned(), is_meant));
+                return Group::Plain(self.directory(path.to_owned(), &is_meant));
             }
             CandidateKind::Semaphore => (format!("{path}{INNER_LOCK}"), format!("{path}{LEASES}")),
             CandidateKind::KazooSemaphore => (format!("{path}{KAZOO_INNER_LOCK}"), path.to_owned()),
@@ -313,14 +314,14 @@ impl BoundedReader<'_> {
         };
         Group::Semaphore {
             path: if path.is_empty() { "/" } else { path }.to_owned(),
-            inner: self.directory(inner, |role| role == Role::Exclusive),
-            leases: self.directory(leases, |role| role == lease),
+            inner: self.directory(inner, &|role| role == Role::Exclusive),
+            leases: self.directory(leases, &|role| role == lease),
             is_kazoo,
             max_leases,
         }
     }
 
-    fn directory(&mut self, path: String, is_meant: impl Fn(Role) -> bool) -> Directory {
+    fn directory(&mut self, path: String, is_meant: &dyn Fn(Role) -> bool) -> Directory {
         let engine = self.look.engine;
         let mut names = Vec::new();
         self.path_bytes_left = self.path_bytes_left.saturating_sub(path.len());
@@ -336,7 +337,7 @@ impl BoundedReader<'_> {
             }
         }
         // Stable, as the sorts of the recipes.
-        names.sort_by_key(|(key, _)| *key);
+        order::sort_by_key(&mut names, |(key, _)| *key);
         let mut total = names.len();
         let room = CONTENDERS_OF_A_LOCK_MAX.min(self.contenders_left);
         self.is_truncated |= total > room;

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use minikeeper_protocol::SessionId;
 
+use crate::order;
+
 /// Who holds one lock, and who waits for it. A session that holds the lock or waits for it in
 /// another place further ahead does not count as waiting: its process uses the lock in several
 /// threads or tasks, and the lock alone then makes no cycle.
@@ -95,7 +97,7 @@ pub(super) fn find(queues: &[Queue]) -> Vec<Cycle> {
             sessions: component.iter().map(|node| graph.sessions[*node]).collect(),
         });
     }
-    cycles.sort_unstable_by_key(|cycle| cycle.sessions[0]);
+    order::sort_by_key(&mut cycles, |cycle| cycle.sessions[0]);
     cycles
 }
 

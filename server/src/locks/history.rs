@@ -17,6 +17,7 @@ use crate::{
         entry::{JournalEntry, JournalRequest, Occurrence},
     },
     locks::{LockKind, Locks, naming, naming::Role},
+    order,
 };
 
 /// How a lock changed hands, as far as the journal shows it: in [`LockInfo`](crate::LockInfo).
@@ -366,7 +367,9 @@ impl ReplayedQueue {
             acquisitions,
         };
         let mut sessions: Vec<_> = self.shares.into_iter().map(share).collect();
-        sessions.sort_by_key(|share| (std::cmp::Reverse(share.acquisitions), share.session));
+        order::sort_by_key(&mut sessions, |share| {
+            (std::cmp::Reverse(share.acquisitions), share.session)
+        });
         LockHistory {
             sessions,
             hand_overs: self.hand_overs,

@@ -7,6 +7,8 @@ use minikeeper_protocol::{Acl, AclList, SessionId, Stat};
 
 use super::access::entry_bytes;
 
+use crate::order;
+
 /// The prefix of the paths of quotas, which clients set.
 const QUOTAS: &[u8] = b"/zookeeper/quota/";
 
@@ -23,9 +25,11 @@ pub(crate) fn dump(engine: &Engine, with_ids: bool) -> String {
         session.ephemerals.sort_unstable();
     }
     if with_ids {
-        sessions.sort_unstable_by_key(|session| session.id);
+        order::sort_by_key(&mut sessions, |session| session.id);
     } else {
-        sessions.sort_unstable_by(|one, other| contents(one).cmp(&contents(other)));
+        order::sort_by(&mut sessions, |one, other| {
+            contents(one).cmp(&contents(other))
+        });
     }
     let labels: BTreeMap<SessionId, String> = (sessions.iter().zip(1..))
         .map(|(session, number)| match with_ids {
@@ -34,7 +38,9 @@ pub(crate) fn dump(engine: &Engine, with_ids: bool) -> String {
         })
         .collect();
     let mut znodes: Vec<_> = image.znodes().collect();
-    znodes.sort_unstable_by(|one, other| names(one.path).cmp(names(other.path)));
+    order::sort_by(&mut znodes, |one, other| {
+        names(one.path).cmp(names(other.path))
+    });
     let mut out = String::new();
     if with_ids {
         put(&mut out, format_args!("zxid {}\n", image.zxid()));
@@ -87,7 +93,7 @@ pub(crate) fn dump(engine: &Engine, with_ids: bool) -> String {
         }
     }
     let mut watches: Vec<_> = watches.into_iter().collect();
-    watches.sort_by(|((one, _), _), ((other, _), _)| {
+    order::sort_by(&mut watches, |((one, _), _), ((other, _), _)| {
         names(one.as_bytes()).cmp(names(other.as_bytes()))
     });
     for ((path, number), kinds) in watches {

@@ -12,6 +12,8 @@ use std::{
 use minikeeper_engine::CloseReason;
 use parking_lot::Mutex;
 
+use crate::order;
+
 /// Why a connection closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Close {
@@ -376,7 +378,7 @@ impl UnsentTotal {
         let mut total: usize = waiting.iter().map(|(bytes, _)| bytes).sum();
         let (mut closed, mut wakes) = (0, Vec::new());
         if total > self.bytes_max {
-            waiting.sort_by_key(|(bytes, _)| Reverse(*bytes));
+            order::sort_by_key(&mut waiting, |(bytes, _)| Reverse(*bytes));
             for (bytes, outbox) in waiting {
                 if total <= self.bytes_max - self.bytes_max / 8 {
                     break;
@@ -411,7 +413,7 @@ pub(crate) fn free_held<'a>(
         .map(|outbox| (outbox.held_since(), outbox))
         .filter(|(other, _)| (1..since).contains(other))
         .collect();
-    waiting.sort_unstable_by_key(|(since, _)| *since);
+    order::sort_by_key(&mut waiting, |(since, _)| *since);
     let (mut freed, mut closed, mut wakes) = (0, 0, Vec::new());
     for (_, outbox) in waiting {
         if freed >= bytes {

@@ -7,6 +7,7 @@ use minikeeper_protocol::SessionId;
 
 use crate::{
     faults::{error::FaultError, fault::Fault},
+    order,
     turn::{core::Look, fault_turn, outbox::Close},
     universe::{
         Universe, flush_wait,
@@ -235,7 +236,7 @@ impl Universe {
                 }
             }
         }
-        sessions.sort_unstable_by_key(|info| info.id);
+        order::sort_by_key(&mut sessions, |info| info.id);
         let mut faults = self.faults();
         if let Some(root) = self.elsewhere() {
             faults.extend(root.turns.faults.infos());
