@@ -56,7 +56,11 @@ impl Bench {
 
     fn connect(&mut self, conn: u32) {
         let (conn, hello) = (ConnId(conn), ConnectRequest::new(10_000));
-        self.apply(&Input::Connect { conn, hello });
+        self.apply(&Input::Connect {
+            conn,
+            hello,
+            is_read_only: false,
+        });
     }
 
     fn with_children(count: usize) -> Self {

@@ -11,6 +11,7 @@ use crate::{
     config::Config,
     data::SaveError,
     faults::error::NotHit,
+    net::ensemble::{EnsembleError, ServerMode},
     server::{self, Builder},
     start::StartError,
     story::panics::{self, Stories},
@@ -85,6 +86,14 @@ impl Server {
             let _ = stop.send(());
         }
         self.wait()
+    }
+
+    /// Like [`Universe::set_server`](crate::Universe::set_server).
+    ///
+    /// # Errors
+    /// Those of [`Universe::set_server`](crate::Universe::set_server).
+    pub fn set_server(&self, id: u8, mode: ServerMode) -> Result<(), EnsembleError> {
+        self.on_server_thread(move |universe| async move { universe.set_server(id, mode).await })
     }
 
     /// Like [`Universe::go_down`](crate::Universe::go_down).

@@ -120,6 +120,7 @@ pub use minikeeper_engine::{
     Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
+pub use net::ensemble::{EnsembleError, ServerMode, ServerStatus};
 pub use net::limits::LimitCounts;
 pub use net::local::LocalStream;
 #[cfg(feature = "tls")]

@@ -14,7 +14,10 @@ use crate::net::listener::Spawner;
 use crate::{
     config::Config,
     data::{self, SaveError},
-    net::reachability::Listeners,
+    net::{
+        ensemble::Ensemble,
+        reachability::{self, AbortedTasks, Listeners},
+    },
     start::{self, StartError},
     story::panics::{self, Stories},
     tree::Tree,
@@ -66,7 +69,7 @@ impl Server {
         seeding::check(&seed, config.frame_bytes_max)?;
         #[cfg(feature = "sasl")]
         config.warn_of_locked_out_clients();
-        let listeners = Listeners::bind(&mut config)?;
+        let (listeners, addresses) = Listeners::bind_all(&mut config)?;
         #[cfg(feature = "control")]
         let own_port = own_port::bind(&mut config)?;
         let address = config.client_addr();
@@ -74,8 +77,10 @@ impl Server {
         let (engine, loaded) = data::load(&mut config, settings).await?;
         // Starts the clock after loading, so that each session has its full timeout.
         let clock = start::clock(&config);
-        let turns = Turns::new(engine, clock, &config).with_journal(config.journal_size());
-        let shared = Arc::new(UniverseState::root(config, turns));
+        let ensemble = Arc::new(Ensemble::new(addresses));
+        let turns = Turns::new(engine, clock, &config, Arc::clone(&ensemble))
+            .with_journal(config.journal_size());
+        let shared = Arc::new(UniverseState::root(config, turns, ensemble));
         shared.begin_saving(loaded).await?;
         let universe = Universe::root(Arc::clone(&shared));
         universe.seed(&seed)?;
@@ -88,8 +93,12 @@ impl Server {
         #[cfg(feature = "control")]
         reachability.set_spawner(Spawner {
             controls: controls.clone().filter(|_| control.is_enabled),
+            ..Spawner::default()
         });
-        reachability.set_up(listeners.serve(&shared));
+        reachability.set_up(reachability::serve(
+            listeners.into_iter().map(Some),
+            &shared,
+        ));
         #[allow(unused_mut, reason = "the feature control adds one")]
         let mut tasks = shared.saving_tasks();
         #[cfg(feature = "control")]
@@ -174,17 +183,14 @@ impl Server {
 
     /// Stops the server without waiting for the connections.
     pub(crate) async fn stop_serving(&self) -> Result<(), SaveError> {
-        for mut tasks in self.close() {
-            // Waits, so that the port is free afterwards.
-            tasks.shutdown().await;
-        }
+        // Waits, so that the ports are free afterwards.
+        self.close().end().await;
         self.shared.finish_saving().await
     }
 
     /// Stops serving. Returns the aborted tasks, for the caller to await.
-    fn close(&self) -> [JoinSet<()>; 2] {
-        let mut tasks = std::mem::take(&mut *self.tasks.lock());
-        tasks.abort_all();
+    fn close(&self) -> AbortedTasks {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
         let listening = self.shared.server.reachability.stop();
         for universe in self.shared.server.universes.remove_all() {
             universe.turns.stop();
@@ -194,7 +200,7 @@ impl Server {
             controls.stop();
         }
         self.shared.turns.stop();
-        [tasks, listening]
+        listening.with(tasks)
     }
 }
 
@@ -253,6 +259,26 @@ impl Builder {
     #[must_use]
     pub const fn listen(mut self, address: SocketAddr) -> Self {
         self.config.listen = address;
+        self
+    }
+
+    /// Plays this many servers of one ensemble, each at its own address. See [`Config::servers`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use minikeeper::{Server, ServerMode};
+    /// let server = Server::builder().servers(3).start().await?;
+    /// assert_eq!(server.connect_string().split(',').count(), 3);
+    /// // Its clients lose their connections and turn to the others.
+    /// server.set_server(1, ServerMode::Down).await?;
+    /// assert!(std::net::TcpStream::connect(server.addr()).is_err());
+    /// assert!(server.servers()[1].is_leader);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn servers(mut self, servers: usize) -> Self {
+        self.config.servers = servers;
         self
     }
 

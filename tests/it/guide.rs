@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikeeper::{Expected, Fault, JournalFilter, Keep, OpCode, Server, tree};
+use minikeeper::{Expected, Fault, JournalFilter, Keep, OpCode, Server, ServerMode, tree};
 use minikeeper_client::{Client, CreateMode};
 use minikeeper_recipes::InterProcessMutex;
 
@@ -165,5 +165,28 @@ async fn lock_of_the_guide() -> Outcome {
     println!("printing, with token {}", guard.token());
     guard.release().await?; // dropping the guard releases too, and does not wait
     // --8<-- [end:lock]
+    Ok(())
+}
+
+#[tokio::test]
+async fn failover_of_the_guide() -> Outcome {
+    // --8<-- [start:failover]
+    let server = Server::builder().servers(3).start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    client.create("/owned", b"", CreateMode::Ephemeral).await?;
+
+    let session = client.session_id().expect("connected");
+    let servers = server.servers();
+    let mut its_server = servers.iter().filter(|one| one.sessions.contains(&session));
+    let its_server = its_server.next().expect("connected").id;
+    server.set_server(its_server, ServerMode::Down).await?;
+
+    // A request on its way fails, as with any ZooKeeper. The next one finds another server.
+    let mut found = client.exists("/owned").await;
+    if found.is_err() {
+        found = client.exists("/owned").await;
+    }
+    assert!(found?.is_some()); // the session has moved, and kept its ephemeral
+    // --8<-- [end:failover]
     Ok(())
 }

@@ -55,6 +55,7 @@ mod control_restarting;
 mod control_universes;
 mod control_verbs;
 mod embedding;
+mod ensemble;
 mod fail_stop;
 mod faults;
 mod four_letter;

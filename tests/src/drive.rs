@@ -134,6 +134,7 @@ impl Drive {
         self.apply(&Input::Connect {
             conn: ConnId(conn),
             hello,
+            is_read_only: false,
         })
     }
 

@@ -122,7 +122,7 @@ impl Model {
         match input {
             // Traces come from 127.0.0.1, as unannounced connections do.
             Input::Open { .. } | Input::Identify { .. } => {}
-            Input::Connect { conn, hello } => self.connect(conn.0, hello),
+            Input::Connect { conn, hello, .. } => self.connect(conn.0, hello),
             Input::Request { conn, xid, request } => {
                 let skips_touch = matches!(request, Request::Auth { .. } | Request::Sasl { .. });
                 let is_served = if skips_touch {

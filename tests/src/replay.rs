@@ -176,6 +176,7 @@ fn run_model(connections: &[Recorded], calls: &[(usize, &Call)]) -> Result<Vec<V
             &Input::Connect {
                 conn: conn_id(conn),
                 hello,
+                is_read_only: false,
             },
             &[],
         )?;

@@ -284,7 +284,11 @@ impl Run {
                 inputs.push(Input::Disconnect { conn: ConnId(conn) });
             }
             let conn = ConnId(conn);
-            inputs.push(Input::Connect { conn, hello });
+            inputs.push(Input::Connect {
+                conn,
+                hello,
+                is_read_only: false,
+            });
             return inputs;
         }
         self.xid += 1;

@@ -17,6 +17,9 @@ export type TreeFormat = 'json' | 'yaml';
 /** What the server keeps: sessions and znodes, only znodes, or nothing. */
 export type Keep = 'everything' | 'data' | 'nothing';
 
+/** What it does for its clients. */
+export type Mode = 'up' | 'down' | 'cut-off' | 'read-only';
+
 /** The result of `now`. */
 export interface Now {
   /** Time since the start; it decides when sessions expire */
@@ -705,6 +708,41 @@ export interface Verbs {
     /** What the server keeps: sessions and znodes, only znodes, or nothing; by default everything */
     keep?: Keep;
   }): Promise<void>;
+
+  /**
+   * List the servers of the ensemble, with their modes and sessions.
+   *
+   * There is one, unless the server was started with `--servers`.
+   *
+   * Applies to the whole server: a created universe refuses it (400).
+   */
+  servers(): Promise<Record<string, unknown>[]>;
+
+  /**
+   * Take a server of the ensemble down or up, cut it off, or make it read-only.
+   *
+   * A server that is down does not listen; one that is cut off accepts connections and answers nothing; one that
+   * is read-only serves reads, to clients that accept that. Clients fail over to the other servers, which serve
+   * the same state.
+   *
+   * Applies to the whole server: a created universe refuses it (400).
+   * @param server The number of the server, from 1
+   */
+  setServer(server: number, options: {
+    /** What it does for its clients */
+    mode: Mode;
+  }): Promise<void>;
+
+  /**
+   * Choose the server of the ensemble that says it is the leader.
+   *
+   * As all servers serve one state, only what `srvr`, `stat` and `mntr` say changes. While the chosen server is
+   * not up, the first one that is up leads.
+   *
+   * Applies to the whole server: a created universe refuses it (400).
+   * @param server The number of the server, from 1
+   */
+  setLeader(server: number): Promise<void>;
 
   /**
    * Save the state to the data directory now.

@@ -233,6 +233,18 @@ class Verbs {
     await this._api.act('come_up', fields(options));
   }
 
+  async servers() {
+    return (await this._api.read('servers')).servers;
+  }
+
+  async setServer(server, options) {
+    await this._api.act('set_server', { server, ...fields(options) });
+  }
+
+  async setLeader(server) {
+    await this._api.act('set_leader', { server });
+  }
+
   async save() {
     await this._api.act('save');
   }

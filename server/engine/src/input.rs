@@ -55,6 +55,8 @@ pub enum Input {
         conn: ConnId,
         /// The message.
         hello: ConnectRequest,
+        /// Whether the client has reached a read-only server; the reply says so.
+        is_read_only: bool,
     },
     /// A decoded request.
     Request {

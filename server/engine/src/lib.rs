@@ -26,7 +26,7 @@
 //!
 //! let mut engine = Engine::new(Settings::default());
 //! let mut sessions = Sessions::default();
-//! let hello = Input::Connect { conn: ConnId(0), hello: ConnectRequest::new(10_000) };
+//! let hello = Input::Connect { conn: ConnId(0), hello: ConnectRequest::new(10_000), is_read_only: false };
 //! engine.apply(Now::default(), &hello, &mut sessions);
 //! assert_eq!(sessions.0[0].timeout_ms, 10_000);
 //! assert_eq!(engine.next_deadline_ms(Now::default()), Some(12_000)); // the next tick of 3 s

@@ -25,7 +25,7 @@ use crate::{
         version::VERSION,
     },
     data,
-    net::reachability::Phase,
+    net::{ensemble::ServerMode, reachability::Phase},
     turn::stats::{Counters, Peer},
     universe::state::UniverseState,
 };
@@ -48,7 +48,7 @@ pub(crate) struct Command {
     pub(crate) access: Access,
     /// Whether it fails while the server is down.
     needs_server: bool,
-    answer: fn(&UniverseState, &Parameters) -> Map<String, Value>,
+    answer: fn(&UniverseState, &Parameters, u8) -> Map<String, Value>,
 }
 
 /// The decoded names and values of a query.
@@ -73,51 +73,53 @@ macro_rules! commands {
 }
 
 commands! {
-    Read true "configuration" | "conf" | "config" => |shared, _| configuration(shared);
-    Change true "connection_stat_reset" | "crst" => |shared, _| {
+    Read true "configuration" | "conf" | "config" => |shared, _, server| configuration(shared, server);
+    Change true "connection_stat_reset" | "crst" => |shared, _, _| {
         client_words::crst(shared);
         Map::new()
     };
-    Read true "connections" | "cons" => |shared, _| connections(shared, full);
-    Read true "dirs" => |shared, _| {
+    Read true "connections" | "cons" => |shared, _, _| connections(shared, full);
+    Read true "dirs" => |shared, _, _| {
         let (_, bytes) = data::place(&shared.config);
         object(json!({"datadir_size": bytes, "logdir_size": bytes}))
     };
-    Read true "dump" => |shared, _| dump(shared);
-    Read false "environment" | "env" | "envi" => |_, _| {
+    Read true "dump" => |shared, _, _| dump(shared);
+    Read false "environment" | "env" | "envi" => |_, _, _| {
         let pairs = server_words::environment().into_iter();
         pairs.map(|(key, value)| (key.to_owned(), value.into())).collect()
     };
-    Read false "get_trace_mask" | "gtmk" => |shared, _| {
+    Read false "get_trace_mask" | "gtmk" => |shared, _, _| {
         object(json!({"tracemask": shared.trace_mask.load(Ordering::Relaxed)}))
     };
-    Read true "hash" => |shared, _| hash(shared);
-    Read true "initial_configuration" | "icfg" => |shared, _| initial_configuration(shared);
-    Read true "is_read_only" | "isro" => |_, _| object(json!({"read_only": false}));
-    Read true "last_snapshot" | "lsnp" => |shared, _| last_snapshot(shared);
-    Read true "leader" | "lead" => |_, _| object(json!({"error": "server is not initialized"}));
-    Read false "monitor" | "mntr" => |shared, _| monitor(shared);
-    Change true "observer_connection_stat_reset" | "orst" => |_, _| Map::new();
-    Read true "observers" | "obsr" => |_, _| {
+    Read true "hash" => |shared, _, _| hash(shared);
+    Read true "initial_configuration" | "icfg" => |shared, _, _| initial_configuration(shared);
+    Read true "is_read_only" | "isro" => |shared, _, server| {
+        object(json!({"read_only": is_read_only(shared, server)}))
+    };
+    Read true "last_snapshot" | "lsnp" => |shared, _, _| last_snapshot(shared);
+    Read true "leader" | "lead" => |shared, _, _| leader(shared);
+    Read false "monitor" | "mntr" => |shared, _, server| monitor(shared, server);
+    Change true "observer_connection_stat_reset" | "orst" => |_, _, _| Map::new();
+    Read true "observers" | "obsr" => |_, _, _| {
         object(json!({"synced_observers": 0, "observers": json!([])}))
     };
-    Credentials true "restore" | "rest" => |_, _| Map::new();
-    Read true "ruok" => |_, _| Map::new();
-    Read true "server_stats" | "srvr" => |shared, _| server_stats(shared);
+    Credentials true "restore" | "rest" => |_, _, _| Map::new();
+    Read true "ruok" => |_, _, _| Map::new();
+    Read true "server_stats" | "srvr" => |shared, _, server| server_stats(shared, server);
     Change false "set_trace_mask" | "stmk" => set_trace_mask;
-    Credentials true "snapshot" | "snap" => |_, _| Map::new();
-    Change true "stat_reset" | "srst" => |shared, _| {
+    Credentials true "snapshot" | "snap" => |_, _, _| Map::new();
+    Change true "stat_reset" | "srst" => |shared, _, _| {
         server_words::srst(shared);
         Map::new()
     };
-    Read true "stats" | "stat" => |shared, _| {
-        let mut answer = server_stats(shared);
+    Read true "stats" | "stat" => |shared, _, server| {
+        let mut answer = server_stats(shared, server);
         answer.extend(connections(shared, brief));
         answer
     };
-    Read false "system_properties" | "sysp" => |_, _| system_properties();
-    Read true "voting_view" => |_, _| object(json!({"current_config": {}}));
-    Read true "watch_summary" | "wchs" => |shared, _| {
+    Read false "system_properties" | "sysp" => |_, _, _| system_properties();
+    Read true "voting_view" => |shared, _, _| voting_view(shared);
+    Read true "watch_summary" | "wchs" => |shared, _, _| {
         let summary = shared.turns.inspect(Engine::watch_summary);
         object(json!({
             "num_connections": summary.connections,
@@ -125,7 +127,7 @@ commands! {
             "num_total_watches": summary.watches,
         }))
     };
-    Read true "watches" | "wchc" => |shared, _| {
+    Read true "watches" | "wchc" => |shared, _, _| {
         let room = client_words::room(&shared.config);
         let listing = shared.turns.inspect(|engine| engine.watches_by_connection(room));
         let mut answer = Map::new();
@@ -133,7 +135,7 @@ commands! {
         put_left_out(&mut answer, left_out);
         answer
     };
-    Read true "watches_by_path" | "wchp" => |shared, _| {
+    Read true "watches_by_path" | "wchp" => |shared, _, _| {
         let room = client_words::room(&shared.config);
         let listing = shared.turns.inspect(|engine| engine.watches_by_path(room));
         let mut answer = Map::new();
@@ -141,7 +143,7 @@ commands! {
         put_left_out(&mut answer, left_out);
         answer
     };
-    Read false "zabstate" => |_, _| object(json!({"voting": false, "zabstate": ""}));
+    Read false "zabstate" => |_, _, _| object(json!({"voting": false, "zabstate": ""}));
 }
 
 /// Returns the first name of every command, sorted.
@@ -169,6 +171,7 @@ impl Command {
         shared: &UniverseState,
         given: &str,
         parameters: &Parameters,
+        server: u8,
         has_credentials: bool,
     ) -> CommandAnswer {
         let is_up = shared.server.reachability.phase() == Phase::Up && !shared.turns.is_broken();
@@ -186,7 +189,7 @@ impl Command {
                 CommandAnswer::error(StatusCode::UNAUTHORIZED, given, error)
             };
         }
-        let mut body = (self.answer)(shared, parameters);
+        let mut body = (self.answer)(shared, parameters, server);
         body.insert("command".to_owned(), self.name().into());
         body.entry("error").or_insert(Value::Null);
         CommandAnswer {
@@ -250,24 +253,59 @@ fn put_left_out(answer: &mut Map<String, Value>, left_out: usize) {
     }
 }
 
-fn configuration(shared: &UniverseState) -> Map<String, Value> {
+fn configuration(shared: &UniverseState, server: u8) -> Map<String, Value> {
     let config = &shared.config;
     let (dir, _) = data::place(config);
+    let ensemble = &shared.server.ensemble;
+    let addresses = ensemble.addresses(server);
     let mut answer = object(json!({
-        "client_port": config.plain_port(),
+        "client_port": server_words::port(addresses.plain),
         "data_dir": dir,
         "data_log_dir": dir,
         "tick_time": config.tick_time_ms,
         "max_client_cnxns": config.connections_per_address_max,
         "min_session_timeout": config.timeout_min_ms(),
         "max_session_timeout": config.timeout_max_ms(),
-        "server_id": 0,
+        "server_id": ensemble.server_id(server),
         "client_port_listen_backlog": server_words::backlog(config),
     }));
-    if config.secure_port() >= 0 {
-        answer.insert("secure_client_port".to_owned(), config.secure_port().into());
+    if let Some(address) = addresses.secure {
+        answer.insert("secure_client_port".to_owned(), address.port().into());
     }
     answer
+}
+
+fn is_read_only(shared: &UniverseState, server: u8) -> bool {
+    shared.server.ensemble.mode(server) == ServerMode::ReadOnly
+}
+
+/// A standalone server has no leader.
+fn leader(shared: &UniverseState) -> Map<String, Value> {
+    let ensemble = &shared.server.ensemble;
+    match ensemble.leader().filter(|_| ensemble.len() > 1) {
+        None => object(json!({"error": "server is not initialized"})),
+        Some(leader) => object(json!({
+            "is_leader": true,
+            "leader_id": leader,
+            "leader_ip": ensemble.addresses(leader).client().ip().to_string(),
+        })),
+    }
+}
+
+fn voting_view(shared: &UniverseState) -> Map<String, Value> {
+    let ensemble = &shared.server.ensemble;
+    let ids = ensemble.ids().filter(|_| ensemble.len() > 1);
+    let entry = |id: u8| {
+        let address = ensemble.addresses(id).client();
+        let value = json!({
+            "server_addresses": [address.to_string()],
+            "election_addresses": [address.to_string()],
+            "client_address": address.to_string(),
+            "learner_type": "participant",
+        });
+        (id.to_string(), value)
+    };
+    object(json!({"current_config": ids.map(entry).collect::<Map<_, _>>()}))
 }
 
 /// Returns the settings in the notation of a `zoo.cfg`; ZooKeeper returns the text of its file.
@@ -280,7 +318,7 @@ fn initial_configuration(shared: &UniverseState) -> Map<String, Value> {
     text += &format!(
         "clientPort={}\nclientPortAddress={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
          maxSessionTimeout={}\n",
-        config.plain_port(),
+        server_words::port(config.has_plain_port().then_some(config.listen)),
         config.listen.ip(),
         config.connections_per_address_max,
         config.timeout_min_ms(),
@@ -387,8 +425,9 @@ fn last_snapshot(shared: &UniverseState) -> Map<String, Value> {
     object(json!({"zxid": format!("{zxid:x}"), "timestamp": timestamp}))
 }
 
-fn monitor(shared: &UniverseState) -> Map<String, Value> {
-    let mut answer = object(json!({"version": VERSION, "server_state": "standalone"}));
+fn monitor(shared: &UniverseState, server: u8) -> Map<String, Value> {
+    let mut answer =
+        object(json!({"version": VERSION, "server_state": shared.server.ensemble.role(server)}));
     metrics::each_number(&MetricsSnapshot::take(shared), |key, number| {
         let number = match number {
             Number::Integer(value) => value.into(),
@@ -399,14 +438,14 @@ fn monitor(shared: &UniverseState) -> Map<String, Value> {
     answer
 }
 
-fn server_stats(shared: &UniverseState) -> Map<String, Value> {
+fn server_stats(shared: &UniverseState, server: u8) -> Map<String, Value> {
     let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
     let (_, bytes) = data::place(&shared.config);
     let sizes = response_sizes(counters);
     object(json!({
         "version": VERSION,
-        "read_only": false,
+        "read_only": is_read_only(shared, server),
         "server_stats": {
             "packets_sent": counters.packets_sent,
             "packets_received": counters.packets_received,
@@ -417,7 +456,7 @@ fn server_stats(shared: &UniverseState) -> Map<String, Value> {
             "provider_null": false,
             "last_processed_zxid": snapshot.zxid.0,
             "outstanding_requests": 0,
-            "server_state": "standalone",
+            "server_state": shared.server.ensemble.role(server),
             "avg_latency": latency.avg_ms(),
             "max_latency": latency.max_ms(),
             "min_latency": latency.min_ms(),
@@ -445,7 +484,7 @@ fn response_sizes(counters: &Counters) -> Value {
     })
 }
 
-fn set_trace_mask(shared: &UniverseState, parameters: &Parameters) -> Map<String, Value> {
+fn set_trace_mask(shared: &UniverseState, parameters: &Parameters, _: u8) -> Map<String, Value> {
     let given = parameters.iter().find(|(name, _)| name == "traceMask");
     let error = "setTraceMask requires long traceMask argument";
     let Some((_, given)) = given else {

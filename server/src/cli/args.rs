@@ -194,7 +194,7 @@ pub(crate) struct ServeArgs {
     /// Port to listen on; 0 takes any free one
     #[arg(long, default_value_t = 2181)]
     port: u16,
-    /// Write the actual address to this file once the server listens
+    /// Write the connect string, with the actual port, to this file once the server listens
     #[arg(long, value_name = "FILE")]
     pub(crate) address_file: Option<PathBuf>,
     /// Add the znodes in this file to the tree at the start; YAML, or JSON (.json)

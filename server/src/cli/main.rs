@@ -21,7 +21,6 @@ mod zoo_cfg;
 use std::{
     fs,
     io::{self, Write as _},
-    net::SocketAddr,
     path::Path,
     process::ExitCode,
     thread,
@@ -166,7 +165,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
     let control_is_default = !config.control.allows_directories;
     let mut server = Server::start(config).await?;
     if let Some(path) = &args.address_file {
-        write_address(path, server.addr())
+        write_address(path, &server.connect_string())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     announce(&server, control_is_default);
@@ -297,7 +296,7 @@ fn announce(server: &Server, control_is_default: bool) {
 }
 
 /// Writes the address to a temporary file and renames it, so that a reader sees all of it or nothing.
-fn write_address(path: &Path, address: SocketAddr) -> io::Result<()> {
+fn write_address(path: &Path, address: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     fs::write(&beside, format!("{address}\n"))?;

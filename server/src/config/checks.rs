@@ -46,6 +46,15 @@ pub enum ConfigError {
         /// The reason, after a comma; empty if there is no other setting involved.
         because: &'static str,
     },
+    /// The ports of the other servers, which follow that of the first one, would exceed 65535.
+    NoPorts {
+        /// The setting of the first one's address.
+        setting: &'static str,
+        /// Its port.
+        port: u64,
+        /// The number of servers.
+        servers: usize,
+    },
     /// A setting is too large for the protocol.
     TooLarge {
         /// Its name.
@@ -69,6 +78,8 @@ Self::NoDigest => f.write_str("super_digest has no colon; it must be super:BASE6
 Self::Token => f.write_str("control.token is empty or has invalid characters; it must be one or more characters \
          from ! to ~, which are printable ASCII without blanks"),
 Self::TooSmall { setting, value, min, because } => write!(f, "{setting} is {value}; it must be at least {min}{because}"),
+Self::NoPorts { setting, port, servers } => write!(f, "{setting} has port {port}, which leaves too few for {servers} servers on consecutive ports; \
+         it must be at most {}", 65_536 - servers),
 Self::TooLarge { setting, value, max } => write!(f, "{setting} is {value}; it must be at most {max}"),
 }
     }
@@ -126,6 +137,20 @@ impl Config {
                     setting,
                     value,
                     max: settings::INT,
+                });
+            }
+        }
+        let others = (self.servers - 1) as u64;
+        for (setting, address) in [
+            ("listen", Some(self.listen)),
+            ("secure_listen", self.secure_address()),
+        ] {
+            let port = address.map_or(0, |address| u64::from(address.port()));
+            if port + others > u64::from(u16::MAX) && port > 0 {
+                return Err(ConfigError::NoPorts {
+                    setting,
+                    port,
+                    servers: self.servers,
                 });
             }
         }

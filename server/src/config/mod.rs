@@ -47,13 +47,16 @@ impl Config {
         self.listen
     }
 
-    /// Returns the port for clients without TLS, or -1 for none, as ZooKeeper reports it.
-    pub(crate) fn plain_port(&self) -> i32 {
-        if self.has_plain_port() {
-            self.listen.port().into()
-        } else {
-            -1
-        }
+    /// Returns the address for clients over TLS.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "with `tls` it looks at the settings")
+    )]
+    pub(crate) const fn secure_address(&self) -> Option<SocketAddr> {
+        #[cfg(feature = "tls")]
+        return self.secure_listen;
+        #[cfg(not(feature = "tls"))]
+        None
     }
 
     /// Returns the limit of replies. Unit: bytes.
@@ -75,15 +78,6 @@ impl Config {
         self.frame_bytes_max
             .saturating_mul(4)
             .saturating_add(1 << 10)
-    }
-
-    /// Returns the port for clients over TLS, or -1 for none, as ZooKeeper reports it.
-    pub(crate) fn secure_port(&self) -> i32 {
-        #[cfg(feature = "tls")]
-        if let Some(address) = self.secure_listen {
-            return address.port().into();
-        }
-        -1
     }
 }
 

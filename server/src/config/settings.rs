@@ -450,6 +450,13 @@ settings! {
     /// Address to listen on; port 0 takes any free port.
     listen: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
+    /// Servers of one ensemble to play, each at its own address; all serve one state.
+    ///
+    /// The others listen on the ports after that of the first one. Tests take them down, cut them off
+    /// or make them read-only, so that clients fail over. There is one engine and no consensus.
+    servers: usize = 1,
+        Spec::number(None, "servers", Count, 1, 9);
+
     /// Unit of session timeouts.
     tick_time_ms: u32 = 3_000,
         Spec::number(None, "tick-time", Ms, 1, ANY).key("tickTime", POSITIVE);

@@ -40,16 +40,15 @@ impl<'a> AdminPage<'a> {
         }
     }
 
-    /// Answers a request.
+    /// Answers a request to a server of the ensemble.
     pub(crate) fn answer(
         &self,
         shared: &UniverseState,
-        method: &Method,
-        uri: &Uri,
-        headers: &HeaderMap,
+        server: u8,
+        (method, uri, headers): (&Method, &Uri, &HeaderMap),
     ) -> Response<Full<Bytes>> {
         match self {
-            Self::Command(name) => json(command(name, shared, method, uri, headers)),
+            Self::Command(name) => json(command(name, shared, server, (method, uri, headers))),
             _ if !is_read(method) => json(refused_method(uri.path(), "GET, HEAD")),
             Self::Metrics => response(
                 StatusCode::OK,
@@ -72,9 +71,8 @@ fn is_read(method: &Method) -> bool {
 fn command(
     name: &str,
     shared: &UniverseState,
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
+    server: u8,
+    (method, uri, headers): (&Method, &Uri, &HeaderMap),
 ) -> CommandAnswer {
     let decoded = routing::decoded(name, false).and_then(|name| {
         let parameters = routing::pairs(uri.query().unwrap_or_default())?;
@@ -102,6 +100,7 @@ fn command(
             shared,
             &name,
             &parameters,
+            server,
             headers.contains_key(header::AUTHORIZATION),
         ),
     }

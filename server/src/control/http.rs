@@ -119,7 +119,9 @@ async fn answer(
     }
     if let Some(page) = AdminPage::at(head.uri.path()) {
         let shared = controls.shared();
-        return whole_answer(page.answer(shared, &head.method, &head.uri, &head.headers));
+        let server = shared.server.ensemble.at(own);
+        let request = (&head.method, &head.uri, &head.headers);
+        return whole_answer(page.answer(shared, server, request));
     }
     let outcome = match Route::of(&head.uri) {
         Ok(route) if !route.takes(&head.method) => {

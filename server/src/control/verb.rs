@@ -90,6 +90,8 @@ pub enum FieldKind {
     Locks,
     /// A list of deadlocks.
     Deadlocks,
+    /// A list of servers of the ensemble.
+    Servers,
     /// Text or null; if the data is not UTF-8, the field is `data_base64` instead.
     Data,
     /// The metadata of a znode.
@@ -160,6 +162,10 @@ impl FieldKind {
             Self::Deadlocks => json::list(
                 &json!({"type": "object", "required": ["code", "text", "cycle", "sessions"]}),
             ),
+            Self::Servers => json::list(&json!({
+                "type": "object",
+                "required": ["id", "address", "mode", "is_leader", "sessions"],
+            })),
             Self::Data => json::or_null(json::text()),
             Self::Stat => json::stat_schema(),
             Self::Tree => json!({"anyOf": [json::tree(), json::text()]}),

@@ -286,6 +286,7 @@ mod tests {
         let hello = Input::Connect {
             conn: CONN,
             hello: ConnectRequest::new(1),
+            is_read_only: false,
         };
         assert!(meets(Fault::cut().on(FaultOp::Connect), &hello));
         assert!(meets(Fault::cut(), &hello));

@@ -10,7 +10,8 @@ use std::{ops::Range, sync::Arc, task::Waker, time::Duration};
 use bytes::{Bytes, BytesMut};
 use minikeeper_engine::{ConnId, Input};
 use minikeeper_protocol::{
-    ConnectRequest, DecodeError, FrameError, OpCode, Reader, Request, RequestHeader, frame,
+    ConnectRequest, DecodeError, ErrorCode, FrameError, OpCode, Reader, Request, RequestHeader,
+    frame,
 };
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     faults::{Verdict, action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
     net::{
+        ensemble::ServerMode,
         limits::{self, Breach, Held},
         scratch::{READ_BYTES, Scratch},
     },
@@ -52,6 +54,8 @@ pub(crate) enum CloseCause {
     Ordered(Close),
     /// A limit is reached.
     Limit(Breach),
+    /// The server is read-only, and the client does not accept that.
+    ReadOnly,
     /// The client speaks HTTP, which other code serves: see [`Connection::take_read`].
     #[cfg(feature = "control")]
     Http,
@@ -69,6 +73,9 @@ impl std::fmt::Display for CloseCause {
             Self::FourLetterWord => f.write_str("four-letter word answered"),
             Self::Ordered(why) => why.fmt(f),
             Self::Limit(breach) => breach.fmt(f),
+            Self::ReadOnly => {
+                f.write_str("the server is read-only, which the client does not accept")
+            }
             #[cfg(feature = "control")]
             Self::Http => f.write_str("the client speaks HTTP"),
         }
@@ -101,14 +108,25 @@ pub(crate) struct Connection {
     pub(crate) is_bound: bool,
     /// Whether it has seen a zxid of the server's own universe.
     pub(crate) has_seen_root: bool,
+    /// The number of the server of the ensemble that accepted it.
+    server: u8,
+    /// Whether there are other servers, so that this one may be cut off from its clients.
+    has_others: bool,
+    /// Whether the server was read-only when it accepted the connection.
+    is_read_only: bool,
     /// Input that has not been served. Boxed, because few connections have any.
     rest: Option<Box<PendingInput>>,
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<UniverseState>, peer: Peer) -> Self {
-        let (id, outbox) = shared.turns.register(peer);
+    pub(crate) fn new(shared: Arc<UniverseState>, peer: Peer, server: u8) -> Self {
+        let (id, outbox) = shared.turns.register(peer, server);
+        let ensemble = &shared.server.ensemble;
         Self {
+            server,
+            has_others: ensemble.len() > 1,
+            // Read after the connection was registered: a change of the mode closes it.
+            is_read_only: ensemble.mode(server) == ServerMode::ReadOnly,
             shared,
             outbox,
             id,
@@ -118,6 +136,13 @@ impl Connection {
             has_seen_root: false,
             rest: None,
         }
+    }
+
+    /// Returns whether the server is cut off from its clients.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.has_others
+            && self.shared.server.ensemble.mode(self.server) == ServerMode::CutOff
+            && !self.shared.turns.is_stopped()
     }
 
     /// Reports why the connection ends.
@@ -317,6 +342,9 @@ impl Connection {
                 continue;
             }
             self.rebase(&mut scratch.inputs);
+            if self.is_read_only {
+                refuse_changes(&mut scratch.inputs);
+            }
             if has_faults {
                 let frame = served..end;
                 served = end;
@@ -382,19 +410,22 @@ impl Connection {
         start: usize,
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, CloseCause> {
-        if !self.is_open
-            && let Some(word) = words::find(&batch[start..])
-        {
-            let answer = words::answer(word, &batch[start..], &self.shared, self.id);
-            scratch.out.extend_from_slice(answer.as_bytes());
-            return Err(CloseCause::FourLetterWord);
-        }
         #[cfg(feature = "control")]
         if !self.is_open
             && self.shared.config.control.is_enabled
             && handover::are_http(&batch[start..])
         {
             return Err(CloseCause::Http);
+        }
+        if !self.is_open && self.is_cut_off() {
+            return Ok(None);
+        }
+        if !self.is_open
+            && let Some(word) = words::find(&batch[start..])
+        {
+            let answer = words::answer(word, &batch[start..], &self.shared, self.id, self.server);
+            scratch.out.extend_from_slice(answer.as_bytes());
+            return Err(CloseCause::FourLetterWord);
         }
         let bytes_max = self.shared.config.frame_bytes_max;
         let found = if self.is_open {
@@ -417,6 +448,9 @@ impl Connection {
             decode(self.id, &mut reader, &mut scratch.inputs).map_err(CloseCause::Message)?;
         } else {
             let hello = ConnectRequest::decode(&mut reader).map_err(CloseCause::Message)?;
+            if self.is_read_only && hello.read_only != Some(true) {
+                return Err(CloseCause::ReadOnly);
+            }
             let now_ms = || self.shared.turns.clock().elapsed_ms();
             limits.admit(config, now_ms).map_err(CloseCause::Limit)?;
             self.is_open = true;
@@ -424,9 +458,28 @@ impl Connection {
             scratch.inputs.push(Input::Connect {
                 conn: self.id,
                 hello,
+                is_read_only: self.is_read_only,
             });
         }
         Ok(Some(end))
+    }
+}
+
+/// Refuses the requests that a read-only server of ZooKeeper refuses. Source: ZooKeeper 3.9,
+/// `ReadOnlyRequestProcessor`.
+#[cold]
+fn refuse_changes(inputs: &mut [Input]) {
+    use OpCode::{
+        Check, Create, Create2, CreateContainer, CreateTtl, Delete, DeleteContainer, Multi,
+        Reconfig, SetAcl, SetData, Sync,
+    };
+    for input in inputs {
+        if let Input::Request { request, .. } = input
+            && let Sync | Create | Create2 | CreateTtl | CreateContainer | Delete | DeleteContainer
+            | SetData | Reconfig | SetAcl | Multi | Check = request.op()
+        {
+            input.refuse(ErrorCode::NotReadOnly);
+        }
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener>
 /// Starts the task of an accepted connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spawner {
+    /// The number of the server of the ensemble.
+    pub(crate) server: u8,
     /// Serves connections that turn out to speak HTTP, if the clients' port also serves control.
     #[cfg(feature = "control")]
     pub(crate) controls: Option<Arc<Controls>>,
@@ -138,7 +140,7 @@ fn open(
             return;
         }
     };
-    let task = SocketTask::new(shared, wrap(stream), peer, slot);
+    let task = SocketTask::new(shared, wrap(stream), peer, spawner.server, slot);
     spawner.spawn(task, address, &runtime);
 }
 

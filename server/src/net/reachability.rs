@@ -1,6 +1,6 @@
 //! Binds the server's ports, and keeps track of whether it listens.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinSet};
@@ -8,6 +8,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 use crate::{
     config::Config,
     net::{
+        ensemble::ServerAddresses,
         listener::{self, Spawner},
         stream::Stream,
     },
@@ -15,6 +16,9 @@ use crate::{
     turn::time_control,
     universe::state::UniverseState,
 };
+
+/// How often a server looks for free ports in a row.
+const FREE_PORTS_ATTEMPTS_MAX: u32 = 100;
 
 /// Whether the server listens: the listening tasks while it is up, the control port while it is
 /// down.
@@ -28,10 +32,19 @@ pub(crate) struct Reachability {
 
 #[derive(Debug)]
 enum ListenTasks {
-    Up(JoinSet<()>),
+    Up(UpTasks),
     /// Only the control port listens, if there is one.
     Down(Option<ControlPort>),
     Stopped,
+}
+
+/// The tasks of a server that is up.
+#[derive(Debug, Default)]
+pub(crate) struct UpTasks {
+    /// Moves the clock.
+    time: JoinSet<()>,
+    /// Accept connections, by server of the ensemble.
+    accepting: Vec<JoinSet<()>>,
 }
 
 /// The port that serves control while the server is down.
@@ -82,10 +95,10 @@ impl Reachability {
 
     /// Marks the server as up, with these tasks; drops them if the server has stopped meanwhile.
     /// Returns the aborted tasks of the control port, for the caller to await.
-    pub(crate) fn set_up(&self, tasks: JoinSet<()>) -> JoinSet<()> {
+    pub(crate) fn set_up(&self, tasks: UpTasks) -> AbortedTasks {
         let mut listening = self.listening.lock();
         if matches!(*listening, ListenTasks::Stopped) {
-            return JoinSet::new();
+            return AbortedTasks::default();
         }
         std::mem::replace(&mut *listening, ListenTasks::Up(tasks)).abort()
     }
@@ -110,35 +123,73 @@ impl Reachability {
     }
 
     /// Stops listening. Returns the aborted tasks, for the caller to await.
-    pub(crate) fn go_down(&self) -> JoinSet<()> {
+    pub(crate) fn go_down(&self) -> AbortedTasks {
         let mut listening = self.listening.lock();
         match *listening {
             ListenTasks::Up(_) => std::mem::take(&mut *listening).abort(),
             // The control port stays open.
-            ListenTasks::Down(_) | ListenTasks::Stopped => JoinSet::new(),
+            ListenTasks::Down(_) | ListenTasks::Stopped => AbortedTasks::default(),
+        }
+    }
+
+    /// Replaces the tasks that accept connections for one server of the ensemble, unless all are
+    /// down. Returns the aborted tasks, for the caller to await.
+    pub(crate) fn set_accepting(&self, id: u8, tasks: JoinSet<()>) -> AbortedTasks {
+        let mut listening = self.listening.lock();
+        let ListenTasks::Up(up) = &mut *listening else {
+            return AbortedTasks::default();
+        };
+        match up.accepting.get_mut(usize::from(id) - 1) {
+            Some(accepting) => AbortedTasks::new([std::mem::replace(accepting, tasks)]),
+            None => AbortedTasks::default(),
         }
     }
 
     /// Stops listening for ever, on the control port too. Returns the aborted tasks, for the caller
     /// to await.
-    pub(crate) fn stop(&self) -> JoinSet<()> {
+    pub(crate) fn stop(&self) -> AbortedTasks {
         *self.spawner.lock() = Spawner::default();
         std::mem::replace(&mut *self.listening.lock(), ListenTasks::Stopped).abort()
     }
 }
 
 impl ListenTasks {
-    fn abort(self) -> JoinSet<()> {
-        let mut tasks = match self {
-            Self::Up(tasks) | Self::Down(Some(ControlPort { tasks, .. })) => tasks,
-            Self::Down(None) | Self::Stopped => JoinSet::new(),
-        };
-        tasks.abort_all();
-        tasks
+    fn abort(self) -> AbortedTasks {
+        match self {
+            Self::Up(UpTasks { time, accepting }) => {
+                AbortedTasks::new(accepting.into_iter().chain([time]))
+            }
+            Self::Down(Some(ControlPort { tasks, .. })) => AbortedTasks::new([tasks]),
+            Self::Down(None) | Self::Stopped => AbortedTasks::default(),
+        }
     }
 }
 
-/// Listening sockets that do not accept connections yet.
+/// Tasks that end as soon as they run again. A port is free only once they have ended.
+#[derive(Default)]
+pub(crate) struct AbortedTasks(Vec<JoinSet<()>>);
+
+impl AbortedTasks {
+    fn new(tasks: impl IntoIterator<Item = JoinSet<()>>) -> Self {
+        (tasks.into_iter()).fold(Self::default(), Self::with)
+    }
+
+    /// Adds others, and aborts them.
+    pub(crate) fn with(mut self, mut tasks: JoinSet<()>) -> Self {
+        tasks.abort_all();
+        self.0.push(tasks);
+        self
+    }
+
+    /// Waits until they have ended.
+    pub(crate) async fn end(&mut self) {
+        for tasks in &mut self.0 {
+            tasks.shutdown().await;
+        }
+    }
+}
+
+/// The listening sockets of one server of the ensemble, which do not accept connections yet.
 pub(crate) struct Listeners {
     plain: Option<TcpListener>,
     #[cfg(feature = "tls")]
@@ -146,45 +197,102 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Listens on the configured addresses, and writes the real ports back to `config`.
-    pub(crate) fn bind(config: &mut Config) -> Result<Self, StartError> {
-        let plain = if config.has_plain_port() {
-            let (listener, address) = bind(config.listen, config)?;
-            config.listen = address;
-            Some(listener)
-        } else {
-            None
+    /// Listens on these addresses. Returns them with the real ports.
+    pub(crate) fn bind(
+        wanted: ServerAddresses,
+        config: &Config,
+    ) -> Result<(Self, ServerAddresses), StartError> {
+        let mut addresses = ServerAddresses::default();
+        let plain = match wanted.plain {
+            None => None,
+            Some(wanted) => {
+                let (listener, address) = bind(wanted, config)?;
+                addresses.plain = Some(address);
+                Some(listener)
+            }
         };
         #[cfg(feature = "tls")]
-        let secure = match config.secure_listen {
+        let secure = match wanted.secure {
             None => None,
             Some(wanted) => {
                 let acceptor = crate::net::tls::acceptor(config)?;
                 let (listener, address) = bind(wanted, config)?;
-                config.secure_listen = Some(address);
-                tracing::info!(%address, "listening for TLS");
+                addresses.secure = Some(address);
                 Some((listener, acceptor))
             }
         };
-        Ok(Self {
+        let listeners = Self {
             plain,
             #[cfg(feature = "tls")]
             secure,
-        })
+        };
+        Ok((listeners, addresses))
     }
 
-    /// Starts accepting connections and handling deadlines, on the calling runtime.
-    pub(crate) fn serve(self, shared: &Arc<UniverseState>) -> JoinSet<()> {
+    /// Listens for every server of the ensemble, and writes the real ports of the first one back to
+    /// `config`. Where any free port will do, finds enough of them in a row.
+    pub(crate) fn bind_all(
+        config: &mut Config,
+    ) -> Result<(Vec<Self>, Vec<ServerAddresses>), StartError> {
+        let is_any = |address: SocketAddr| address.port() == 0;
+        let may_vary = is_any(config.listen) || config.secure_address().is_some_and(is_any);
+        let mut attempts = 0;
+        loop {
+            let mut real = config.clone();
+            match Self::bind_in_a_row(&mut real) {
+                Err(StartError::Listen { source, .. })
+                    if may_vary
+                        && source.kind() == io::ErrorKind::AddrInUse
+                        && attempts < FREE_PORTS_ATTEMPTS_MAX =>
+                {
+                    attempts += 1;
+                }
+                Err(error) => return Err(error),
+                Ok(bound) => {
+                    *config = real;
+                    return Ok(bound);
+                }
+            }
+        }
+    }
+
+    fn bind_in_a_row(config: &mut Config) -> Result<(Vec<Self>, Vec<ServerAddresses>), StartError> {
+        let mut all = (Vec::new(), Vec::new());
+        for place in 0..config.servers {
+            // From the second one on, counts from the real ports of the first.
+            let wanted = config.wanted_addresses()[place];
+            let (listeners, addresses) = Self::bind(wanted, config)?;
+            if place == 0 {
+                config.listen = addresses.plain.unwrap_or(config.listen);
+                #[cfg(feature = "tls")]
+                {
+                    config.secure_listen = addresses.secure;
+                }
+            }
+            all.0.push(listeners);
+            all.1.push(addresses);
+        }
+        Ok(all)
+    }
+
+    /// Starts accepting connections for a server of the ensemble, on the calling runtime.
+    pub(crate) fn accept(self, shared: &Arc<UniverseState>, server: u8) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let spawner = shared.server.reachability.spawner();
+        let mut spawner = shared.server.reachability.spawner();
+        spawner.server = server;
         if let Some(listener) = self.plain {
-            tracing::info!(address = %shared.config.listen, "listening");
+            if let Ok(address) = listener.local_addr() {
+                tracing::info!(%address, "listening");
+            }
             let shared = Arc::clone(shared);
             let plain = listener::accept(listener, shared, Stream::Plain, spawner.clone());
             tasks.spawn(plain);
         }
         #[cfg(feature = "tls")]
         if let Some((listener, acceptor)) = self.secure {
+            if let Ok(address) = listener.local_addr() {
+                tracing::info!(%address, "listening for TLS");
+            }
             let wrap = move |stream| {
                 Stream::Tls(Box::new(crate::net::tls::TlsStream::accept(
                     &acceptor, stream,
@@ -197,9 +305,23 @@ impl Listeners {
                 spawner,
             ));
         }
-        tasks.spawn(time_control::run(Arc::clone(shared)));
         tasks
     }
+}
+
+/// Starts accepting connections and handling deadlines, on the calling runtime. A server of the
+/// ensemble without sockets is down.
+pub(crate) fn serve(
+    listeners: impl IntoIterator<Item = Option<Listeners>>,
+    shared: &Arc<UniverseState>,
+) -> UpTasks {
+    let accept = |(listeners, id): (Option<Listeners>, u8)| {
+        listeners.map_or_else(JoinSet::new, |listeners| listeners.accept(shared, id))
+    };
+    let accepting = listeners.into_iter().zip(1..).map(accept).collect();
+    let mut time = JoinSet::new();
+    time.spawn(time_control::run(Arc::clone(shared)));
+    UpTasks { time, accepting }
 }
 
 /// Listens on an address. Returns it with the real port.

@@ -88,8 +88,14 @@ impl std::fmt::Display for End {
 }
 
 impl SocketTask {
-    pub(crate) fn new(shared: &Arc<UniverseState>, stream: Stream, peer: Peer, slot: Slot) -> Self {
-        let connection = Connection::new(Arc::clone(shared), peer);
+    pub(crate) fn new(
+        shared: &Arc<UniverseState>,
+        stream: Stream,
+        peer: Peer,
+        server: u8,
+        slot: Slot,
+    ) -> Self {
+        let connection = Connection::new(Arc::clone(shared), peer, server);
         shared.handshakes.add(&connection.outbox, &shared.turns);
         Self {
             connection,
@@ -108,6 +114,10 @@ impl SocketTask {
     }
 
     fn run(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<End> {
+        // Without a handshake it may be a request for control, which is always served.
+        if self.connection.is_open && self.connection.is_cut_off() {
+            ready!(self.wait_while_cut_off(cx));
+        }
         #[cfg(feature = "tls")]
         if let Err(end) = ready!(self.shake_hands(cx)) {
             return Poll::Ready(end);
@@ -212,6 +222,21 @@ impl SocketTask {
                 Some(why) => Poll::Ready(Err(End::CloseCause(CloseCause::Ordered(why)))),
             },
         }
+    }
+
+    /// Waits while the server is cut off from its clients.
+    #[cold]
+    fn wait_while_cut_off(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let outbox = &self.connection.outbox;
+        outbox.wait(cx.waker());
+        // No caller waits for a client that reads nothing.
+        outbox.set_stuck();
+        self.notify_written();
+        // It may have changed before the task was registered.
+        if self.connection.is_cut_off() {
+            return Poll::Pending;
+        }
+        Poll::Ready(())
     }
 
     /// Notifies callers that wait until clients have got their events.

@@ -302,6 +302,16 @@ impl Outbox {
         Registered::Quiet
     }
 
+    /// Registers the task to wake when something changes, whatever waits.
+    pub(crate) fn wait(&self, waker: &Waker) {
+        self.inner.lock().remember(waker, true);
+    }
+
+    /// Takes the task to wake.
+    pub(crate) fn take_waker(&self) -> Option<Waker> {
+        self.inner.lock().waker.take()
+    }
+
     /// Records that the socket is full.
     pub(crate) fn set_stuck(&self) {
         self.inner.lock().is_stuck = true;

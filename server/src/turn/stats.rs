@@ -140,6 +140,8 @@ pub(crate) struct ConnStats {
     /// The connection's number on this server, which is never reused.
     pub(crate) number: u64,
     pub(crate) peer: Peer,
+    /// The number of the server of the ensemble that accepted it.
+    pub(crate) server: u8,
     /// When it was accepted, in milliseconds since 1970.
     pub(crate) established_ms: i64,
     /// Valid frames received, four-letter words included.
@@ -182,10 +184,11 @@ pub(crate) struct Served {
 }
 
 impl ConnStats {
-    pub(crate) const fn new(number: u64, peer: Peer, established_ms: i64) -> Self {
+    pub(crate) const fn new(number: u64, peer: Peer, server: u8, established_ms: i64) -> Self {
         Self {
             number,
             peer,
+            server,
             established_ms,
             received: 0,
             sent: 0,
@@ -211,7 +214,7 @@ impl ConnStats {
             latency_min_ms: u32::MAX,
             last_op: LastOp::NotApplicable,
             is_word: self.is_word,
-            ..Self::new(self.number, peer, self.established_ms)
+            ..Self::new(self.number, peer, self.server, self.established_ms)
         };
     }
 

@@ -18,6 +18,7 @@ use crate::{
     data::SaveError,
     faults::{Faults, aftermath::Aftermath},
     journal::{Journal, RequestOutcome, record::RecordKind},
+    net::ensemble::{Ensemble, ServerMode},
     turn::{
         activity::Activity,
         change_log::ChangeLog,
@@ -50,6 +51,7 @@ pub(crate) struct Turns {
     clock: Clock,
     /// The injected faults.
     pub(crate) faults: Faults,
+    ensemble: Arc<Ensemble>,
     outbox_bytes_max: usize,
     reply_bytes_max: usize,
     unsent: UnsentTotal,
@@ -63,8 +65,14 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub(crate) fn new(engine: Engine, clock: Clock, config: &Config) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        clock: Clock,
+        config: &Config,
+        ensemble: Arc<Ensemble>,
+    ) -> Self {
         Self {
+            ensemble,
             core: Mutex::new(Core::new(engine)),
             clock,
             faults: Faults::default(),
@@ -102,14 +110,14 @@ impl Turns {
     }
 
     /// Registers a connection.
-    pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
+    pub(crate) fn register(&self, peer: Peer, server: u8) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
         let (number, wall_ms) = {
             let mut core = self.core.lock();
             core.registered += 1;
             (core.registered, self.clock.now().wall_ms)
         };
-        let stats = ConnStats::new(number, peer, wall_ms);
+        let stats = ConnStats::new(number, peer, server, wall_ms);
         let conn = self.attach(Member {
             outbox: Arc::clone(&outbox),
             session: SessionId::NONE,
@@ -420,7 +428,8 @@ impl Turns {
     }
 
     /// Selects the sessions that pings would renew, however far the clock jumps: they are
-    /// connected, and no fault keeps their pings from being served.
+    /// connected, and neither a fault nor a server that is cut off keeps their pings from being
+    /// served.
     fn answers(&self, members: &Slab<Member>) -> impl Fn(SessionId, u32, ConnId) -> bool {
         let has_faults = self.faults.are_set();
         move |session, timeout_ms, conn| {
@@ -429,7 +438,8 @@ impl Turns {
             };
             let is_silenced =
                 || has_faults && self.faults.silence(session, &stats.peer, timeout_ms);
-            !outbox.is_closing() && !outbox.is_delayed() && !is_silenced()
+            let is_cut_off = || self.ensemble.mode(stats.server) == ServerMode::CutOff;
+            !outbox.is_closing() && !outbox.is_delayed() && !is_silenced() && !is_cut_off()
         }
     }
 
@@ -524,12 +534,29 @@ impl Turns {
 
     /// Orders every connection to close.
     pub(crate) fn close_all(&self, why: Close) {
+        self.wake(|member| member.outbox.close(why));
+    }
+
+    /// Orders every connection to a server of the ensemble to close.
+    pub(crate) fn close_server(&self, server: u8) {
+        self.wake(|member| {
+            let is_of_it = member.stats.server == server;
+            is_of_it.then(|| member.outbox.close(Close::Asked))?
+        });
+    }
+
+    /// Wakes every connection to a server of the ensemble.
+    pub(crate) fn wake_server(&self, server: u8) {
+        self.wake(|member| {
+            let is_of_it = member.stats.server == server;
+            is_of_it.then(|| member.outbox.take_waker())?
+        });
+    }
+
+    fn wake(&self, waker: impl Fn(&Member) -> Option<Waker>) {
         let core = self.core.lock();
-        let wakes: Vec<_> = core
-            .members
-            .iter()
-            .filter_map(|(_, member)| member.outbox.close(why))
-            .collect();
+        let members = core.members.iter();
+        let wakes: Vec<_> = members.filter_map(|(_, member)| waker(member)).collect();
         drop(core);
         wakes.into_iter().for_each(Waker::wake);
     }

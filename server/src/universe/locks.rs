@@ -7,6 +7,7 @@ use minikeeper_protocol::SessionId;
 use crate::{
     faults::{FaultInfo, who::FaultFor},
     locks::{self, Locks},
+    net::ensemble::ServerMode,
     universe::Universe,
 };
 
@@ -42,6 +43,9 @@ impl Universe {
         if let Some(root) = self.elsewhere() {
             silenced.append(&mut self::silenced(&root.turns.faults.infos()));
         }
+        let cut_off =
+            (self.servers().into_iter()).filter(|server| server.mode == ServerMode::CutOff);
+        silenced.extend(cut_off.flat_map(|server| server.sessions));
         locks::locks(&self.shared.turns, &silenced)
     }
 }

@@ -8,6 +8,7 @@
 //! `flush_wait` waits until events reach their sockets.
 
 pub(crate) mod changes;
+mod ensemble;
 pub(crate) mod faults;
 mod flush_wait;
 pub(crate) mod inspect;
@@ -73,12 +74,13 @@ impl Universe {
         }
     }
 
-    /// Returns the connection string for ZooKeeper clients: the address, with the chroot that names
-    /// the universe.
+    /// Returns the connection string for ZooKeeper clients: the address of each
+    /// [server](crate::Config::servers), and the chroot that names the universe.
     #[must_use]
     pub fn connect_string(&self) -> String {
-        let address = reachable(self.root.config.client_addr());
-        format!("{address}{}", self.shared.turns.prefix())
+        let addresses = self.root.server.ensemble.client_addresses();
+        let addresses: Vec<_> = addresses.map(|at| reachable(at).to_string()).collect();
+        addresses.join(",") + self.shared.turns.prefix()
     }
 
     /// Returns the address that serves control over HTTP without TLS, if any: a port of its own, or

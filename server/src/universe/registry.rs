@@ -200,7 +200,7 @@ impl Universe {
         let number = server.universes.next_number().cast_signed();
         let (engine, clock) = make(SessionId((2 << 56) | (number << 32)));
         let config = self.root.config.clone();
-        let turns = Turns::new(engine, clock, &config)
+        let turns = Turns::new(engine, clock, &config, Arc::clone(&server.ensemble))
             .with_prefix(prefix.clone())
             .with_journal(config.journal_size());
         let shared = Arc::new(UniverseState::new(config, turns, Arc::clone(server)));

@@ -5,7 +5,10 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 use minikeeper_engine::Keep;
 
 use crate::{
-    net::reachability::{Listeners, Phase},
+    net::{
+        ensemble::ServerMode,
+        reachability::{self, Listeners, Phase},
+    },
     start::StartError,
     universe::{Universe, state::UniverseState},
 };
@@ -84,7 +87,7 @@ impl Universe {
             universe.turns.stop();
         }
         // The port is free only once the tasks have ended.
-        tasks.shutdown().await;
+        tasks.end().await;
         let gone = root.server.open_connections.wait_no_clients();
         if tokio::time::timeout(PATIENCE, gone).await.is_err() {
             tracing::warn!("some connections did not close in time");
@@ -124,15 +127,26 @@ impl Universe {
         }
         let mut ended = {
             let _on_its_runtime = server.runtime.enter();
-            let listeners = Listeners::bind(&mut root.config.clone())?;
+            let ensemble = &server.ensemble;
+            let listen = |id| match ensemble.mode(id) {
+                ServerMode::Down => Ok(None),
+                _ => Listeners::bind(ensemble.addresses(id), &root.config)
+                    .map(|(listeners, _)| Some(listeners)),
+            };
+            let listeners: Vec<_> = ensemble
+                .ids()
+                .map(listen)
+                .collect::<Result<_, StartError>>()?;
             for universe in root.server.universes.all() {
                 renew(&universe, keep);
             }
             renew(root, keep);
-            server.reachability.set_up(listeners.serve(root))
+            server
+                .reachability
+                .set_up(reachability::serve(listeners, root))
         };
         // The control port is closed only once its task has ended.
-        ended.shutdown().await;
+        ended.end().await;
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use crate::{
     config::Config,
     data::Saving,
     net::{
-        handshake_deadlines::HandshakeDeadlines, limits::Limits, listener::OpenConnections,
-        reachability::Reachability, scratch::ScratchPool,
+        ensemble::Ensemble, handshake_deadlines::HandshakeDeadlines, limits::Limits,
+        listener::OpenConnections, reachability::Reachability, scratch::ScratchPool,
     },
     turn::{time_control::TimeControl, turns::Turns},
     universe::registry::Registry,
@@ -47,6 +47,7 @@ pub(crate) struct ServerState {
     /// The universes beside the server's own.
     pub(crate) universes: Registry,
     pub(crate) reachability: Reachability,
+    pub(crate) ensemble: Arc<Ensemble>,
     /// Runs the background tasks of universes created later.
     pub(crate) runtime: Handle,
     /// The number of connections that were given to a runtime, to choose that of the next one.
@@ -55,8 +56,9 @@ pub(crate) struct ServerState {
 
 impl ServerState {
     /// Creates the state of a server on the calling runtime.
-    fn new() -> Self {
+    fn new(ensemble: Arc<Ensemble>) -> Self {
         Self {
+            ensemble,
             scratches: ScratchPool::default(),
             open_connections: Arc::default(),
             saving: Saving::default(),
@@ -70,8 +72,8 @@ impl ServerState {
 
 impl UniverseState {
     /// Creates the own universe of a server on the calling runtime.
-    pub(crate) fn root(config: Config, turns: Turns) -> Self {
-        Self::new(config, turns, Arc::new(ServerState::new()))
+    pub(crate) fn root(config: Config, turns: Turns, ensemble: Arc<Ensemble>) -> Self {
+        Self::new(config, turns, Arc::new(ServerState::new(ensemble)))
     }
 
     /// Creates a universe of this server.

@@ -302,7 +302,8 @@ fn returned_type(field: &Field) -> &'static str {
         | FieldKind::Changes
         | FieldKind::Entries
         | FieldKind::Locks
-        | FieldKind::Deadlocks => "List<Map<String, Object>>",
+        | FieldKind::Deadlocks
+        | FieldKind::Servers => "List<Map<String, Object>>",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Tree => "Object",
@@ -325,7 +326,8 @@ fn converted(field: &Field, value: &str) -> String {
         | FieldKind::Changes
         | FieldKind::Entries
         | FieldKind::Locks
-        | FieldKind::Deadlocks => {
+        | FieldKind::Deadlocks
+        | FieldKind::Servers => {
             format!("Values.objects({value})")
         }
         FieldKind::Fault => format!("fault(Values.number({value}))"),

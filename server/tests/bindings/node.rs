@@ -236,7 +236,8 @@ fn returned_type(field: &Field) -> &'static str {
         | FieldKind::Changes
         | FieldKind::Entries
         | FieldKind::Locks
-        | FieldKind::Deadlocks => "Record<string, unknown>[]",
+        | FieldKind::Deadlocks
+        | FieldKind::Servers => "Record<string, unknown>[]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Data => "Buffer | null",

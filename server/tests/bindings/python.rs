@@ -330,7 +330,8 @@ fn returned_type(field: &Field) -> &'static str {
         | FieldKind::Changes
         | FieldKind::Entries
         | FieldKind::Locks
-        | FieldKind::Deadlocks => "List[Dict[str, Any]]",
+        | FieldKind::Deadlocks
+        | FieldKind::Servers => "List[Dict[str, Any]]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Data => "Optional[bytes]",

@@ -309,7 +309,11 @@ fn connect(conn: ConnId, choice: u8, shell: &mut Shell) -> Vec<Input> {
         hello.session_id = known.session_id;
         hello.password = (choice % 4 == 2).then(|| known.password.clone()).flatten();
     }
-    inputs.push(Input::Connect { conn, hello });
+    inputs.push(Input::Connect {
+        conn,
+        hello,
+        is_read_only: false,
+    });
     inputs
 }
 

@@ -77,8 +77,12 @@ fn serve_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
         Input::Request { .. } => {}
         Input::Open { conn, peer } => state.open(*conn, *peer),
         Input::Identify { conn, subject } => auth::identify(state, *conn, subject, effects),
-        Input::Connect { conn, hello } => {
-            session::connect(state, *conn, now, hello, effects);
+        Input::Connect {
+            conn,
+            hello,
+            is_read_only,
+        } => {
+            session::connect(state, *conn, now, (hello, *is_read_only), effects);
         }
         Input::Undecodable {
             conn,

@@ -19,7 +19,7 @@ pub(crate) fn connect(
     state: &mut State,
     conn: ConnId,
     now: Now,
-    hello: &ConnectRequest,
+    (hello, is_read_only): (&ConnectRequest, bool),
     effects: &mut impl Effects,
 ) {
     if hello.last_zxid_seen > state.zxid {
@@ -61,7 +61,7 @@ pub(crate) fn connect(
         timeout_ms: timeout_ms.cast_signed(),
         session_id: id,
         password: Some(Bytes::copy_from_slice(&sessions::password(id))),
-        read_only: hello.read_only.map(|_| false),
+        read_only: hello.read_only.map(|_| is_read_only),
     };
     effects.connected(conn, &response);
 }

@@ -186,7 +186,15 @@ fn skipping_idle_checks_makes_the_same_changes_in_fewer_steps() {
                 deeds.at_ms = now_ms;
                 if engine.state.session_of(conn).is_none() {
                     let hello = hello.clone();
-                    engine.apply(at(now_ms), &Input::Connect { conn, hello }, deeds);
+                    engine.apply(
+                        at(now_ms),
+                        &Input::Connect {
+                            conn,
+                            hello,
+                            is_read_only: false,
+                        },
+                        deeds,
+                    );
                 }
                 engine.apply(at(now_ms), &asked, deeds);
             }

@@ -115,7 +115,14 @@ fn restored_session_has_the_timeout_it_was_opened_with() {
         ..ConnectRequest::new(50_000)
     };
     let conn = ConnId(1);
-    apply(&mut first, &Input::Connect { conn, hello });
+    apply(
+        &mut first,
+        &Input::Connect {
+            conn,
+            hello,
+            is_read_only: false,
+        },
+    );
     assert_eq!(first.next_deadline_ms(Now::default()), Some(51_000));
     assert_eq!(first.image().sessions(), [session(id.0, 10_000)]);
     let mut second = restored(&first);

@@ -76,7 +76,14 @@ fn engine(conns: u32, settings: Settings) -> Engine {
 fn open(engine: &mut Engine, conn: u32) -> Seen {
     let conn = ConnId(conn);
     let hello = ConnectRequest::new(10_000);
-    apply(engine, &Input::Connect { conn, hello })
+    apply(
+        engine,
+        &Input::Connect {
+            conn,
+            hello,
+            is_read_only: false,
+        },
+    )
 }
 
 fn apply(engine: &mut Engine, input: &Input) -> Seen {

@@ -129,7 +129,7 @@ pub(crate) fn cons(shared: &UniverseState) -> String {
     text
 }
 
-pub(crate) fn stat(shared: &UniverseState) -> String {
+pub(crate) fn stat(shared: &UniverseState, server: u8) -> String {
     let (rows, left_out) = rows(shared);
     let mut text = server_words::version_line() + "Clients:\n";
     for row in rows {
@@ -137,7 +137,7 @@ pub(crate) fn stat(shared: &UniverseState) -> String {
         text.push_str(")\n");
     }
     text.push('\n');
-    text.push_str(&server_words::summary(shared));
+    text.push_str(&server_words::summary(shared, server));
     add_left_out(&mut text, left_out, &shared.config);
     text
 }

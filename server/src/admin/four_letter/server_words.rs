@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 18.2, 18.3, 18.5 and 20.1.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, net::SocketAddr};
 
 use super::java_text;
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     },
     config::Config,
     data,
+    net::ensemble::ServerMode,
     turn::stats::Counters,
     universe::state::UniverseState,
 };
@@ -23,13 +24,19 @@ pub(crate) fn version_line() -> String {
 }
 
 /// Returns the last lines of srvr and stat.
-pub(crate) fn summary(shared: &UniverseState) -> String {
+pub(crate) fn summary(shared: &UniverseState, server: u8) -> String {
     let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
+    let role = shared.server.ensemble.role(server);
+    // Proposals are not counted: there are none.
+    let proposals = match role {
+        "leader" => "Proposal sizes last/min/max: -1/-1/-1\n",
+        _ => "",
+    };
     format!(
         "Latency min/avg/max: {}/{}/{}\n\
          Received: {}\nSent: {}\nConnections: {}\nOutstanding: 0\nZxid: {}\n\
-         Mode: standalone\nNode count: {}\n",
+         Mode: {role}\nNode count: {}\n{proposals}",
         latency.min_ms(),
         java_text::double(latency.avg_ms()),
         latency.max_ms(),
@@ -41,26 +48,39 @@ pub(crate) fn summary(shared: &UniverseState) -> String {
     )
 }
 
-pub(crate) fn srvr(shared: &UniverseState) -> String {
-    version_line() + &summary(shared)
+pub(crate) fn srvr(shared: &UniverseState, server: u8) -> String {
+    version_line() + &summary(shared, server)
+}
+
+pub(crate) fn isro(shared: &UniverseState, server: u8) -> String {
+    let is_read_only = shared.server.ensemble.mode(server) == ServerMode::ReadOnly;
+    String::from(if is_read_only { "ro" } else { "rw" })
 }
 
 /// Prints ZooKeeper's keys in its order. Without a data directory, its name is empty.
-pub(crate) fn conf(shared: &UniverseState) -> String {
+pub(crate) fn conf(shared: &UniverseState, server: u8) -> String {
     let config = &shared.config;
     let (dir, bytes) = data::place(config);
+    let ensemble = &shared.server.ensemble;
+    let addresses = ensemble.addresses(server);
     format!(
         "clientPort={}\nsecureClientPort={}\ndataDir={dir}\ndataDirSize={bytes}\n\
          dataLogDir={dir}\ndataLogSize={bytes}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
-         maxSessionTimeout={}\nclientPortListenBacklog={}\nserverId=0\n",
-        config.plain_port(),
-        config.secure_port(),
+         maxSessionTimeout={}\nclientPortListenBacklog={}\nserverId={}\n",
+        port(addresses.plain),
+        port(addresses.secure),
         config.tick_time_ms,
         config.connections_per_address_max,
         config.timeout_min_ms(),
         config.timeout_max_ms(),
         backlog(config),
+        ensemble.server_id(server),
     )
+}
+
+/// Returns the port of an address as ZooKeeper prints it: -1 for none.
+pub(crate) fn port(address: Option<SocketAddr>) -> i32 {
+    address.map_or(-1, |address| address.port().into())
 }
 
 /// Returns the backlog as ZooKeeper prints it: -1 if it is not set.
@@ -97,8 +117,9 @@ pub(crate) fn srst(shared: &UniverseState) -> String {
     "Server stats reset.\n".to_owned()
 }
 
-pub(crate) fn mntr(shared: &UniverseState) -> String {
-    let mut text = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
+pub(crate) fn mntr(shared: &UniverseState, server: u8) -> String {
+    let role = shared.server.ensemble.role(server);
+    let mut text = format!("zk_version\t{VERSION}\nzk_server_state\t{role}\n");
     metrics::each_number(&MetricsSnapshot::take(shared), |key, number| {
         let value = match number {
             Number::Integer(value) => value.to_string(),

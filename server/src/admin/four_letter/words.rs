@@ -28,6 +28,8 @@ pub(crate) struct Word {
 enum WordAnswer {
     /// From the state.
     Text(fn(&UniverseState) -> String),
+    /// From the state, for one server of the ensemble.
+    OfServer(fn(&UniverseState, u8) -> String),
     /// From the state and the bytes after the word; `None` closes the connection without an answer.
     After(fn(&UniverseState, &[u8]) -> Option<String>),
 }
@@ -52,6 +54,13 @@ impl Word {
         }
     }
 
+    const fn of_server(name: &'static str, answer: fn(&UniverseState, u8) -> String) -> Self {
+        Self {
+            answer: WordAnswer::OfServer(answer),
+            ..Self::new(name, |_| String::new())
+        }
+    }
+
     const fn after(
         name: &'static str,
         bytes: &'static [u8; 4],
@@ -67,7 +76,7 @@ impl Word {
 }
 
 const WORDS: &[Word] = &[
-    Word::new("conf", server_words::conf),
+    Word::of_server("conf", server_words::conf),
     Word::of_clients("cons", client_words::cons),
     Word::new("crst", client_words::crst),
     Word::new("dirs", server_words::dirs),
@@ -77,12 +86,12 @@ const WORDS: &[Word] = &[
         shared.trace_mask.load(Ordering::Relaxed).to_string()
     }),
     Word::new("hash", server_words::hash),
-    Word::new("isro", |_| "rw".to_owned()),
-    Word::new("mntr", server_words::mntr),
+    Word::of_server("isro", server_words::isro),
+    Word::of_server("mntr", server_words::mntr),
     Word::new("ruok", |_| "imok".to_owned()),
     Word::new("srst", server_words::srst),
-    Word::new("srvr", server_words::srvr),
-    Word::new("stat", client_words::stat),
+    Word::of_server("srvr", server_words::srvr),
+    Word::of_server("stat", client_words::stat),
     Word::after("stmk", b"stmk", set_trace_mask),
     Word::of_clients("wchc", client_words::wchc),
     Word::of_clients("wchp", client_words::wchp),
@@ -105,7 +114,13 @@ pub(crate) fn find(input: &[u8]) -> Option<&'static Word> {
 }
 
 /// Answers the word at the start of this input; some words get an empty answer.
-pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: ConnId) -> String {
+pub(crate) fn answer(
+    word: &Word,
+    input: &[u8],
+    shared: &UniverseState,
+    conn: ConnId,
+    server: u8,
+) -> String {
     let peer = shared.turns.count_word(conn, word.bytes.len() as u64);
     let whitelist = &shared.config.four_letter_whitelist;
     let is_local = peer.to_canonical().is_loopback();
@@ -113,6 +128,7 @@ pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: Co
     let answer = if is_always || is_allowed(word, whitelist, is_local) {
         match word.answer {
             WordAnswer::Text(answer) => answer(shared),
+            WordAnswer::OfServer(answer) => answer(shared, server),
             WordAnswer::After(answer) => {
                 answer(shared, &input[word.bytes.len()..]).unwrap_or_default()
             }

@@ -2,6 +2,7 @@
 //!
 //! A row has the verb's name, HTTP method, help, parameters, answer and handler.
 
+mod ensemble;
 pub(crate) mod faults;
 pub(crate) mod journal;
 pub(crate) mod locks;
@@ -32,7 +33,12 @@ const OF_UNIVERSES: &[&[Verb]] = &[
 ];
 
 /// The verbs of the whole server: `/v1/VERB`.
-const OF_THE_SERVER: &[&[Verb]] = &[universes::VERBS, restarting::VERBS, server::VERBS];
+const OF_THE_SERVER: &[&[Verb]] = &[
+    universes::VERBS,
+    restarting::VERBS,
+    ensemble::VERBS,
+    server::VERBS,
+];
 
 /// Returns every verb of the API, grouped by family.
 pub fn all() -> impl Iterator<Item = &'static Verb> {

@@ -209,6 +209,7 @@ impl Run<'_> {
         self.apply(&Input::Connect {
             conn: ConnId(0),
             hello,
+            is_read_only: false,
         });
     }
 

@@ -28,7 +28,11 @@ fn engine() -> Engine {
     let hello = ConnectRequest::new(10_000);
     engine.apply(
         Now::default(),
-        &Input::Connect { conn, hello },
+        &Input::Connect {
+            conn,
+            hello,
+            is_read_only: false,
+        },
         &mut Ignored,
     );
     for (path, mode) in [

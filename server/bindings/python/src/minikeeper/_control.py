@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from urllib.parse import quote, urlencode
 
 from ._errors import MinikeeperError, WaitTimedOut
@@ -17,8 +17,9 @@ PATIENCE_S = 30.0
 class Control:
     """Calls the verbs of one server. Each call uses a new connection, so that any thread may call."""
 
-    def __init__(self, host: str, port: int, token: Optional[str], universe: Optional[str]) -> None:
-        self.host, self.port, self.token, self.universe = host, port, token, universe
+    def __init__(self, hosts: Sequence[Tuple[str, int]], token: Optional[str], universe: Optional[str]) -> None:
+        # One for each server of the ensemble.
+        self.hosts, self.token, self.universe = hosts, token, universe
         # The address of control while the server is down, which `go_down` returned.
         self._side: Optional[Tuple[str, int]] = None
 
@@ -50,11 +51,11 @@ class Control:
             response = connection.getresponse()
             status, text = response.status, response.read()
         except socket.timeout:
-            raise MinikeeperError(f"{what}: the server at {self.host}:{self.port} timed out") from None
+            raise MinikeeperError(f"{what}: the server at {self._where()} timed out") from None
         except (OSError, http.client.HTTPException) as error:
             reason = f"{type(error).__name__}: {error}"
             raise MinikeeperError(
-                f"{what}: no answer from the control API at {self.host}:{self.port} ({reason}); "
+                f"{what}: no answer from the control API at {self._where()} ({reason}); "
                 "is the server running with --control?"
             ) from None
         finally:
@@ -81,9 +82,19 @@ class Control:
             except ConnectionRefusedError:
                 # Another caller has brought the server up.
                 self._side = None
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
-        connection.connect()
+        for place, (host, port) in enumerate(self.hosts):
+            connection = http.client.HTTPConnection(host, port, timeout=timeout)
+            try:
+                connection.connect()
+                break
+            except ConnectionRefusedError:
+                # A server of the ensemble may be down.
+                if place + 1 == len(self.hosts):
+                    raise
         return connection
+
+    def _where(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
     def _note(self, verb: str, answer: Mapping[str, Any]) -> None:
         if verb == "go_down" and "control" in answer:

@@ -951,6 +951,41 @@ class Verbs:
         """
         self._control.do("come_up", {"keep": keep})
 
+    def servers(self) -> List[Dict[str, Any]]:
+        """List the servers of the ensemble, with their modes and sessions.
+
+        There is one, unless the server was started with `--servers`.
+
+        Applies to the whole server: a created universe refuses it (400).
+        """
+        return cast("List[Dict[str, Any]]", self._control.read("servers")["servers"])
+
+    def set_server(self, server: int, *, mode: Literal["up", "down", "cut-off", "read-only"]) -> None:
+        """Take a server of the ensemble down or up, cut it off, or make it read-only.
+
+        A server that is down does not listen; one that is cut off accepts connections and answers nothing; one
+        that is read-only serves reads, to clients that accept that. Clients fail over to the other servers, which
+        serve the same state.
+
+        Applies to the whole server: a created universe refuses it (400).
+
+        - `server`: The number of the server, from 1
+        - `mode`: What it does for its clients
+        """
+        self._control.do("set_server", {"server": server, "mode": mode})
+
+    def set_leader(self, server: int) -> None:
+        """Choose the server of the ensemble that says it is the leader.
+
+        As all servers serve one state, only what `srvr`, `stat` and `mntr` say changes. While the chosen server is
+        not up, the first one that is up leads.
+
+        Applies to the whole server: a created universe refuses it (400).
+
+        - `server`: The number of the server, from 1
+        """
+        self._control.do("set_leader", {"server": server})
+
     def save(self) -> None:
         """Save the state to the data directory now.
 

@@ -32,6 +32,8 @@ class Server(Universe):
     - `data_dir`: a folder that keeps the state between runs; by default nothing is kept.
     - `tick_time_ms`: the unit of session timeouts, by default 3,000.
     - `min_session_timeout_ms`, `max_session_timeout_ms`: the limits of session timeouts, by default 2 and 20 ticks.
+    - `servers`: how many servers of one ensemble it plays, by default 1; `set_server` takes them down, so that clients
+      fail over.
     - `options`: more options of the program, as on its command line.
     - `program`: the program; by default MINIKEEPER_BIN, else the one in this package, else the one in PATH.
     """
@@ -44,6 +46,7 @@ class Server(Universe):
         tick_time_ms: Optional[int] = None,
         min_session_timeout_ms: Optional[int] = None,
         max_session_timeout_ms: Optional[int] = None,
+        servers: Optional[int] = None,
         options: Sequence[str] = (),
         program: Optional[str] = None,
     ) -> None:
@@ -59,6 +62,7 @@ class Server(Universe):
             ("--tick-time", tick_time_ms),
             ("--min-session-timeout", min_session_timeout_ms),
             ("--max-session-timeout", max_session_timeout_ms),
+            ("--servers", servers),
         ):
             if value is not None:
                 self._options += [option, str(value)]
@@ -74,7 +78,7 @@ class Server(Universe):
         program = Program(find_program(self._program_path), ["--port", str(self._port), *self._options])
         super().__init__(program.address)
         self._program = program
-        self._port = self._control.port
+        self._port = self._control.hosts[0][1]
         self._started_in = _story.current.test
         _running.add(self)
         return self
@@ -83,7 +87,7 @@ class Server(Universe):
         """Undoes changes of a test to the whole server, so that clients can connect. Returns itself.
 
         Starts the program if it is not running or does not answer, brings the server up if it is down, removes the
-        faults of its own universe, and unfreezes its clock. Znodes, sessions and universes remain. The fixture
+        faults of its own universe, brings the servers of an ensemble up, and unfreezes its clock. Znodes, sessions and universes remain. The fixture
         `minikeeper` calls this before each test.
         """
         self.start()
@@ -95,6 +99,9 @@ class Server(Universe):
             # Another caller has taken it down, and only that caller knows where to bring it up.
             self.kill()
             self.start()
+        for one in self.servers():
+            if one["mode"] != "up":
+                self.set_server(one["id"], mode="up")
         self.reset_faults()
         self.auto_advance(idle_ms=None)
         self.unfreeze()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Literal, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Literal, Optional, Tuple, Union, overload
 
 from ._control import Control
 from ._faults import Fault
@@ -20,24 +20,26 @@ class Universe(Verbs):
     """
 
     def __init__(self, connect_string: str, *, token: Optional[str] = None, name: Optional[str] = None) -> None:
-        address = connect_string.partition("/")[0]
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
-            raise ValueError(f"invalid address {address!r}; write HOST:PORT")
+        hosts: List[Tuple[str, int]] = []
+        for address in connect_string.partition("/")[0].split(","):
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit():
+                raise ValueError(f"invalid address {address!r}; write HOST:PORT")
+            hosts.append((host.strip("[]"), int(port)))
         self._connect_string = connect_string
-        self._address = address
+        self._address = connect_string.partition("/")[0].partition(",")[0]
         self._token = token
         self.name = name
-        self._control = Control(host.strip("[]"), int(port), token, name)
+        self._control = Control(hosts, token, name)
 
     @property
     def address(self) -> str:
-        """The address of its server: HOST:PORT."""
+        """The address of its server, HOST:PORT; the first one's of an ensemble."""
         return self._address
 
     @property
     def connect_string(self) -> str:
-        """The connect string for ZooKeeper clients: HOST:PORT, and the chroot of a created universe."""
+        """The connect string for ZooKeeper clients: the HOST:PORT of each server, and the chroot of a created universe."""
         return self._connect_string
 
     def expire(
@@ -83,7 +85,7 @@ class Universe(Verbs):
         if name is None:
             raise TypeError("the server's own universe cannot be dropped: give a name")
         # Only the server has this verb, not a created universe.
-        server = Universe(self.address, token=self._token)
+        server = Universe(self._connect_string.partition("/")[0], token=self._token)
         super(Universe, server).drop_universe(name)
 
     def _universe(self, name: str, connect_string: str) -> Universe:

@@ -781,6 +781,47 @@ abstract class Verbs {
   }
 
   /**
+   * List the servers of the ensemble, with their modes and sessions.
+   *
+   * <p>There is one, unless the server was started with `--servers`.
+   *
+   * <p>Applies to the whole server: a created universe refuses it (400).
+   */
+  public List<Map<String, Object>> servers() {
+    return Values.objects(control().read("servers", Map.of()).get("servers"));
+  }
+
+  /**
+   * Take a server of the ensemble down or up, cut it off, or make it read-only.
+   *
+   * <p>A server that is down does not listen; one that is cut off accepts connections and answers nothing; one that
+   * is read-only serves reads, to clients that accept that. Clients fail over to the other servers, which serve the
+   * same state.
+   *
+   * <p>Applies to the whole server: a created universe refuses it (400).
+   *
+   * @param server The number of the server, from 1
+   * @param mode What it does for its clients
+   */
+  public void setServer(long server, Mode mode) {
+    control().act("set_server", fields("server", server, "mode", mode));
+  }
+
+  /**
+   * Choose the server of the ensemble that says it is the leader.
+   *
+   * <p>As all servers serve one state, only what `srvr`, {@code stat} and `mntr` say changes. While the chosen server
+   * is not up, the first one that is up leads.
+   *
+   * <p>Applies to the whole server: a created universe refuses it (400).
+   *
+   * @param server The number of the server, from 1
+   */
+  public void setLeader(long server) {
+    control().act("set_leader", fields("server", server));
+  }
+
+  /**
    * Save the state to the data directory now.
    *
    * <p>Applies to the whole server: a created universe refuses it (400).

@@ -1,0 +1,280 @@
+//! The servers of an ensemble: several addresses in front of one engine, so that tests can make
+//! clients fail over.
+//!
+//! There is one state and no consensus: a change that one server has answered is visible on all, and
+//! no quorum is needed to serve.
+
+use std::{
+    error::Error,
+    fmt,
+    net::SocketAddr,
+    sync::atomic::{AtomicU8, Ordering},
+};
+
+use minikeeper_protocol::SessionId;
+
+use crate::config::Config;
+
+/// What a server of the ensemble does for its clients.
+///
+/// # Examples
+/// ```
+/// use minikeeper::ServerMode;
+/// assert_eq!(ServerMode::from_name("cut-off"), Some(ServerMode::CutOff));
+/// assert_eq!(ServerMode::ReadOnly.name(), "read-only");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ServerMode {
+    /// `up`: serves requests.
+    Up,
+    /// `down`: does not listen. Its clients are disconnected, and others are refused.
+    Down,
+    /// `cut-off`: reads nothing from its clients and sends them nothing, as behind a network that
+    /// loses every packet. It accepts connections, which get no answer. Their sessions count as
+    /// silent. Once it is up again, connections that are still open continue. Requests to control are
+    /// served all the same.
+    CutOff,
+    /// `read-only`: serves reads, to clients that accept a read-only server (`canBeReadOnly`);
+    /// others are disconnected. A change gets the error NOTREADONLY. What it serves is the current
+    /// state, and sessions that begin here are sessions of the ensemble.
+    ReadOnly,
+}
+
+impl ServerMode {
+    /// Every mode.
+    pub const ALL: [Self; 4] = [Self::Up, Self::Down, Self::CutOff, Self::ReadOnly];
+
+    /// Returns the name: `up`, `down`, `cut-off` or `read-only`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::CutOff => "cut-off",
+            Self::ReadOnly => "read-only",
+        }
+    }
+
+    /// Returns the mode with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// A server of the ensemble, as [`Universe::servers`](crate::Universe::servers) lists it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// Its number, from 1.
+    pub id: u8,
+    /// The address that clients connect to.
+    pub address: SocketAddr,
+    /// What it does for its clients.
+    pub mode: ServerMode,
+    /// Whether it says that it is the leader.
+    pub is_leader: bool,
+    /// The sessions of the universe that are connected to it, in the order of their ids.
+    pub sessions: Vec<SessionId>,
+}
+
+/// Why a server of the ensemble was not changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EnsembleError {
+    /// There is no server with this number.
+    NoServer {
+        /// The number asked for.
+        id: u8,
+        /// The number of servers.
+        servers: usize,
+    },
+    /// It is not up, so it cannot be the leader.
+    NotUp {
+        /// Its number.
+        id: u8,
+        /// Its mode.
+        mode: ServerMode,
+    },
+    /// It cannot listen. It stays down; the caller may try again.
+    Start(crate::StartError),
+}
+
+impl fmt::Display for EnsembleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoServer { id, servers: 1 } => write!(
+                f,
+                "there is no server {id}, only server 1; `--servers` (`Config::servers`) adds more"
+            ),
+            Self::NoServer { id, servers } => {
+                write!(f, "there is no server {id}, only 1 to {servers}")
+            }
+            Self::NotUp { id, mode } => write!(
+                f,
+                "server {id} cannot be the leader: it is {}, and must be up",
+                mode.name()
+            ),
+            Self::Start(_) => f.write_str("the server cannot come up"),
+        }
+    }
+}
+
+impl Error for EnsembleError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Start(error) => Some(error),
+            Self::NoServer { .. } | Self::NotUp { .. } => None,
+        }
+    }
+}
+
+/// Where one server of the ensemble listens.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ServerAddresses {
+    pub(crate) plain: Option<SocketAddr>,
+    /// For TLS.
+    pub(crate) secure: Option<SocketAddr>,
+}
+
+impl ServerAddresses {
+    /// Returns the address that clients connect to: without TLS, unless there is no such port.
+    pub(crate) fn client(self) -> SocketAddr {
+        self.plain
+            .or(self.secure)
+            .expect("every server has an address")
+    }
+}
+
+/// The servers and their modes.
+#[derive(Debug)]
+pub(crate) struct Ensemble {
+    servers: Vec<EnsembleServer>,
+    /// The server that was made the leader; 0 for none.
+    appointed: AtomicU8,
+    /// Held while a server changes its mode.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct EnsembleServer {
+    addresses: ServerAddresses,
+    /// The place of its mode in [`ServerMode::ALL`].
+    mode: AtomicU8,
+}
+
+impl Ensemble {
+    pub(crate) fn new(addresses: Vec<ServerAddresses>) -> Self {
+        let server = |addresses| EnsembleServer {
+            addresses,
+            mode: AtomicU8::new(0),
+        };
+        Self {
+            servers: addresses.into_iter().map(server).collect(),
+            appointed: AtomicU8::new(0),
+            changing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Returns the numbers of the servers.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u8> + use<> {
+        (1..=u8::MAX).take(self.servers.len())
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    fn server(&self, id: u8) -> Option<&EnsembleServer> {
+        self.servers.get(usize::from(id).checked_sub(1)?)
+    }
+
+    /// Returns the mode of a server; up for a number that no server has.
+    pub(crate) fn mode(&self, id: u8) -> ServerMode {
+        let place = self
+            .server(id)
+            .map_or(0, |server| server.mode.load(Ordering::Acquire));
+        ServerMode::ALL[usize::from(place)]
+    }
+
+    pub(crate) fn set_mode(&self, id: u8, mode: ServerMode) {
+        let place = ServerMode::ALL.iter().position(|other| *other == mode);
+        if let (Some(server), Some(place)) = (self.server(id), place) {
+            server.mode.store(place.to_le_bytes()[0], Ordering::Release);
+        }
+    }
+
+    /// Checks that a server exists.
+    pub(crate) fn check(&self, id: u8) -> Result<(), EnsembleError> {
+        let servers = self.servers.len();
+        match self.server(id) {
+            Some(_) => Ok(()),
+            None => Err(EnsembleError::NoServer { id, servers }),
+        }
+    }
+
+    /// Returns the leader: the appointed server while it is up, otherwise the first that is.
+    pub(crate) fn leader(&self) -> Option<u8> {
+        let is_up = |id: &u8| self.mode(*id) == ServerMode::Up;
+        let appointed = Some(self.appointed.load(Ordering::Acquire)).filter(|id| *id > 0);
+        appointed.filter(is_up).or_else(|| self.ids().find(is_up))
+    }
+
+    pub(crate) fn appoint(&self, id: u8) {
+        self.appointed.store(id, Ordering::Release);
+    }
+
+    /// Returns what a server says of its role, in ZooKeeper's words.
+    pub(crate) fn role(&self, id: u8) -> &'static str {
+        if self.mode(id) == ServerMode::ReadOnly {
+            "read-only"
+        } else if self.len() == 1 {
+            "standalone"
+        } else if self.leader() == Some(id) {
+            "leader"
+        } else {
+            "follower"
+        }
+    }
+
+    /// Returns the number that a server gives as its own: 0 for the only one, as ZooKeeper does.
+    pub(crate) fn server_id(&self, id: u8) -> u8 {
+        if self.len() == 1 { 0 } else { id }
+    }
+
+    /// Returns the server that listens at an address without TLS; the first for any other.
+    #[cfg(feature = "control")]
+    pub(crate) fn at(&self, address: SocketAddr) -> u8 {
+        let is_there = |id: &u8| {
+            let plain = self.addresses(*id).plain;
+            plain.is_some_and(|plain| plain.port() == address.port())
+        };
+        self.ids().find(is_there).unwrap_or(1)
+    }
+
+    pub(crate) fn addresses(&self, id: u8) -> ServerAddresses {
+        self.server(id)
+            .map_or_else(ServerAddresses::default, |server| server.addresses)
+    }
+
+    /// Returns the addresses that clients connect to, in the order of the servers.
+    pub(crate) fn client_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.servers.iter().map(|server| server.addresses.client())
+    }
+}
+
+impl Config {
+    /// Returns the addresses of each server: those after the first one have the ports after its ports.
+    pub(crate) fn wanted_addresses(&self) -> Vec<ServerAddresses> {
+        let nth =
+            |first: SocketAddr, n: u16| SocketAddr::new(first.ip(), first.port().saturating_add(n));
+        let servers = u16::try_from(self.servers).unwrap_or(u16::MAX);
+        let secure = self.secure_address();
+        let addresses = |n| ServerAddresses {
+            plain: self.has_plain_port().then(|| nth(self.listen, n)),
+            secure: secure.map(|first| nth(first, n)),
+        };
+        (0..servers).map(addresses).collect()
+    }
+}

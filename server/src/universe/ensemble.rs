@@ -1,0 +1,119 @@
+//! Changes the servers of the ensemble that one process plays.
+
+use tokio::task::JoinSet;
+
+use crate::{
+    net::{
+        ensemble::{EnsembleError, ServerMode, ServerStatus},
+        reachability::{Listeners, Phase},
+    },
+    order,
+    universe::{Universe, reachable},
+};
+
+impl Universe {
+    /// Lists the servers of the [ensemble](crate::Config::servers): one, unless more were asked for.
+    #[must_use]
+    pub fn servers(&self) -> Vec<ServerStatus> {
+        let ensemble = &self.root.server.ensemble;
+        let leader = ensemble.leader();
+        let addresses = ensemble.client_addresses();
+        let mut servers: Vec<_> = ensemble
+            .ids()
+            .zip(addresses)
+            .map(|(id, address)| ServerStatus {
+                id,
+                address: reachable(address),
+                mode: ensemble.mode(id),
+                is_leader: ensemble.len() > 1 && leader == Some(id),
+                sessions: Vec::new(),
+            })
+            .collect();
+        self.shared.turns.look(|look| {
+            for report in look.engine.session_reports() {
+                let conn = report
+                    .conn
+                    .and_then(|conn| look.members.get(conn.0 as usize));
+                let server = conn.and_then(|conn| {
+                    servers.get_mut(usize::from(conn.stats.server).checked_sub(1)?)
+                });
+                if let Some(server) = server {
+                    server.sessions.push(report.id);
+                }
+            }
+        });
+        for server in &mut servers {
+            order::sort_by_key(&mut server.sessions, |session| *session);
+        }
+        servers
+    }
+
+    /// Changes what a server of the ensemble does for its clients, in all universes. See
+    /// [`ServerMode`].
+    ///
+    /// When this returns, a server that is down no longer listens, and its connections have been
+    /// ordered to close; one that is up listens at the same address as before. Servers keep their
+    /// modes over a [restart](Universe::restart).
+    ///
+    /// # Errors
+    /// When there is no such server, or it cannot listen again.
+    pub async fn set_server(&self, id: u8, mode: ServerMode) -> Result<(), EnsembleError> {
+        let root = &self.root;
+        let server = &root.server;
+        let ensemble = &server.ensemble;
+        ensemble.check(id)?;
+        let _changing = ensemble.changing.lock().await;
+        let before = ensemble.mode(id);
+        if before == mode {
+            return Ok(());
+        }
+        let is_up = server.reachability.phase() == Phase::Up;
+        let mut ended = None;
+        if before == ServerMode::Down && is_up {
+            let _on_its_runtime = server.runtime.enter();
+            let (listeners, _) = Listeners::bind(ensemble.addresses(id), &root.config)
+                .map_err(EnsembleError::Start)?;
+            ensemble.set_mode(id, mode);
+            ended = Some(
+                server
+                    .reachability
+                    .set_accepting(id, listeners.accept(root, id)),
+            );
+        } else {
+            ensemble.set_mode(id, mode);
+        }
+        if mode == ServerMode::Down {
+            ended = Some(server.reachability.set_accepting(id, JoinSet::new()));
+        }
+        if let Some(mut ended) = ended {
+            ended.end().await;
+        }
+        let changes_role = [before, mode].contains(&ServerMode::ReadOnly);
+        for universe in server.universes.all().iter().chain([root]) {
+            if mode == ServerMode::Down || changes_role {
+                universe.turns.close_server(id);
+            }
+            universe.turns.wake_server(id);
+        }
+        Ok(())
+    }
+
+    /// Makes a server of the ensemble the leader: the one that says so in `srvr`, `stat` and `mntr`.
+    /// Without a call, or while that server is not up, the first server that is up leads.
+    ///
+    /// As all servers serve one state, only what they say changes.
+    ///
+    /// # Errors
+    /// When there is no such server, or it is not up.
+    pub fn set_leader(&self, id: u8) -> Result<(), EnsembleError> {
+        let ensemble = &self.root.server.ensemble;
+        ensemble.check(id)?;
+        match ensemble.mode(id) {
+            ServerMode::Up => {
+                ensemble.appoint(id);
+                Ok(())
+            }
+            mode => Err(EnsembleError::NotUp { id, mode }),
+        }
+    }
+}
