@@ -7,22 +7,57 @@ const fs = require('node:fs');
 const path = require('node:path');
 
 const { MinikeeperError } = require('./control.js');
+const { optionalDependencies } = require('./package.json');
 
 const START_MS = 30_000;
 const STOP_MS = 10_000;
 const SAID_MAX = 64 * 1024;
-const BUNDLED = path.join(__dirname, 'bin', 'minikeeper');
 
-/** Finds the program: the argument, else MINIKEEPER_BIN, else the one in this package. */
+/** Finds the program: the argument, else MINIKEEPER_BIN, else the one in the package for this system. */
 function findProgram(named = process.env.MINIKEEPER_BIN) {
-  const program = named ? path.resolve(named) : BUNDLED;
+  const program = named ? path.resolve(named) : installed();
   try {
     fs.accessSync(program, fs.constants.X_OK);
   } catch (error) {
-    const hint = named ? '' : ': install the package that contains it, or set MINIKEEPER_BIN';
-    throw new MinikeeperError(`no program at "${program}"${hint}`, { cause: error });
+    const fault = error.code === 'EACCES' ? `${program} is not executable` : `no program at "${program}"`;
+    throw new MinikeeperError(fault, { cause: error });
+  }
+  if (fs.realpathSync(program) === path.join(__dirname, 'launch.js')) {
+    throw new MinikeeperError(`"${program}" only starts the program: set MINIKEEPER_BIN to the program itself`);
   }
   return program;
+}
+
+/** Returns the path of the program in the package for this system, which npm installs with ours. */
+function installed() {
+  const system = `${process.platform}-${process.arch}`;
+  const wanted = `@minikeeper/${system}`;
+  const found = locate(wanted);
+  if (found !== undefined) return found;
+  const packages = Object.keys(optionalDependencies);
+  if (!packages.includes(wanted)) {
+    const systems = packages.map((name) => name.replace('@minikeeper/', '')).join(', ');
+    throw new MinikeeperError(
+      `there is no program for ${system}, only for ${systems}: build minikeeper on this system and set MINIKEEPER_BIN to it`,
+    );
+  }
+  const other = packages.find((name) => locate(name) !== undefined);
+  const why =
+    other === undefined
+      ? 'optional dependencies were left out, or the lock file lacks it: install without --omit=optional, and remove ' +
+        'node_modules and the lock file first if that does not help'
+      : `${other} is, so node_modules comes from another system: remove it and install on this one`;
+  throw new MinikeeperError(`the package ${wanted} is not installed; ${why}; or set MINIKEEPER_BIN to a program`);
+}
+
+/** Returns the path of the program in a package, undefined if it is not installed. */
+function locate(name) {
+  const program = name.includes('win32') ? 'minikeeper.exe' : 'minikeeper';
+  try {
+    return require.resolve(`${name}/bin/${program}`);
+  } catch {
+    return undefined;
+  }
 }
 
 /** One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here. */
@@ -91,7 +126,8 @@ class Program {
     const late = setTimeout(() => this.child.kill('SIGKILL'), STOP_MS);
     this.child.ref();
     this.child.stdin.end();
-    this.child.kill('SIGTERM');
+    // Windows has no signals: this would kill it before it saves. The end of its stdin stops it everywhere.
+    if (process.platform !== 'win32') this.child.kill('SIGTERM');
     const end = await this.ended;
     clearTimeout(late);
     if (end === 'SIGKILL') throw new MinikeeperError(`minikeeper did not stop within ${STOP_MS} ms and was killed`);
