@@ -24,8 +24,11 @@ class Control {
   /** The address of control while the server is down, which `go_down` returned. */
   #side;
 
-  constructor(host, port, token, universe) {
-    Object.assign(this, { host, port, token, universe });
+  constructor(connectString, token, universe) {
+    const [address] = connectString.split('/', 1);
+    const { host, port } = splitAddress(address);
+    if (host === undefined) throw new TypeError(`invalid address "${address}"; write HOST:PORT`);
+    Object.assign(this, { connectString, address, host, port, token });
     this.prefix = universe === undefined ? '/v1/' : `/v1/universes/${encodeURIComponent(universe)}/`;
   }
 
@@ -44,14 +47,13 @@ class Control {
   }
 
   async #ask(method, verb, path, body, withinMs) {
-    const where = `${this.host}:${this.port}`;
     let status;
     let text;
     try {
       ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs));
     } catch (error) {
       throw new MinikeeperError(
-        `${verb}: no answer from the control API at ${where} (${error.message}); is the server running with --control?`,
+        `${verb}: no answer from the control API at ${this.address} (${error.message}); is the server running with --control?`,
         { cause: error },
       );
     }
@@ -108,4 +110,4 @@ function splitAddress(address) {
   return { host, port: Number(port) };
 }
 
-module.exports = { Control, MinikeeperError, splitAddress };
+module.exports = { Control, MinikeeperError };

@@ -2,9 +2,9 @@
 
 // An in-memory ZooKeeper for tests that control time, sessions, faults and state. verbs.d.ts describes each verb.
 
-const { Control, MinikeeperError, splitAddress } = require('./control.js');
+const { Control, MinikeeperError } = require('./control.js');
 const { Program, findProgram } = require('./program.js');
-const { tell } = require('./story.js');
+const { tellIfFailed, testFunction } = require('./runners.js');
 const { Verbs } = require('./verbs.js');
 
 class Fault {
@@ -61,18 +61,24 @@ class Universe extends Verbs {
   }
 
   _connect(connectString, token) {
-    const address = connectString.split('/', 1)[0];
-    const { host, port } = splitAddress(address);
-    if (host === undefined) throw new TypeError(`invalid address "${address}"; write HOST:PORT`);
-    this.address = address;
-    this.connectString = connectString;
-    this.port = port;
-    this.#control = new Control(host, this.port, token, this.name);
+    this.#control = new Control(connectString, token, this.name);
   }
 
   get _api() {
     if (this.#control === undefined) throw new MinikeeperError('the server is not running: call start()');
     return this.#control;
+  }
+
+  get connectString() {
+    return this._api.connectString;
+  }
+
+  get address() {
+    return this._api.address;
+  }
+
+  get port() {
+    return this._api.port;
   }
 
   _fault(id) {
@@ -185,23 +191,8 @@ async function startServer(options) {
 
 function withServer(...given) {
   const use = given.pop();
-  const options = given[0] ?? {};
-  return async (t) => {
-    const server = await startServer(options);
-    try {
-      await use(server, t);
-    } catch (error) {
-      await tell(server, t, error, options.stories);
-      // The error of `use` tells more.
-      await server.stop().catch(() => {});
-      throw error;
-    }
-    await server.stop();
-  };
-}
-
-async function tellIfFailed(t, universe, { stories } = {}) {
-  if (t.passed === false) await tell(universe, t, t.error?.cause ?? t.error, stories);
+  const [options = {}] = given;
+  return testFunction(() => startServer(options), use, options.stories);
 }
 
 module.exports = { Fault, MinikeeperError, Server, Universe, startServer, tellIfFailed, withServer };

@@ -11,13 +11,18 @@ const FOLDER = 'minikeeper-stories';
 const TITLE_CHARS_MAX = 200;
 const FAILURE_CHARS_MAX = 4_000;
 
-/** Prints the story of a universe, and saves it. Never rejects: it must not hide why the test failed. */
-async function tell(universe, t, error, stories) {
+/**
+ * Prints the story of a universe, and saves it, for a failed test with this title. Never rejects: it must not hide why the
+ * test failed.
+ */
+async function tell(universe, title, error, stories) {
   let text;
   try {
-    const title = titleOf(t).slice(0, TITLE_CHARS_MAX);
     const failure = String(error?.message === undefined ? error : `${error.name}: ${error.message}`);
-    const story = await universe.story({ title, failure: failure.slice(0, FAILURE_CHARS_MAX) });
+    const story = await universe.story({
+      title: title.slice(0, TITLE_CHARS_MAX),
+      failure: failure.slice(0, FAILURE_CHARS_MAX),
+    });
     text = story.text + saved(story, stories);
   } catch (reason) {
     text = `no story of ${universe.connectString}: ${reason?.message}\n`;
@@ -42,13 +47,6 @@ function saved(story, stories) {
   } catch (error) {
     return `\nnot saved: ${error.message}\n`;
   }
-}
-
-/** The file and the name of a test. */
-function titleOf(t) {
-  const file = path.basename(t?.filePath ?? process.argv[1] ?? '');
-  const name = t?.fullName ?? t?.name;
-  return name === undefined ? file : `${file}/${name}`;
 }
 
 module.exports = { tell };

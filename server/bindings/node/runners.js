@@ -1,0 +1,109 @@
+'use strict';
+
+// Test functions with a server of their own, for node:test, Jest and Vitest, which differ in how a test knows its name,
+// whether it has failed, and whether its time is over.
+
+const path = require('node:path');
+
+const { tell } = require('./story.js');
+
+/** The runs that have not ended. */
+const running = new Set();
+
+/** One run of a test, with its server. */
+class Run {
+  #end;
+
+  constructor(server, title, stories) {
+    Object.assign(this, { server, title, stories });
+    running.add(this);
+  }
+
+  /** Stops the server. */
+  pass() {
+    running.delete(this);
+    return (this.#end ??= this.server.stop());
+  }
+
+  /** Tells the story of the server and stops it, unless the run has already ended. */
+  fail(error) {
+    running.delete(this);
+    return (this.#end ??= this.#tell(error));
+  }
+
+  failLate() {
+    return this.fail(new Error('the test did not end within its time limit'));
+  }
+
+  async #tell(error) {
+    await tell(this.server, this.title, error, this.stories);
+    // The error of the test tells more.
+    await this.server.stop().catch(() => {});
+  }
+}
+
+/** Returns a test function that starts a server, calls `use` with it, and stops it. */
+function testFunction(start, use, stories) {
+  endWithTestsOfJest();
+  // Without parameters: Jest passes a callback to a function that has one, and waits for its call.
+  return async (...context) => {
+    const [t] = context;
+    const title = titleOf(t);
+    const run = new Run(await start(), title, stories);
+    // After a test of Vitest or node:test, also one that has reached its time limit, whose function is not heard any more.
+    const after = t?.onTestFinished ?? t?.after;
+    if (typeof after === 'function') after.call(t, () => run.failLate());
+    try {
+      await use(run.server, ...context);
+    } catch (error) {
+      await run.fail(error);
+      throw error;
+    }
+    await run.pass();
+  };
+}
+
+/** After a test of Jest, which passes no context. */
+function endWithTestsOfJest() {
+  const state = stateOfExpect();
+  // It accepts hooks only while it collects tests.
+  if (state?.testPath === undefined || state.currentTestName !== undefined) return;
+  globalThis.afterEach?.(async () => {
+    const title = titleOf();
+    const late = [...running].filter((run) => run.title === title);
+    await Promise.all(late.map((run) => run.failLate()));
+  });
+}
+
+/** What the `expect` of Jest knows, which Vitest has too if its globals are on. */
+function stateOfExpect() {
+  return globalThis.expect?.getState?.();
+}
+
+/** The file and the name of the test that runs. `t` is its context in node:test and Vitest. */
+function titleOf(t) {
+  const { testPath, currentTestName } = stateOfExpect() ?? {};
+  if (currentTestName !== undefined) return title(testPath, currentTestName);
+  if (t?.task === undefined) return title(t?.filePath ?? process.argv[1], t?.fullName ?? t?.name);
+  const names = [];
+  for (let task = t.task; task !== undefined && task !== t.task.file; task = task.suite) names.unshift(task.name);
+  return title(t.task.file?.name, names.join(' '));
+}
+
+function title(file, name) {
+  const base = path.basename(file ?? '');
+  return name === undefined ? base : `${base}/${name}`;
+}
+
+/** For an `afterEach` of node:test or Vitest, which pass the context of the test. */
+async function tellIfFailed(t, universe, { stories } = {}) {
+  if (t?.name === undefined && t?.task === undefined) {
+    throw new TypeError('tellIfFailed needs the context of a test, which Jest does not have: use withServer');
+  }
+  const result = t.task?.result;
+  if (t.passed !== false && result?.state !== 'fail') return;
+  const error = t.error?.cause ?? t.error ?? result?.errors?.[0];
+  await tell(universe, titleOf(t), error, stories);
+}
+
+module.exports = { tellIfFailed, testFunction };
