@@ -1,7 +1,9 @@
 /// <reference types="node" />
 
-import type { Verbs } from './verbs';
+import type { TreeZnode } from './answers';
+import type { ErrorName, FaultAction, FaultOp, Verbs } from './verbs';
 
+export * from './answers';
 export * from './verbs';
 
 /**
@@ -21,30 +23,100 @@ export type Who =
   /** The path of an ephemeral; selects its owner. */
   | { owner: string };
 
-/** The last request of a session: its name in the protocol ("getData"), and its time by the universe's clock. */
-export interface LastOperation {
-  name: string;
-  atMs: number;
-}
-
-/** A znode of a tree: text, bytes, null, or an object with `data` or `data_base64`, `acl`, `container`, `ttl_ms`. */
-export type Seed = string | Uint8Array | null | { data?: string | Uint8Array | null; [field: string]: unknown };
+/** A znode to create with `seed`: as `exportTree` returns it, and its data may be bytes. */
+export type Seed =
+  | TreeZnode
+  | Uint8Array
+  | {
+      data?: string | Uint8Array | null | undefined;
+      /** SCHEME:ID:PERMISSIONS, as in world:anyone:cdrwa */
+      acl?: readonly string[] | undefined;
+      container?: boolean | undefined;
+      ttl_ms?: number | undefined;
+    };
 
 /** A session as the server sees it. */
 export interface Session {
   /** "0x..." */
   id: string;
   timeoutMs: number;
-  timeoutLeftMs?: number;
-  address?: string | null;
+  /** How long the server waits for its client, by the universe's clock */
+  timeoutLeftMs: number;
+  /** HOST:PORT, null while it is not connected */
+  address: string | null;
   isConnected: boolean;
-  isSilenced?: boolean;
+  isSilenced: boolean;
   /** Whether its universe is unknown, because its client has not sent a request with a path yet. */
-  isUnbound?: boolean;
-  identities?: string[];
-  ephemerals?: string[];
-  watches?: { path: string; kind: string }[];
-  lastOperation?: LastOperation | null;
+  isUnbound: boolean;
+  identities: string[];
+  ephemerals: string[];
+  watches: { path: string; kind: 'data' | 'children' | 'persistent' | 'persistent_recursive' }[];
+  lastOperation: LastOperation | null;
+}
+
+/** The last request of a session: its name in the protocol ("getData"), and its time by the universe's clock. */
+export interface LastOperation {
+  name: string;
+  atMs: number;
+}
+
+/** What a fault does, and what it applies to: each action has the options that the server accepts. */
+export type FaultOptions = RequestFault | DelayFault | ErrorFault | HoldEventsFault | RefuseFault;
+
+interface FaultLimits {
+  /** Only clients of this address: "127.0.0.1:4711", or "127.0.0.1" for every port. Not with `session`. */
+  address?: string | undefined;
+  /** How many matches to skip first */
+  skip?: number | undefined;
+  /** How many times it acts, at least 1; without a limit if absent */
+  count?: number | undefined;
+  /** The probability that it acts on a match, from 0 to 1; 1 if absent */
+  probability?: number | undefined;
+  /** The seed of the random numbers for `probability`, 0 if absent: the same one repeats them */
+  seed?: number | undefined;
+  /** Whether it may be removed without having acted */
+  optional?: boolean | undefined;
+}
+
+interface PathLimits extends FaultLimits {
+  /** Only these paths: `*` matches within a name, `**` across names */
+  path?: string | undefined;
+  /** Only this session: "0x..." */
+  session?: string | undefined;
+}
+
+interface RequestLimits extends PathLimits {
+  /** Only these operations: one, or several separated by commas, such as "create,setData" */
+  op?: FaultOp | `${FaultOp},${string}` | undefined;
+}
+
+/** A fault of requests that needs nothing else, such as `lose-reply`. */
+export interface RequestFault extends RequestLimits {
+  action: Exclude<FaultAction, 'delay' | 'error' | 'hold-events' | 'refuse'>;
+}
+
+/** Serves requests later, by the universe's clock. */
+export interface DelayFault extends RequestLimits {
+  action: 'delay';
+  /** How much later, at least 1 */
+  delayMs: number;
+}
+
+/** Replies with an error instead of carrying requests out. Handshakes, the operation `connect`, have no such reply. */
+export interface ErrorFault extends RequestLimits {
+  action: 'error';
+  error: ErrorName;
+  op?: Exclude<FaultOp, 'connect' | 'createSession'> | `${FaultOp},${string}` | undefined;
+}
+
+/** Holds watch events back until it is removed: those of `path`, to the watchers of `session` or `address`. */
+export interface HoldEventsFault extends PathLimits {
+  action: 'hold-events';
+}
+
+/** Resets connections as they are accepted. Only for the server's own universe. */
+export interface RefuseFault extends FaultLimits {
+  action: 'refuse';
 }
 
 /** A verb failed, or the program could not run. The message is an explanation for humans. */
@@ -53,7 +125,8 @@ export class MinikeeperError extends Error {
    * The HTTP status: 400 for invalid input, 401 and 403 for a caller without access, 404 for a missing object, 408 if a
    * wait timed out, 409 if the server's state does not allow the call; undefined without an answer.
    */
-  status?: number;
+  readonly status: number | undefined;
+  constructor(message: string, options?: { cause?: unknown; status?: number | undefined });
 }
 
 /**
@@ -62,13 +135,16 @@ export class MinikeeperError extends Error {
  * true`.
  */
 export class Fault {
+  private constructor();
   readonly id: number;
   /** Resolves to how often it has acted so far. */
   hits(): Promise<number>;
   /** Waits until it has acted `hits` times, by default 1. Resolves to how often it has. */
-  untilHit(hits?: number, options?: { withinMs?: number }): Promise<number>;
+  untilHit(hits?: number, options?: { withinMs?: number | undefined }): Promise<number>;
   /** Removes it. Resolves to how often it has acted; rejects if it never has and is not optional. */
   remove(): Promise<number>;
+  /** Removes it, unless that has been done. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
@@ -79,9 +155,9 @@ export class Fault {
 export interface Universe extends Verbs {}
 export class Universe {
   /** The universe of a running server with `--control`. */
-  constructor(connectString: string, options?: { token?: string; name?: string });
+  constructor(connectString: string, options?: { token?: string | undefined; name?: string | undefined });
   /** Its name; undefined for a server's own. */
-  readonly name?: string;
+  readonly name: string | undefined;
   /** The address of its server: HOST:PORT. */
   readonly address: string;
   readonly port: number;
@@ -89,26 +165,26 @@ export class Universe {
   readonly connectString: string;
 
   /** Injects a fault, calls `use` and removes the fault; rejects if it has never acted and is not optional. */
-  withFault<T>(fault: Parameters<Verbs['inject']>[0], use: (fault: Fault) => Promise<T> | T): Promise<T>;
+  withFault<T>(fault: FaultOptions, use: (fault: Fault) => Promise<T> | T): Promise<T>;
   /** Drops the universe of this name, or this one. */
   dropUniverse(name?: string): Promise<void>;
 }
 
 export interface ServerOptions {
   /** The port to listen on; 0, the default, takes a free one. */
-  port?: number;
+  port?: number | undefined;
   /** A folder that keeps the state between runs; by default nothing is kept. */
-  dataDir?: string;
+  dataDir?: string | undefined;
   /** The unit of session timeouts, by default 3,000. */
-  tickTimeMs?: number;
+  tickTimeMs?: number | undefined;
   /** The shortest session timeout granted, by default 2 ticks. */
-  minSessionTimeoutMs?: number;
+  minSessionTimeoutMs?: number | undefined;
   /** The longest session timeout granted, by default 20 ticks. */
-  maxSessionTimeoutMs?: number;
+  maxSessionTimeoutMs?: number | undefined;
   /** More options of the program, as on its command line. */
-  options?: string[];
+  options?: readonly string[] | undefined;
   /** The program; by default MINIKEEPER_BIN, else the one in this package. */
-  program?: string;
+  program?: string | undefined;
 }
 
 /**
@@ -116,6 +192,7 @@ export interface ServerOptions {
  * exits with this process, even if that is killed.
  */
 export class Server extends Universe {
+  /** A server that `start` will start: until then it has no address, and its verbs fail. */
   constructor(options?: ServerOptions);
   /** The end of its output; with the options `--log debug`, every request. */
   readonly log: string;
@@ -131,6 +208,8 @@ export class Server extends Universe {
   stop(): Promise<void>;
   /** Kills it, as in a crash: it keeps its last save. */
   kill(): Promise<void>;
+  /** Stops it. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Starts a server. */
@@ -141,22 +220,25 @@ export interface StoryOptions {
    * The folder for stories; `off` saves none. By default, that of the environment variable MINIKEEPER_STORIES, else
    * `minikeeper-stories` in the working directory.
    */
-  stories?: string;
+  stories?: string | undefined;
 }
 
 /**
- * Returns a test function, for example for `test(name, withServer(async (server) => {...}))`: it starts a server, calls
- * `use` and stops the server. If `use` fails, it prints the story of the server to stderr and saves it as a page and as
- * JSON.
+ * Returns a test function for node:test, Jest and Vitest, as in `test(name, withServer(async (server) => {...}))`: it
+ * starts a server, calls `use` with it and with what the runner passes, and stops it. If `use` fails or the test reaches
+ * its time limit, it prints the story of the server to stderr and saves it as a page and as JSON.
  */
-export function withServer<T>(use: (server: Server, t: T) => Promise<void> | void): (t: T) => Promise<void>;
-export function withServer<T>(
+export function withServer<Context extends unknown[]>(
+  use: (server: Server, ...context: Context) => Promise<void> | void,
+): (...context: Context) => Promise<void>;
+export function withServer<Context extends unknown[]>(
   options: ServerOptions & StoryOptions,
-  use: (server: Server, t: T) => Promise<void> | void,
-): (t: T) => Promise<void>;
+  use: (server: Server, ...context: Context) => Promise<void> | void,
+): (...context: Context) => Promise<void>;
 
 /**
- * Prints the story of a universe to stderr, and saves it, if the test has failed: for an `afterEach`, which node:test
- * calls with the context of the test. Does nothing before Node 20.12, whose contexts do not say whether a test passed.
+ * Prints the story of a universe to stderr, and saves it, if the test has failed: for an `afterEach` of node:test or
+ * Vitest, which pass the context of the test. Does nothing before Node 20.12, whose contexts do not say whether a test
+ * passed.
  */
 export function tellIfFailed(t: object, universe: Universe, options?: StoryOptions): Promise<void>;

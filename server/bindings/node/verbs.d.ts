@@ -3,13 +3,17 @@
 // Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 
-import type { Fault, Seed, Session, Universe, Who } from './index';
+import type * as answers from './answers';
+import type { Fault, FaultOptions, Seed, Session, Tree, Universe, Who } from './index';
 
 /** What the fault does to a matching operation. */
-export type FaultAction = 'refuse' | 'delay' | 'drop-request' | 'lose-reply' | 'never-answer' | 'error' | 'cut' | 'cut-reply' | 'hold-events';
+export type FaultAction =
+  'refuse' | 'delay' | 'drop-request' | 'lose-reply' | 'never-answer' | 'error' | 'cut' | 'cut-reply' | 'hold-events';
 
 /** Only entries of this kind; `session` and `connection` are all kinds that begin so. */
-export type Kind = 'request' | 'event' | 'fault' | 'session' | 'session_opened' | 'session_resumed' | 'session_expired' | 'session_closed' | 'connection' | 'connection_opened' | 'connection_closed' | 'clock' | 'verb' | 'omitted';
+export type Kind =
+  'request' | 'event' | 'fault' | 'session' | 'session_opened' | 'session_resumed' | 'session_expired' |
+  'session_closed' | 'connection' | 'connection_opened' | 'connection_closed' | 'clock' | 'verb' | 'omitted';
 
 /** Whether to return the tree as a JSON object or as YAML text. */
 export type TreeFormat = 'json' | 'yaml';
@@ -19,6 +23,25 @@ export type Keep = 'everything' | 'data' | 'nothing';
 
 /** What it does for its clients. */
 export type Mode = 'up' | 'down' | 'cut-off' | 'read-only';
+
+/**
+ * An operation that a fault applies to; `create`, `getChildren` and `setWatches` are all their forms, `connect` is
+ * the handshake, `any` is everything.
+ */
+export type FaultOp =
+  'any' | 'connect' | 'close' | 'create' | 'create2' | 'createContainer' | 'createTTL' | 'multi' | 'multiRead' |
+  'delete' | 'exists' | 'getData' | 'setData' | 'getACL' | 'setACL' | 'getChildren' | 'sync' | 'ping' | 'getChildren2'
+  | 'check' | 'reconfig' | 'checkWatches' | 'removeWatches' | 'deleteContainer' | 'auth' | 'setWatches' | 'sasl' |
+  'getEphemerals' | 'getAllChildrenNumber' | 'setWatches2' | 'addWatch' | 'whoAmI' | 'createSession' | 'closeSession';
+
+/** ZooKeeper's name of an error. */
+export type ErrorName =
+  'SYSTEMERROR' | 'RUNTIMEINCONSISTENCY' | 'DATAINCONSISTENCY' | 'CONNECTIONLOSS' | 'MARSHALLINGERROR' |
+  'UNIMPLEMENTED' | 'OPERATIONTIMEOUT' | 'BADARGUMENTS' | 'UNKNOWNSESSION' | 'NEWCONFIGNOQUORUM' |
+  'RECONFIGINPROGRESS' | 'APIERROR' | 'NONODE' | 'NOAUTH' | 'BADVERSION' | 'NOCHILDRENFOREPHEMERALS' | 'NODEEXISTS' |
+  'NOTEMPTY' | 'SESSIONEXPIRED' | 'INVALIDCALLBACK' | 'INVALIDACL' | 'AUTHFAILED' | 'CLOSING' | 'NOTHING' |
+  'SESSIONMOVED' | 'NOTREADONLY' | 'EPHEMERALONLOCALSESSION' | 'NOWATCHER' | 'REQUESTTIMEOUT' | 'RECONFIGDISABLED' |
+  'SESSIONCLOSEDREQUIRESASLAUTH' | 'QUOTAEXCEEDED' | 'THROTTLEDOP';
 
 /** The result of `now`. */
 export interface Now {
@@ -39,7 +62,7 @@ export interface Now {
  * still has.
  */
 export interface Journal {
-  entries: Record<string, unknown>[];
+  entries: answers.JournalEntry[];
   /** The number of the next entry */
   next: number;
   /** The number of the oldest entry */
@@ -55,9 +78,9 @@ export interface Journal {
  */
 export interface Locks {
   /** The locks, by path */
-  locks: Record<string, unknown>[];
+  locks: answers.Lock[];
   /** The deadlocks, each with its cycle */
-  deadlocks: Record<string, unknown>[];
+  deadlocks: answers.Deadlock[];
   /** Whether there are more locks or contenders than listed */
   isTruncated: boolean;
   /** The same for people */
@@ -90,7 +113,7 @@ export interface Znode {
   /** Its data, null if it has none */
   data: Buffer | null;
   /** Its metadata */
-  stat: Record<string, unknown>;
+  stat: answers.Stat;
 }
 
 /**
@@ -101,7 +124,7 @@ export interface Znode {
  */
 export interface ListChildren {
   /** The children, by name */
-  children: Record<string, unknown>[];
+  children: answers.ListedChild[];
   /** How many match, listed or not */
   total: number;
   /** Whether there are more */
@@ -128,7 +151,7 @@ export interface FindZnodes {
  */
 export interface TreeListing {
   /** The znodes, parents before their children */
-  znodes: Record<string, unknown>[];
+  znodes: answers.ListedZnode[];
   /** Whether there are more */
   isTruncated: boolean;
 }
@@ -154,7 +177,7 @@ export interface Seeded {
  */
 export interface ChangesSince {
   /** The differences, by path */
-  changes: Record<string, unknown>[];
+  changes: answers.ZnodeChange[];
   /** Whether there are more */
   isTruncated: boolean;
 }
@@ -175,7 +198,7 @@ export interface Verbs {
     /** How far to advance, in milliseconds */
     byMs: number;
     /** Whether connected sessions expire too, as if no client had sent anything meanwhile */
-    strict?: boolean;
+    strict?: boolean | undefined;
   }): Promise<void>;
 
   /**
@@ -215,7 +238,7 @@ export interface Verbs {
    */
   expire(who: Who, options?: {
     /** Whether to succeed even if no session matches */
-    allowNone?: boolean;
+    allowNone?: boolean | undefined;
   }): Promise<number>;
 
   /**
@@ -225,7 +248,7 @@ export interface Verbs {
    */
   disconnect(who: Who, options?: {
     /** Whether to succeed even if no session matches */
-    allowNone?: boolean;
+    allowNone?: boolean | undefined;
   }): Promise<number>;
 
   /**
@@ -236,7 +259,7 @@ export interface Verbs {
    */
   silence(who: Who, options?: {
     /** Whether to succeed even if no session matches */
-    allowNone?: boolean;
+    allowNone?: boolean | undefined;
   }): Promise<number>;
 
   /**
@@ -246,42 +269,17 @@ export interface Verbs {
    */
   unsilence(who: Who, options?: {
     /** Whether to succeed even if no session matches */
-    allowNone?: boolean;
+    allowNone?: boolean | undefined;
   }): Promise<number>;
 
   /** Close every client's connection; the sessions live on. */
   disconnectAll(): Promise<void>;
 
   /** Inject a fault, until `removeFault` or `resetFaults`. */
-  inject(options: {
-    /** What the fault does to a matching operation */
-    action: FaultAction;
-    /** Operations that the fault applies to, separated by commas: create, connect, ping */
-    op?: string;
-    /** Paths that the fault applies to: * matches within a name, ** across names */
-    path?: string;
-    /** The session that the fault applies to */
-    session?: string;
-    /** The client address that the fault applies to */
-    address?: string;
-    /** How many matching operations to skip first */
-    skip?: number;
-    /** How many times the fault acts; without a limit if absent */
-    count?: number;
-    /** The probability that the fault acts on a match, from 0 to 1 */
-    probability?: number;
-    /** The seed of the random numbers for probability */
-    seed?: number;
-    /** The delay, for the action delay, in milliseconds */
-    delayMs?: number;
-    /** The error, for the action error: NODEEXISTS */
-    error?: string;
-    /** Whether removing the fault succeeds even if it never acted */
-    optional?: boolean;
-  }): Promise<Fault>;
+  inject(fault: FaultOptions): Promise<Fault>;
 
   /** List the injected faults and how often each has acted. */
-  faults(): Promise<Record<string, unknown>[]>;
+  faults(): Promise<answers.InjectedFault[]>;
 
   /**
    * Remove a fault and release what it holds back; fails if it never acted, unless it is optional.
@@ -304,7 +302,7 @@ export interface Verbs {
    */
   untilHit(fault: Fault | number, hits?: number, options?: {
     /** The limit of the wait, in real time, in milliseconds; by default 10000 */
-    withinMs?: number;
+    withinMs?: number | undefined;
   }): Promise<number>;
 
   /**
@@ -318,17 +316,17 @@ export interface Verbs {
    */
   journal(limit?: number, options?: {
     /** Only entries with a path that matches: `*` is any part of a name, `**` any part of a path */
-    path?: string;
+    path?: string | undefined;
     /** Only requests of this operation, such as `getData`; `create` is every kind of create */
-    op?: string;
+    op?: string | undefined;
     /** Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for no reply */
-    result?: string;
+    result?: string | undefined;
     /** Only entries of this session, hexadecimal or decimal */
-    session?: string;
+    session?: string | undefined;
     /** Only entries of this kind; `session` and `connection` are all kinds that begin so */
-    kind?: Kind;
+    kind?: Kind | undefined;
     /** Only entries from this number on */
-    since?: number;
+    since?: number | undefined;
   }): Promise<Journal>;
 
   /**
@@ -338,17 +336,17 @@ export interface Verbs {
    */
   count(options?: {
     /** Only entries with a path that matches: `*` is any part of a name, `**` any part of a path */
-    path?: string;
+    path?: string | undefined;
     /** Only requests of this operation, such as `getData`; `create` is every kind of create */
-    op?: string;
+    op?: string | undefined;
     /** Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for no reply */
-    result?: string;
+    result?: string | undefined;
     /** Only entries of this session, hexadecimal or decimal */
-    session?: string;
+    session?: string | undefined;
     /** Only entries of this kind; `session` and `connection` are all kinds that begin so */
-    kind?: Kind;
+    kind?: Kind | undefined;
     /** Only entries from this number on */
-    since?: number;
+    since?: number | undefined;
   }): Promise<number>;
 
   /**
@@ -361,25 +359,25 @@ export interface Verbs {
    */
   verify(options?: {
     /** Only entries with a path that matches: `*` is any part of a name, `**` any part of a path */
-    path?: string;
+    path?: string | undefined;
     /** Only requests of this operation, such as `getData`; `create` is every kind of create */
-    op?: string;
+    op?: string | undefined;
     /** Only requests with this result: `OK`, an error such as `NONODE`, `error` for any error, `NONE` for no reply */
-    result?: string;
+    result?: string | undefined;
     /** Only entries of this session, hexadecimal or decimal */
-    session?: string;
+    session?: string | undefined;
     /** Only entries of this kind; `session` and `connection` are all kinds that begin so */
-    kind?: Kind;
+    kind?: Kind | undefined;
     /** Only entries from this number on */
-    since?: number;
+    since?: number | undefined;
     /** The number of entries that must match */
-    exactly?: number;
+    exactly?: number | undefined;
     /** The least number of entries that must match */
-    atLeast?: number;
+    atLeast?: number | undefined;
     /** The greatest number of entries that may match */
-    atMost?: number;
+    atMost?: number | undefined;
     /** Filters that entries must match in this order */
-    inOrder?: unknown;
+    inOrder?: readonly string[] | undefined;
   }): Promise<number>;
 
   /** Forget every entry of the journal; the numbers of entries continue. */
@@ -402,9 +400,9 @@ export interface Verbs {
    */
   story(options?: {
     /** Its title, such as the name of the test; cut after 200 characters */
-    title?: string;
+    title?: string | undefined;
     /** Why the test failed, which the page shows; cut after 4000 characters */
-    failure?: string;
+    failure?: string | undefined;
   }): Promise<Story>;
 
   /**
@@ -446,7 +444,7 @@ export interface Verbs {
    */
   findZnodes(containing: string, path?: string, max?: number, options?: {
     /** Whether to search the data of znodes too */
-    inData?: boolean;
+    inData?: boolean | undefined;
   }): Promise<FindZnodes>;
 
   /**
@@ -478,11 +476,11 @@ export interface Verbs {
    */
   create(path: string, data?: string | Uint8Array, options?: {
     /** Whether to append a number to the name */
-    sequential?: boolean;
+    sequential?: boolean | undefined;
     /** Whether the znode ends some time after its last child */
-    container?: boolean;
+    container?: boolean | undefined;
     /** The time to live without children and new data, in milliseconds; 0 for no limit; by default 0 */
-    ttlMs?: number;
+    ttlMs?: number | undefined;
   }): Promise<string>;
 
   /**
@@ -495,7 +493,7 @@ export interface Verbs {
    */
   set(path: string, data: string | Uint8Array, options?: {
     /** The version that the znode must have; -1 for any; by default -1 */
-    version?: number;
+    version?: number | undefined;
   }): Promise<number>;
 
   /**
@@ -507,9 +505,9 @@ export interface Verbs {
    */
   delete(path: string, options?: {
     /** The version that the znode must have; -1 for any; by default -1 */
-    version?: number;
+    version?: number | undefined;
     /** Whether to delete everything below it too, in one turn */
-    recursive?: boolean;
+    recursive?: boolean | undefined;
   }): Promise<number>;
 
   /**
@@ -521,7 +519,7 @@ export interface Verbs {
    */
   dump(options?: {
     /** Whether to print session ids, zxids, times and versions too */
-    ids?: boolean;
+    ids?: boolean | undefined;
   }): Promise<string>;
 
   /**
@@ -530,10 +528,10 @@ export interface Verbs {
    * Fails (404) if there is no such znode.
    * @param path The top of the subtree; by default /
    */
-  exportTree(path?: string, options?: {
+  exportTree<F extends TreeFormat = 'json'>(path?: string, options?: {
     /** Whether to return the tree as a JSON object or as YAML text; by default json */
-    format?: TreeFormat;
-  }): Promise<any>;
+    format?: F | undefined;
+  }): Promise<F extends 'yaml' ? string : Tree>;
 
   /**
    * Create the znodes of a tree that are missing and set those that differ, in one turn.
@@ -568,7 +566,7 @@ export interface Verbs {
    * `is_there` is false for a snapshot that can no longer be restored: an older one was restored, the server was
    * restarted, or more than 256 MiB of changes were made since.
    */
-  snapshots(): Promise<Record<string, unknown>[]>;
+  snapshots(): Promise<answers.TakenSnapshot[]>;
 
   /**
    * List the znodes that differ from those in a snapshot.
@@ -592,7 +590,7 @@ export interface Verbs {
    */
   untilWatched(path: string, options?: {
     /** The limit of the wait, in real time, in milliseconds; by default 10000 */
-    withinMs?: number;
+    withinMs?: number | undefined;
   }): Promise<void>;
 
   /**
@@ -601,7 +599,7 @@ export interface Verbs {
    */
   untilExists(path: string, options?: {
     /** The limit of the wait, in real time, in milliseconds; by default 10000 */
-    withinMs?: number;
+    withinMs?: number | undefined;
   }): Promise<void>;
 
   /**
@@ -611,7 +609,7 @@ export interface Verbs {
    */
   untilChildren(path: string, count: number, options?: {
     /** The limit of the wait, in real time, in milliseconds; by default 10000 */
-    withinMs?: number;
+    withinMs?: number | undefined;
   }): Promise<void>;
 
   /**
@@ -621,7 +619,7 @@ export interface Verbs {
    */
   untilContenders(lock: string, count: number, options?: {
     /** The limit of the wait, in real time, in milliseconds; by default 10000 */
-    withinMs?: number;
+    withinMs?: number | undefined;
   }): Promise<void>;
 
   /**
@@ -630,15 +628,15 @@ export interface Verbs {
    */
   untilSessions(count: number, options?: {
     /** The limit of the wait, in real time, in milliseconds; by default 10000 */
-    withinMs?: number;
+    withinMs?: number | undefined;
   }): Promise<void>;
 
   /** Wait until no client has sent a request for a while. */
   untilIdle(options?: {
     /** How long no client may have sent a request, in real time, in milliseconds; by default 50 */
-    quietMs?: number;
+    quietMs?: number | undefined;
     /** The limit of the wait, in real time, in milliseconds; by default 10000 */
-    withinMs?: number;
+    withinMs?: number | undefined;
   }): Promise<void>;
 
   /**
@@ -687,7 +685,7 @@ export interface Verbs {
    */
   restart(options?: {
     /** What the server keeps: sessions and znodes, only znodes, or nothing; by default everything */
-    keep?: Keep;
+    keep?: Keep | undefined;
   }): Promise<void>;
 
   /**
@@ -706,7 +704,7 @@ export interface Verbs {
    */
   comeUp(options?: {
     /** What the server keeps: sessions and znodes, only znodes, or nothing; by default everything */
-    keep?: Keep;
+    keep?: Keep | undefined;
   }): Promise<void>;
 
   /**
@@ -716,7 +714,7 @@ export interface Verbs {
    *
    * Applies to the whole server: a created universe refuses it (400).
    */
-  servers(): Promise<Record<string, unknown>[]>;
+  servers(): Promise<answers.EnsembleServer[]>;
 
   /**
    * Take a server of the ensemble down or up, cut it off, or make it read-only.

@@ -1,10 +1,13 @@
 //! Generates the files `verbs.js` and `verbs.d.ts` of the Node package.
 
-use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+use minikeeper::{
+    ErrorCode, OpCode,
+    control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb},
+};
 
 use crate::{
-    HEADER, Returns, camel, help, is_by_place, is_number, paragraphs, records, returns, words,
-    words_name, wrapped,
+    HEADER, Returns, camel, help, is_by_place, is_number, is_texts, paragraphs, records, returns,
+    words, words_name, wrapped,
 };
 
 /// The longest line.
@@ -16,6 +19,10 @@ const { dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJs
 /** Every verb of a universe. Its subclass has the control API as `_api`, and makes faults and universes. */
 class Verbs {
 ";
+
+const FAULT_OP: &str = "An operation that a fault applies to; `create`, `getChildren` and `setWatches` \
+                        are all their forms, `connect` is the handshake, `any` is everything";
+const ERROR_NAME: &str = "ZooKeeper's name of an error";
 
 pub(crate) fn verbs() -> String {
     let mut text = format!("'use strict';\n\n{}{REQUIRED}", header());
@@ -113,17 +120,21 @@ fn converted(field: &Field, value: &str) -> String {
 pub(crate) fn types() -> String {
     let mut text = format!(
         "/// <reference types=\"node\" />\n\n{}\n\
-         import type {{ Fault, Seed, Session, Universe, Who }} from './index';\n",
+         import type * as answers from './answers';\n\
+         import type {{ Fault, FaultOptions, Seed, Session, Tree, Universe, Who }} from './index';\n",
         header()
     );
     for (parameter, words) in words() {
-        text.push_str(&comment(&[format!("{}.", parameter.help)], ""));
-        let union = union(words);
-        text.push_str(&format!(
-            "export type {} = {union};\n",
-            words_name(parameter)
-        ));
+        text.push_str(&union(&words_name(parameter), parameter.help, words));
     }
+    let operations = OpCode::ALL.iter().map(|op| op.name());
+    let operations: Vec<_> = ["any", "connect", "close"]
+        .into_iter()
+        .chain(operations)
+        .collect();
+    text.push_str(&union("FaultOp", FAULT_OP, &operations));
+    let errors: Vec<_> = ErrorCode::ALL.iter().map(|error| error.name()).collect();
+    text.push_str(&union("ErrorName", ERROR_NAME, &errors));
     for (verb, name, fields) in records() {
         let mut paragraphs = paragraphs(verb, name_of);
         paragraphs[0] = format!("The result of {}.", name_of(verb.name));
@@ -166,7 +177,10 @@ fn declaration(verb: &Verb) -> String {
         .iter()
         .map(|parameter| argument(parameter))
         .collect();
-    if !by_name.is_empty() {
+    if verb.name == "inject" {
+        // Which options a fault has depends on its action: by hand, beside the class of faults.
+        arguments.push("fault: FaultOptions".to_owned());
+    } else if !by_name.is_empty() {
         let mark = if by_name.iter().any(|parameter| parameter.is_required) {
             ""
         } else {
@@ -193,7 +207,22 @@ fn declaration(verb: &Verb) -> String {
     let name = camel(verb.name);
     let arguments = arguments.join(", ");
     let comment = comment(&documentation, "  ");
-    format!("{comment}  {name}({arguments}): Promise<{returned}>;\n")
+    let Some(format) = format_of_tree(verb) else {
+        return format!("{comment}  {name}({arguments}): Promise<{returned}>;\n");
+    };
+    let formats = words_name(format);
+    let arguments = arguments.replace(&formats, "F");
+    format!(
+        "{comment}  {name}<F extends {formats} = 'json'>({arguments}): Promise<F extends 'yaml' ? string : Tree>;\n"
+    )
+}
+
+/// Returns the parameter that decides whether a verb returns a tree as an object or as text.
+fn format_of_tree(verb: &Verb) -> Option<&Parameter> {
+    let mut fields = verb.answer.iter();
+    fields.find(|field| field.kind == FieldKind::Tree)?;
+    let mut parameters = verb.parameters.iter();
+    parameters.find(|parameter| parameter.name == "format")
 }
 
 fn argument(parameter: &Parameter) -> String {
@@ -208,6 +237,7 @@ fn argument(parameter: &Parameter) -> String {
         ParameterKind::SessionSelector => "Who",
         ParameterKind::Tree => "Record<string, Seed> | string",
         ParameterKind::Json(schema) if is_number(schema) => "number",
+        ParameterKind::Json(schema) if is_texts(schema) => "readonly string[]",
         ParameterKind::Json(_) => "unknown",
         _ => "string",
     };
@@ -215,12 +245,26 @@ fn argument(parameter: &Parameter) -> String {
         ParameterKind::Tree => "tree".to_owned(),
         _ => camel(parameter.name),
     };
-    format!("{name}{mark}: {kind}")
+    // An option that is undefined is as absent, so that callers may pass on what they have.
+    let absent = match is_by_place(parameter) || parameter.is_required {
+        true => "",
+        false => " | undefined",
+    };
+    format!("{name}{mark}: {kind}{absent}")
 }
 
-fn union(words: &[&str]) -> String {
-    let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
-    words.join(" | ")
+/// Generates the type of one of several words, with its comment.
+fn union(name: &str, help: &str, words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+    let line = format!("export type {name} = {};\n", quoted.join(" | "));
+    let declaration = match line.len() <= WIDTH {
+        true => line,
+        false => {
+            let lines = wrapped(&quoted.join(" | "), WIDTH - 2).join("\n  ");
+            format!("export type {name} =\n  {lines};\n")
+        }
+    };
+    comment(&[format!("{help}.")], "") + &declaration
 }
 
 fn returned_type(field: &Field) -> &'static str {
@@ -229,20 +273,20 @@ fn returned_type(field: &Field) -> &'static str {
         FieldKind::Flag => "boolean",
         FieldKind::Texts => "string[]",
         FieldKind::Sessions => "Session[]",
-        FieldKind::Faults
-        | FieldKind::Znodes
-        | FieldKind::Children
-        | FieldKind::Snapshots
-        | FieldKind::Changes
-        | FieldKind::Entries
-        | FieldKind::Locks
-        | FieldKind::Deadlocks
-        | FieldKind::Servers => "Record<string, unknown>[]",
+        FieldKind::Faults => "answers.InjectedFault[]",
+        FieldKind::Znodes => "answers.ListedZnode[]",
+        FieldKind::Children => "answers.ListedChild[]",
+        FieldKind::Snapshots => "answers.TakenSnapshot[]",
+        FieldKind::Changes => "answers.ZnodeChange[]",
+        FieldKind::Entries => "answers.JournalEntry[]",
+        FieldKind::Locks => "answers.Lock[]",
+        FieldKind::Deadlocks => "answers.Deadlock[]",
+        FieldKind::Servers => "answers.EnsembleServer[]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Data => "Buffer | null",
-        FieldKind::Stat => "Record<string, unknown>",
-        FieldKind::Tree => "any",
+        FieldKind::Stat => "answers.Stat",
+        FieldKind::Tree => "Tree | string",
         _ => "string",
     }
 }
