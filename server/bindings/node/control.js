@@ -25,10 +25,15 @@ class Control {
   #side;
 
   constructor(connectString, token, universe) {
-    const [address] = connectString.split('/', 1);
-    const { host, port } = splitAddress(address);
-    if (host === undefined) throw new TypeError(`invalid address "${address}"; write HOST:PORT`);
-    Object.assign(this, { connectString, address, host, port, token });
+    const addresses = connectString.split('/', 1)[0].split(',');
+    // One for each server of the ensemble.
+    this.hosts = addresses.map((address) => {
+      const { host, port } = splitAddress(address);
+      if (host === undefined) throw new TypeError(`invalid address "${address}"; write HOST:PORT`);
+      return { host, port };
+    });
+    const [{ port }] = this.hosts;
+    Object.assign(this, { connectString, address: addresses[0], port, token });
     this.prefix = universe === undefined ? '/v1/' : `/v1/universes/${encodeURIComponent(universe)}/`;
   }
 
@@ -78,7 +83,14 @@ class Control {
         this.#side = undefined;
       }
     }
-    return this.#exchange(this, ...request);
+    for (const [place, host] of this.hosts.entries()) {
+      try {
+        return await this.#exchange(host, ...request);
+      } catch (error) {
+        // A server of the ensemble may be down.
+        if (error.code !== 'ECONNREFUSED' || place + 1 === this.hosts.length) throw error;
+      }
+    }
   }
 
   #exchange({ host, port }, method, path, body, timeout) {

@@ -158,7 +158,7 @@ export class Universe {
   constructor(connectString: string, options?: { token?: string | undefined; name?: string | undefined });
   /** Its name; undefined for a server's own. */
   readonly name: string | undefined;
-  /** The address of its server: HOST:PORT. */
+  /** The address of its server, HOST:PORT; the first one's of an ensemble. */
   readonly address: string;
   readonly port: number;
   /** The connect string for ZooKeeper clients: HOST:PORT, and the chroot of a created universe. */
@@ -181,6 +181,8 @@ export interface ServerOptions {
   minSessionTimeoutMs?: number | undefined;
   /** The longest session timeout granted, by default 20 ticks. */
   maxSessionTimeoutMs?: number | undefined;
+  /** How many servers of one ensemble it plays, by default 1; `setServer` takes them down, so that clients fail over. */
+  servers?: number | undefined;
   /** More options of the program, as on its command line. */
   options?: readonly string[] | undefined;
   /** The program; by default MINIKEEPER_BIN, else the one in this package. */

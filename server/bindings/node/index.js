@@ -110,7 +110,7 @@ class Universe extends Verbs {
   async dropUniverse(name = this.name) {
     if (name === undefined) throw new TypeError("the server's own universe cannot be dropped: give a name");
     // Only the server has this verb, not a created universe.
-    const server = new Universe(this.address, { token: this._api.token });
+    const server = new Universe(this.connectString.split('/', 1)[0], { token: this._api.token });
     await super.dropUniverse.call(server, name);
   }
 }
@@ -121,7 +121,8 @@ class Server extends Universe {
   #named;
   #program;
 
-  constructor({ port = 0, dataDir, tickTimeMs, minSessionTimeoutMs, maxSessionTimeoutMs, options = [], program } = {}) {
+  constructor(settings = {}) {
+    const { port = 0, dataDir, tickTimeMs, minSessionTimeoutMs, maxSessionTimeoutMs, servers, options = [], program } = settings;
     super();
     this.#port = port;
     this.#named = program;
@@ -131,6 +132,7 @@ class Server extends Universe {
       ['--tick-time', tickTimeMs],
       ['--min-session-timeout', minSessionTimeoutMs],
       ['--max-session-timeout', maxSessionTimeoutMs],
+      ['--servers', servers],
     ]) {
       if (value !== undefined) this.#options.push(option, String(value));
     }
@@ -160,6 +162,7 @@ class Server extends Universe {
       await this.kill();
       await this.start();
     }
+    for (const { id, mode } of await this.servers()) if (mode !== 'up') await this.setServer(id, { mode: 'up' });
     await this.resetFaults();
     await this.autoAdvance({ idleMs: null });
     await this.unfreeze();

@@ -421,3 +421,29 @@ withServer('waits return when their condition holds, or say what was seen', WAIT
   await server.untilIdle({ quietMs: 1 });
   await assert.rejects(server.untilChildren('/', 100, { withinMs: 1 }), { status: 408 });
 });
+
+// Several servers of an ensemble.
+
+test('client fails over between the servers of an ensemble', async (t) => {
+  const server = await startServer({ servers: 3 });
+  t.after(() => server.stop());
+  const client = await connect(server);
+  t.after(() => client.close());
+  await client.make('/owned', null, zookeeper.CreateMode.EPHEMERAL);
+  const session = `0x${client.getSessionId().toString('hex').replace(/^0+/, '')}`;
+  const itsServer = async () => (await server.servers()).find(({ sessions }) => sessions.includes(session))?.id;
+  const before = await itsServer();
+  const reconnected = once(client, 'connected', within());
+  await server.setServer(before, { mode: 'down' });
+  await reconnected;
+  assert.ok(await client.has('/owned'));
+  assert.notEqual(await itsServer(), before);
+  // Control goes through any server that listens.
+  await server.setServer(before, { mode: 'up' });
+  await server.setServer(1, { mode: 'down' });
+  await server.ensureReady();
+  assert.deepEqual(
+    (await server.servers()).map(({ mode }) => mode),
+    ['up', 'up', 'up'],
+  );
+});

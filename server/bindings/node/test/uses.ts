@@ -12,6 +12,7 @@ import {
   type ChangesSince,
   type Contender,
   type Deadlock,
+  type EnsembleServer,
   type ErrorName,
   type FaultOptions,
   type FindZnodes,
@@ -212,6 +213,9 @@ export async function useEveryName(server: Server, first: Client, second: Client
   await server.save();
   exactly<string>()(await server.goDown());
   await server.comeUp({ keep: 'data' });
+  const servers = exactly<EnsembleServer[]>()(await server.servers());
+  await server.setServer(servers[0]?.id ?? 1, { mode: 'up' });
+  await server.setLeader(1);
   await server.restart({ keep: 'nothing' });
   exactly<Server>()(await server.ensureReady());
   await server.kill();
