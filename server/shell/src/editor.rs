@@ -3,7 +3,6 @@
 use std::{
     env, fs,
     io::{self, Write as _},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -100,14 +99,19 @@ fn is_secret(line: &str) -> bool {
     words::split(line).iter().any(|word| word == "addauth")
 }
 
-/// Returns the file of the history, by the rules of the XDG Base Directory Specification.
+/// Returns the file of the history, by the rules of the XDG Base Directory Specification; on Windows in
+/// the user's folder for data of programs on this machine.
 fn history_file() -> Option<PathBuf> {
     let absolute = |name: &str, rest: &str| {
         let path = PathBuf::from(env::var_os(name)?);
         path.is_absolute().then(|| path.join(rest))
     };
-    let state = absolute("XDG_STATE_HOME", "").or_else(|| absolute("HOME", ".local/state"))?;
-    Some(state.join("minikeeper/cli_history"))
+    let state = if cfg!(windows) {
+        absolute("LOCALAPPDATA", "")
+    } else {
+        absolute("XDG_STATE_HOME", "").or_else(|| absolute("HOME", ".local/state"))
+    };
+    Some(state?.join("minikeeper/cli_history"))
 }
 
 /// Reads the history, and shortens its file when it has grown.
@@ -128,7 +132,12 @@ fn load(path: &Path, editor: &mut Editor<Completer, MemHistory>) -> io::Result<(
     // Also creates it, and takes the rights of others away.
     let is_long = count > 2 * LINES_MAX;
     let mut file = open(path, !is_long)?;
-    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    // On Windows the file has the rights of the user's folder.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
     if is_long {
         file.set_len(0)?;
         for line in kept {
@@ -145,7 +154,12 @@ fn open(path: &Path, appends: bool) -> io::Result<fs::File> {
     } else {
         options.write(true);
     }
-    options.create(true).mode(0o600).open(path)
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.create(true).open(path)
 }
 
 /// Completes commands, options and paths.

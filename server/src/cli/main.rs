@@ -15,6 +15,7 @@ mod properties;
 #[allow(dead_code, reason = "only the description is needed here")]
 mod shell_args;
 mod sibling;
+mod system;
 mod token;
 mod zoo_cfg;
 
@@ -35,11 +36,13 @@ use clap::{
 use minikeeper::{Config, Server, StartError, Tree, files, jaas_users};
 use tokio::{
     runtime::{Handle, Runtime},
-    signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
 
-use crate::args::{Args, ExportArgs, ServeArgs, Subcommand};
+use crate::{
+    args::{Args, ExportArgs, ServeArgs, Subcommand},
+    system::StopSignals,
+};
 
 /// The maximum wait for connections to end when the program stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -129,7 +132,7 @@ fn run(args: &ServeArgs, matches: &ArgMatches) -> Result<(), ExitFailure> {
             .map_err(|error| format!("cannot start the log: {error}"))?;
     }
     let mut config = config(args, matches)?;
-    raise_open_files_limit();
+    system::raise_open_files_limit();
     let runtime = runtime()?;
     config.connection_runtimes = (1..args.workers)
         .map(connection_runtime)
@@ -158,9 +161,8 @@ fn connection_runtime(number: u16) -> Result<Handle, String> {
 }
 
 async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
-    let cannot_listen = |error| format!("cannot listen for signals: {error}");
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
+    let mut signals =
+        StopSignals::listen().map_err(|error| format!("cannot listen for signals: {error}"))?;
     let mut stdin_ended = args.exit_on_stdin_eof.then(watch_stdin).transpose()?;
     let control_is_default = !config.control.allows_directories;
     let mut server = Server::start(config).await?;
@@ -172,8 +174,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
     // Turns run on this task's runtime too, so this loop only waits for events that are rare.
     let outcome = loop {
         tokio::select! {
-            _ = interrupt.recv() => break Ok(()),
-            _ = terminate.recv() => break Ok(()),
+            () = signals.next() => break Ok(()),
             () = ended(stdin_ended.as_mut()) => break Ok(()),
             failure = server.closed() => break Err(chain(&failure).into()),
             error = server.save_failed() => {
@@ -322,20 +323,6 @@ fn explain(error: &StartError) -> String {
         text.push_str("; another server may be running: try --port 0 for any free port");
     }
     text
-}
-
-/// Raises the soft limit of open files to the hard limit: thousands of clients need thousands of files,
-/// and the soft limit is often 1,024.
-fn raise_open_files_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "cannot raise the limit of open files above {:?}", limit.current);
-    }
 }
 
 fn export(args: &ExportArgs) -> Result<(), ExitFailure> {

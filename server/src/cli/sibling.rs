@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    os::unix::process::CommandExt as _,
+    io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -11,7 +11,7 @@ use std::{
 /// The program of `minikeeper cli`.
 const SHELL: &str = "minikeeper-cli";
 
-/// Replaces this process by the shell: the program beside this one, else that of the search path.
+/// Becomes the shell: the program beside this one, else that of the search path.
 ///
 /// # Errors
 /// When there is none. Does not return otherwise.
@@ -21,14 +21,34 @@ pub(crate) fn run_shell(args: &[OsString]) -> Result<(), String> {
         .and_then(|path| path.canonicalize())
         .ok()
         .or_else(|| env::args_os().next().map(PathBuf::from));
+    // `.exe` on Windows.
+    let file_name = format!("{SHELL}{}", env::consts::EXE_SUFFIX);
     let beside = this
-        .and_then(|path| Some(path.parent()?.join(SHELL)))
+        .and_then(|path| Some(path.parent()?.join(file_name)))
         .filter(|path| path.exists());
     let program = beside.as_deref().unwrap_or_else(|| Path::new(SHELL));
-    let error = Command::new(program).args(args).exec();
+    let error = replace_by(Command::new(program).args(args));
     Err(format!(
         "cannot start {}: {error}; minikeeper cli needs it beside minikeeper or in PATH, and cargo \
          build --release makes both",
         program.display()
     ))
+}
+
+/// Replaces this process. Returns only if that fails.
+#[cfg(unix)]
+fn replace_by(command: &mut Command) -> io::Error {
+    use std::os::unix::process::CommandExt as _;
+    command.exec()
+}
+
+/// Windows cannot replace a process: this one waits for the other, and ends with its exit code.
+#[cfg(windows)]
+fn replace_by(command: &mut Command) -> io::Error {
+    // Ctrl-C reaches both; with a listener it does not end this one.
+    let _listener = tokio::signal::windows::ctrl_c();
+    match command.status() {
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
 }

@@ -16,7 +16,6 @@ use crate::data::{
     lock::Note,
     private_files,
     state::SavedState,
-    sync_folder,
 };
 
 /// A data directory of ZooKeeper 3.4 to 3.9 to start from: its newest snapshot, compressed or not,
@@ -176,7 +175,7 @@ fn write(folder: &Path, path: &Path, snapshot: &[u8]) -> io::Result<()> {
     file.write_all(snapshot)?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;
-    sync_folder(folder)
+    private_files::sync_dir(folder)
 }
 
 fn refused(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> ExportError {

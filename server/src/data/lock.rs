@@ -163,9 +163,9 @@ struct NoteFile {
 impl DirectoryLock {
     /// Locks the directory; `folder` is its subdirectory with the files.
     pub(crate) fn take(dir: &Path, folder: &Path) -> Result<Self, DataDirError> {
-        let opened = File::open(dir).map_err(DataDirError::io("open", dir))?;
-        // Not every file system locks directories. If this one does not, locks the lock file below
-        // at once, and not only when there is something to note.
+        let opened = private_files::open_dir(dir).map_err(DataDirError::io("open", dir))?;
+        // Not every file system locks directories, and Windows never does. If this one does not, locks
+        // the lock file below at once, and not only when there is something to note.
         let locked = private_files::try_lock(&opened);
         if let Ok(false) = locked {
             let dir = dir.to_owned();
@@ -177,7 +177,7 @@ impl DirectoryLock {
             folder: folder.to_owned(),
             _dir: opened,
             place: private_files::Identity::of(folder).ok(),
-            _folder: File::open(folder).map_err(DataDirError::io("open", folder))?,
+            _folder: private_files::open_dir(folder).map_err(DataDirError::io("open", folder))?,
             held: Mutex::new(NoteFile {
                 file: None,
                 note: found.clone(),
@@ -196,13 +196,12 @@ impl DirectoryLock {
         let path = &self.path;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = private_files::private(&mut options)
-            .open(path)
-            .map_err(DataDirError::io("open", path))?;
-        if !private_files::try_lock(&file).map_err(DataDirError::io("lock", path))? {
+        let options = private_files::private(&mut options);
+        let locked = private_files::open_locked(options, path);
+        let Some(file) = locked.map_err(DataDirError::io("lock", path))? else {
             let dir = path.parent().unwrap_or(path).to_owned();
             return Err(DataDirError::Locked { dir });
-        }
+        };
         held.file = Some(file);
         Ok(())
     }

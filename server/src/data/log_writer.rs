@@ -23,7 +23,6 @@ use crate::{
         lock::DirectoryLock,
         private_files,
         snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
-        sync_folder,
         txn::TxnEntry,
     },
     turn::change_log::ChangeLog,
@@ -249,7 +248,7 @@ fn create(path: &PathBuf, sync: Option<&PathBuf>) -> io::Result<File> {
     header.extend_from_slice(&DB_ID);
     file.write_all(&header)?;
     if let Some(folder) = sync {
-        sync_folder(folder)?;
+        private_files::sync_dir(folder)?;
     }
     Ok(file)
 }

@@ -180,7 +180,8 @@ impl DataDir {
                 tracing::warn!(path = %path.display(), to = %to.display(), "renames an unread file");
                 fs::rename(&path, &to).map_err(DataDirError::io("rename", &path))?;
             }
-            sync_folder(&self.folder).map_err(DataDirError::io("write", &self.folder))?;
+            private_files::sync_dir(&self.folder)
+                .map_err(DataDirError::io("write", &self.folder))?;
         }
         let saved = self.saved().unwrap_or_default();
         Ok(self.lock.note_running(saved, self.reached)?)
@@ -236,7 +237,7 @@ impl DataDir {
         file.sync_all()?;
         let bytes = file.metadata()?.len();
         fs::rename(&unfinished, path)?;
-        sync_folder(&self.folder)?;
+        private_files::sync_dir(&self.folder)?;
         Ok(bytes)
     }
 
@@ -322,9 +323,4 @@ pub(crate) fn copy(engine: &Engine) -> Vec<u8> {
 /// Writes a view of the state as a snapshot.
 pub(crate) fn write(image: Image<'_>, out: &mut impl io::Write) -> io::Result<()> {
     snapshot_file::encode(image, out)
-}
-
-/// Syncs a folder: that makes the renames in it durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }

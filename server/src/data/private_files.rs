@@ -94,10 +94,63 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()>
         use std::os::unix::fs::FileExt as _;
         file.write_all_at(bytes, offset)
     }
-    #[cfg(not(unix))]
+    // Windows may write a part, and moves the position of the file, which nothing else uses.
+    #[cfg(windows)]
     {
-        let _ = (file, bytes, offset);
-        Err(io::ErrorKind::Unsupported.into())
+        use std::os::windows::fs::FileExt as _;
+        let mut written = 0;
+        while written < bytes.len() {
+            match file.seek_write(&bytes[written..], offset + written as u64)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => written += count,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens a directory, for locking it and for keeping its inode in use.
+pub(crate) fn open_dir(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::OpenOptionsExt as _;
+        /// Without it Windows opens no directory.
+        const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+        options.custom_flags(FILE_FLAG_BACKUP_SEMANTICS);
+    }
+    options.open(path)
+}
+
+/// Syncs a directory: that makes the renames in it durable. Windows has no such call.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    open_dir(path)?.sync_all()?;
+    #[cfg(windows)]
+    let _ = path;
+    Ok(())
+}
+
+/// Opens a file with these options and locks it. `None` if another process has locked it.
+#[cfg(unix)]
+pub(crate) fn open_locked(options: &mut OpenOptions, path: &Path) -> io::Result<Option<File>> {
+    let file = options.open(path)?;
+    Ok(try_lock(&file)?.then_some(file))
+}
+
+/// Opens a file that no other process can then open for writing, nor delete. `None` if another process
+/// has opened it so.
+#[cfg(windows)]
+pub(crate) fn open_locked(options: &mut OpenOptions, path: &Path) -> io::Result<Option<File>> {
+    use std::os::windows::fs::OpenOptionsExt as _;
+    // Reading is allowed: the next server reads the note before it asks for the lock.
+    const FILE_SHARE_READ: u32 = 1;
+    const ERROR_SHARING_VIOLATION: i32 = 32;
+    match options.share_mode(FILE_SHARE_READ).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.raw_os_error() == Some(ERROR_SHARING_VIOLATION) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -115,7 +168,8 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-#[cfg(not(unix))]
+/// Windows locks no directory.
+#[cfg(windows)]
 pub(crate) fn try_lock(_: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
