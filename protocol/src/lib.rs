@@ -68,3 +68,8 @@ pub use request::{
     AddWatchMode, FieldKind, OpCode, Request, RequestHeader, UnknownOp, WatcherType,
 };
 pub use stat::Stat;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -54,10 +54,14 @@
 //! | `seed-files` | trees in YAML and JSON |
 //! | `control` | the same methods over HTTP; brings `data` and `seed-files` |
 //! | `tls` | clients over TLS; builds the C and assembly of ring |
-//! | `cli` (default) | what the program needs: all of these except `tls` |
+//! | `cli` (default) | the programs `minikeeper` and `minikeeper-cli`; brings all of these except `tls` |
+//! | `completions` | subcommands of the program that write completion scripts and manual pages, for packagers |
 //!
 //! The library logs only with `tracing`, reads no environment variables and has no global state. The
 //! exception is a server that a panic drops: see [`Stories`].
+
+// docs.rs shows which feature an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod admin;
 pub mod blocking;
@@ -144,3 +148,8 @@ pub use universe::{
     Change, Changes, JournalTail, Moment, RestartError, RestoreError, Seeded, Snapshot, Universe,
     UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
 };
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -31,6 +31,16 @@
 //! assert_eq!(sessions.0[0].timeout_ms, 10_000);
 //! assert_eq!(engine.next_deadline_ms(Now::default()), Some(12_000)); // the next tick of 3 s
 //! ```
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `digest-algorithms` (default) | hashes of digest identities other than SHA-1: [`DigestAlgorithm`] |
+//! | `sasl` (default) | users who log in by SASL, with DIGEST-MD5: [`SaslSettings`] |
+
+// docs.rs shows which feature an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod auth;
 mod effects;
