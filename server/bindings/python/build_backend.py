@@ -30,6 +30,9 @@ TIME = (1980, 1, 1, 0, 0, 0)
 TIME_UNIX_S = 315_532_800
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
+# The oldest macOS that Rust's programs run on, by the processor in the header of a Mach-O file.
+MACOS = {0x01000007: "macosx_10_12_x86_64", 0x0100000C: "macosx_11_0_arm64"}
+WINDOWS = {0x8664: "win_amd64", 0xAA64: "win_arm64"}
 # The libraries that every manylinux system has and that a Rust program may need.
 MANYLINUX_LIBRARIES = re.compile(r"ld-linux.*\.so\.\d|lib(c|m|dl|rt|pthread|util|gcc_s)\.so\.\d")
 # manylinux2014 is glibc 2.17; pip knows no older one on most machines.
@@ -42,13 +45,11 @@ NEEDED = """minikeeper needs its program, which is written in Rust. Either
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Writes the wheel and returns its name. Raises SystemExit if a program is missing."""
-    program, shell = (path.read_bytes() for path in find_programs())
-    version = setting("version")
-    tag = f"py3-none-{platform_tag([program, shell])}"
-    info = f"minikeeper-{version}.dist-info"
+    programs = {path.name: path.read_bytes() for path in find_programs()}
+    tag = f"py3-none-{platform_tag(list(programs.values()))}"
+    info = f"minikeeper-{version()}.dist-info"
     files = {f"minikeeper/{path.name}": path.read_bytes() for path in modules()}
-    files["minikeeper/bin/minikeeper"] = program
-    files["minikeeper/bin/minikeeper-cli"] = shell
+    files.update((f"minikeeper/bin/{name}", program) for name, program in programs.items())
     for name in LICENSES:
         files[f"{info}/licenses/{name}"] = license_text(name)
     files.update((f"{info}/{name}", text) for name, text in metadata_files(tag).items())
@@ -57,7 +58,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         [f"{name},sha256={digest(content)},{len(content)}\n" for name, content in files.items()] + [f"{record},,\n"]
     ).encode()
 
-    wheel = f"minikeeper-{version}-{tag}.whl"
+    wheel = f"minikeeper-{version()}-{tag}.whl"
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, TIME)
@@ -70,7 +71,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     """Writes the metadata, which needs no program: a missing one is reported when the wheel is built."""
-    info = f"minikeeper-{setting('version')}.dist-info"
+    info = f"minikeeper-{version()}.dist-info"
     folder = pathlib.Path(metadata_directory) / info
     folder.mkdir()
     for name, text in metadata_files("py3-none-any").items():
@@ -80,7 +81,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 def build_sdist(sdist_directory, config_settings=None):
     """Writes the sdist and returns its name. It has no program: building from it needs MINIKEEPER_BIN."""
-    name = f"minikeeper-{setting('version')}"
+    name = f"minikeeper-{version()}"
     files = {"PKG-INFO": metadata()}
     for path in [FOLDER / "README.md", FOLDER / "build_backend.py", FOLDER / "pyproject.toml", *modules()]:
         files[path.relative_to(FOLDER).as_posix()] = path.read_bytes()
@@ -105,7 +106,8 @@ def find_programs():
         program = built_in_checkout()
     if not program.is_file():
         raise SystemExit(f"no program at {program}\n{NEEDED}")
-    shell = program.with_name("minikeeper-cli")
+    # With .exe on Windows.
+    shell = program.with_name("minikeeper-cli" + program.suffix)
     if not shell.is_file():
         raise SystemExit(f"no program at {shell}: minikeeper-cli must be in the same folder as {program.name}\n{NEEDED}")
     return program, shell
@@ -120,7 +122,8 @@ def built_in_checkout():
         code = subprocess.call(["cargo", "build", "--release", "--quiet"], cwd=ROOT, stdout=sys.stderr)
         if code != 0:
             raise SystemExit(f"cargo build exited with code {code}\n{NEEDED}")
-    return ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/minikeeper"
+    name = "minikeeper.exe" if os.name == "nt" else "minikeeper"
+    return ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / name
 
 
 def modules():
@@ -135,6 +138,19 @@ def license_text(name):
     return (path if path.is_file() else ROOT / name).read_bytes()
 
 
+def version():
+    """Returns the version of the crates, or, in an unpacked sdist, that of the sdist."""
+    return of_workspace("version") or re.search(r"(?m)^Version: (.*)$", (FOLDER / "PKG-INFO").read_text("utf-8")).group(1)
+
+
+def of_workspace(name):
+    """Returns a value of [workspace.package] in Cargo.toml; None in an unpacked sdist."""
+    file = ROOT / "Cargo.toml"
+    if ROOT / "server/bindings/python" != FOLDER or not file.is_file():
+        return None
+    return re.search(rf'(?ms)^\[workspace\.package\]$.*?^{name} = "(.*?)"$', file.read_text("utf-8")).group(1)
+
+
 def setting(name):
     # Only Python 3.11 and later can parse TOML; this file is ours and simple.
     text = (FOLDER / "pyproject.toml").read_text("utf-8")
@@ -145,7 +161,7 @@ def metadata_files(tag):
     """Returns the files that describe a wheel with these tags, except for the list of files."""
     python, abi, platforms = tag.split("-")
     tags = "".join(f"Tag: {python}-{abi}-{platform}\n" for platform in platforms.split("."))
-    wheel = f"Wheel-Version: 1.0\nGenerator: minikeeper {setting('version')}\nRoot-Is-Purelib: false\n{tags}"
+    wheel = f"Wheel-Version: 1.0\nGenerator: minikeeper {version()}\nRoot-Is-Purelib: false\n{tags}"
     entry_points = (
         "[console_scripts]\nminikeeper = minikeeper.__main__:main\n\n"
         "[pytest11]\nminikeeper = minikeeper.pytest_plugin\n"
@@ -157,7 +173,7 @@ def metadata():
     head = [
         "Metadata-Version: 2.1",
         "Name: minikeeper",
-        f"Version: {setting('version')}",
+        f"Version: {version()}",
         f"Summary: {setting('description')}",
         f"Requires-Python: {setting('requires-python')}",
         f"License: {setting('license')}",
@@ -165,6 +181,8 @@ def metadata():
         "Classifier: Typing :: Typed",
         "Description-Content-Type: text/markdown",
     ]
+    if repository := of_workspace("repository"):
+        head.append(f"Project-URL: Repository, {repository}")
     return ("\n".join(head) + "\n\n" + (FOLDER / "README.md").read_text("utf-8")).encode()
 
 
@@ -178,8 +196,11 @@ def platform_tag(programs):
     Static programs run on any Linux. Dynamic ones run from the glibc on whose symbols they need; one with other
     libraries, or for musl, gets a tag that only this machine's pip accepts.
     """
-    if not all(program.startswith(b"\x7fELF") for program in programs):
-        return re.sub(r"[-.]", "_", sysconfig.get_platform())
+    others = {other_platform(program) for program in programs}
+    if others != {None}:
+        if len(others) != 1:
+            raise SystemExit(f"the programs are for different machines: {others}")
+        return others.pop()
     elves = [Elf(program) for program in programs]
     machines = {elf.machine for elf in elves}
     if len(machines) != 1:
@@ -195,6 +216,20 @@ def platform_tag(programs):
         return f"linux_{machine}"
     minors = [int(version[8:].split(".")[0]) for elf in elves for version in elf.versions if version[:8] == "GLIBC_2."]
     return f"manylinux_2_{max([GLIBC_MINOR_MIN, *minors])}_{machine}"
+
+
+def other_platform(program):
+    """Returns the tag of a program for macOS or Windows, or for this machine if its kind is unknown; None for Linux."""
+    if program.startswith(b"\x7fELF"):
+        return None
+    tag = None
+    if program.startswith(b"\xcf\xfa\xed\xfe"):
+        tag = MACOS.get(struct.unpack_from("<I", program, 4)[0])
+    elif program.startswith(b"MZ"):
+        # The position of the PE header, whose signature is before the machine.
+        (at,) = struct.unpack_from("<I", program, 0x3C)
+        tag = WINDOWS.get(struct.unpack_from("<H", program, at + 4)[0])
+    return tag or re.sub(r"[-.]", "_", sysconfig.get_platform())
 
 
 class Elf:

@@ -10,7 +10,7 @@ import time
 import pytest
 from conftest import PATIENCE_S, connected
 
-from minikeeper import MinikeeperError, Server, Universe
+from minikeeper import MinikeeperError, Server, Universe, _program
 
 
 def listens(address):
@@ -79,6 +79,16 @@ def test_options_reach_the_program():
             assert [one.timeout_ms for one in server.sessions()] == [900]
             assert client.connected
         assert "session opened" in server.log
+
+
+def test_what_windows_needs_works_elsewhere_too(monkeypatch, tmp_path):
+    monkeypatch.setattr(_program, "IS_WINDOWS", True)
+    monkeypatch.setattr(_program.tempfile, "tempdir", str(tmp_path))
+    with Server(options=["--log", "info"]) as server:
+        assert [file.read_text().strip() for file in tmp_path.iterdir()] == [server.log]
+        assert "listening" in server.log
+    assert not listens(server._connect_string)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_wrong_option_is_reported():

@@ -23,7 +23,7 @@ NEEDED = "minikeeper needs its program, which is written in Rust"
 spec = importlib.util.spec_from_file_location("build_backend", FOLDER / "build_backend.py")
 backend = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(backend)
-VERSION = backend.setting("version")
+VERSION = backend.version()
 
 pytestmark = pytest.mark.skipif(not BUNDLED.exists(), reason="minikeeper is not installed from its wheel")
 
@@ -56,6 +56,16 @@ def elf(libraries=(), versions=(), loader=None, machine=62, is_relocatable=True)
     return (head + table).ljust(strings_at, b"\0") + strings + needs + dynamic
 
 
+def mach_o(processor):
+    """Returns the start of a 64-bit program for macOS."""
+    return struct.pack("<II", 0xFEEDFACF, processor)
+
+
+def pe(machine):
+    """Returns the headers of a program for Windows."""
+    return b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40) + b"PE\0\0" + struct.pack("<H", machine)
+
+
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 STATIC = elf()
 GLIBC_2_28 = elf(["libgcc_s.so.1", "libc.so.6"], ["GLIBC_2.3.4", "GLIBC_2.28", "GLIBC_2.9"], LOADER)
@@ -75,6 +85,10 @@ GLIBC_2_28 = elf(["libgcc_s.so.1", "libc.so.6"], ["GLIBC_2.3.4", "GLIBC_2.28", "
         ([elf(["libc.so.6"], ["GLIBC_2.2.5"], LOADER) + b"GLIBC_2.99\0"], "manylinux_2_17_x86_64"),
         ([elf(["libc.so.6", "libssl.so.3"], [], LOADER)], "linux_x86_64"),
         ([elf(["libc.musl-x86_64.so.1"], [], "/lib/ld-musl-x86_64.so.1")], "linux_x86_64"),
+        ([mach_o(0x0100000C)], "macosx_11_0_arm64"),
+        ([mach_o(0x01000007)], "macosx_10_12_x86_64"),
+        ([pe(0x8664)], "win_amd64"),
+        ([pe(0xAA64)], "win_arm64"),
     ],
 )
 def test_tag_is_the_oldest_system_that_runs_the_programs(programs, tag):
@@ -84,6 +98,8 @@ def test_tag_is_the_oldest_system_that_runs_the_programs(programs, tag):
 def test_programs_for_different_machines_are_refused():
     with pytest.raises(SystemExit, match="different machines"):
         backend.platform_tag([STATIC, elf(machine=183)])
+    with pytest.raises(SystemExit, match="different machines"):
+        backend.platform_tag([pe(0x8664), pe(0xAA64)])
     with pytest.raises(SystemExit, match="unknown machine"):
         backend.platform_tag([elf(machine=8)])
 

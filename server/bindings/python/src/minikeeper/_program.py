@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-import selectors
 import shutil
 import subprocess
 import tempfile
-import time
+import threading
 from typing import IO, List, Optional, Sequence
 
 from ._errors import MinikeeperError
 
 START_S = 30.0
 STOP_S = 10.0
-BUNDLED = pathlib.Path(__file__).with_name("bin") / "minikeeper"
+IS_WINDOWS = os.name == "nt"
+BUNDLED = pathlib.Path(__file__).with_name("bin") / ("minikeeper.exe" if IS_WINDOWS else "minikeeper")
 
 
 def find_program(named: Optional[str] = None, *, search_path: bool = True) -> str:
@@ -41,15 +41,16 @@ class Program:
     """One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here."""
 
     def __init__(self, program: str, options: Sequence[str]) -> None:
-        # stderr goes to a file, because the program would block on a full pipe.
-        self.stderr: IO[bytes] = tempfile.TemporaryFile()
+        # stderr goes to a file, because the program would block on a full pipe. On Windows the file has a name, by which
+        # `said` opens it again.
+        self.stderr: IO[bytes] = tempfile.NamedTemporaryFile(delete=False) if IS_WINDOWS else tempfile.TemporaryFile()
         command: List[str] = [program, "serve", "--control", "--exit-on-stdin-eof", *options]
         try:
             self.child = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, bufsize=0
             )
         except OSError as error:
-            self.stderr.close()
+            self._close_stderr()
             raise MinikeeperError(f"cannot run {program!r}: {error}") from None
         try:
             self.address = self._read_address()
@@ -61,22 +62,23 @@ class Program:
         """Reads the first line, `minikeeper VERSION listening on ADDRESS`, which is printed once it listens."""
         stdout = self.child.stdout
         assert stdout is not None
-        line, deadline = b"", time.monotonic() + START_S
-        with selectors.DefaultSelector() as selector:
-            selector.register(stdout, selectors.EVENT_READ)
-            while b"\n" not in line:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise MinikeeperError(f"minikeeper did not listen within {START_S:.0f} s")
-                piece = stdout.read(4096)
-                if not piece:
-                    code = self.child.wait()
-                    raise MinikeeperError(f"minikeeper exited with code {code} at startup: {self.said()}")
-                line += piece
-        return line.split(b"\n", 1)[0].rsplit(b" ", 1)[-1].decode()
+        lines: List[bytes] = []
+        # On a thread, because Windows cannot wait for a pipe with a limit.
+        reader = threading.Thread(target=lambda: lines.append(stdout.readline()), daemon=True)
+        reader.start()
+        reader.join(START_S)
+        if not lines:
+            raise MinikeeperError(f"minikeeper did not listen within {START_S:.0f} s")
+        if not lines[0].endswith(b"\n"):
+            code = self.child.wait()
+            raise MinikeeperError(f"minikeeper exited with code {code} at startup: {self.said()}")
+        return lines[0].split()[-1].decode()
 
     def said(self) -> str:
         """Returns what it has written to stderr so far: its log, and why it exited."""
         # Does not seek: the program shares the file position and must continue to write at the end.
+        if IS_WINDOWS:  # without pread
+            return pathlib.Path(self.stderr.name).read_bytes().decode(errors="replace").strip()
         size = os.fstat(self.stderr.fileno()).st_size
         return os.pread(self.stderr.fileno(), size, 0).decode(errors="replace").strip()
 
@@ -88,9 +90,10 @@ class Program:
         assert self.child.stdin is not None
         with contextlib.suppress(OSError):
             self.child.stdin.close()
-        # A forked process may still hold the pipe open, so SIGTERM as well.
-        with contextlib.suppress(OSError):
-            self.child.terminate()
+        # A forked process may still hold the pipe open, so SIGTERM as well. Windows has neither, and would kill it.
+        if not IS_WINDOWS:
+            with contextlib.suppress(OSError):
+                self.child.terminate()
         try:
             code = self.child.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -108,7 +111,14 @@ class Program:
         self._close()
 
     def _close(self) -> None:
-        for stream in (self.child.stdin, self.child.stdout, self.stderr):
+        for stream in (self.child.stdin, self.child.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+        self._close_stderr()
+
+    def _close_stderr(self) -> None:
+        with contextlib.suppress(OSError):
+            self.stderr.close()
+            if IS_WINDOWS:
+                os.unlink(self.stderr.name)
