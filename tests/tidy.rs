@@ -10,6 +10,8 @@ use std::{
 mod citations;
 #[path = "tidy/scripts.rs"]
 mod scripts;
+#[path = "tidy/version.rs"]
+mod version;
 
 /// One source file.
 struct Source {
