@@ -1,23 +1,31 @@
-//! Tests that the version stands in one place: `[workspace.package]` of the root `Cargo.toml`.
+//! Tests that the version and the address of the repository stand in one place: `[workspace.package]` of
+//! the root `Cargo.toml`.
 //!
-//! Cargo needs it again where a crate depends on another one, and in other workspaces; `.ci/version` writes
-//! those. The packages for other languages are built with it.
+//! Cargo needs them again in other workspaces, and the version where a crate depends on another one;
+//! `.ci/version` writes those. The packages for other languages are built with them.
 
 use super::{assert_none, read, sources};
 
 #[test]
-fn manifests_have_the_version_of_the_workspace_or_none() {
-    let version = read("Cargo.toml");
-    let (_, after) = version
+fn manifests_have_version_and_address_of_the_workspace_or_none() {
+    let root = read("Cargo.toml");
+    let (_, after) = root
         .split_once("[workspace.package]\nversion = \"")
         .expect("the version");
-    let (version, _) = after.split_once('"').expect("its end");
+    let (version, after) = after.split_once('"').expect("its end");
+    let (_, after) = after.split_once("\nrepository = ").expect("the address");
+    let address = after.lines().next().unwrap_or_default();
     let mut found = Vec::new();
     for source in sources("", &["toml"]) {
         if !source.path.ends_with("Cargo.toml") {
             continue;
         }
         for line in source.text.lines() {
+            if let Some(other) = line.strip_prefix("repository = ")
+                && other != address
+            {
+                found.push(format!("{}: {line}", source.path));
+            }
             let is_package = line.starts_with("version = \"");
             let is_dependency = line.starts_with("minikeeper") && line.contains("version = \"");
             let is_right = line.contains(&format!("version = \"{version}\""))
@@ -35,5 +43,8 @@ fn manifests_have_the_version_of_the_workspace_or_none() {
             }
         }
     }
-    assert_none(&found, "versions other than that of the workspace");
+    assert_none(
+        &found,
+        "versions or addresses other than those of the workspace",
+    );
 }
