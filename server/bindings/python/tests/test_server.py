@@ -19,6 +19,9 @@ def listens(address):
         socket.create_connection((host, int(port)), PATIENCE_S).close()
     except ConnectionRefusedError:
         return False
+    except ConnectionResetError:
+        # It closed the port while this connected; the next call is refused.
+        pass
     return True
 
 
