@@ -1,6 +1,7 @@
 package org.apache.curator.test;
 
 import io.github.minikeeper.MinikeeperException;
+import io.github.minikeeper.Session;
 import io.github.minikeeper.Universe;
 import io.github.minikeeper.Who;
 import java.util.ArrayList;
@@ -8,9 +9,9 @@ import java.util.List;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Replaces Curator's class of the same name. Curator's only tells the client that its session has expired, while the
- * server keeps it. Here the server ends the session: when this returns, its ephemerals are deleted and watchers
- * notified. The client learns it when it has reconnected.
+ * Replaces Curator's class of the same name. As Curator's, it makes the client believe that its session has expired, so that
+ * a Curator client is LOST and reconnects with a new session. Curator's leaves the session on the server until it times out;
+ * here the server ends it: when this returns, its ephemerals are deleted and watchers notified.
  */
 public class KillSession {
   /**
@@ -26,7 +27,7 @@ public class KillSession {
     // Two servers may have sessions with the same id.
     if (running.size() > 1) asked.removeIf(server -> !text.contains(":" + server.getPort() + " "));
     for (TestingServer server : asked) {
-      if (server.minikeeper().expire(Who.session(client.getSessionId()).allowNone()) > 0) return;
+      if (kill(client, server.minikeeper())) return;
     }
     String session = "session 0x" + Long.toHexString(client.getSessionId());
     throw new IllegalStateException(
@@ -40,14 +41,27 @@ public class KillSession {
    * @throws IllegalStateException if the server does not have the session
    */
   public static void kill(ZooKeeper client, String connectString) throws Exception {
-    long session = client.getSessionId();
-    if (Universe.at(connectString, null).expire(Who.session(session).allowNone()) == 0) {
-      throw new IllegalStateException("no session 0x" + Long.toHexString(session) + " on " + connectString);
+    if (!kill(client, Universe.at(connectString, null))) {
+      String session = "session 0x" + Long.toHexString(client.getSessionId());
+      throw new IllegalStateException("no " + session + " on " + connectString);
     }
   }
 
   /** Like {@link #kill(ZooKeeper, String)}; ignores the time limit. */
   public static void kill(ZooKeeper client, String connectString, int maxMs) throws Exception {
     kill(client, connectString);
+  }
+
+  /** Ends the session of a client on this server. Returns false if the server does not have it. */
+  private static boolean kill(ZooKeeper client, Universe server) {
+    long id = client.getSessionId();
+    boolean isThere = false;
+    for (Session session : server.sessions()) isThere |= session.id() == id;
+    if (!isThere) return false;
+    // Before the server closes the connection: the client would sometimes report that first, as in no test of Curator's.
+    client.getTestable().injectSessionExpiration();
+    // Its client may have closed the session meanwhile.
+    server.expire(Who.session(id).allowNone());
+    return true;
   }
 }
