@@ -52,6 +52,7 @@ public final class Suite {
             selectClass(TestingServerClientsTest.class),
             selectClass(KillSessionTest.class),
             selectClass(KillSessionAloneTest.class),
+            selectClass(SystemPropertiesTest.class),
             selectClass(LostReplyTest.class),
             // The examples in the READMEs, which tests/interop/bindings/run compiles with this class.
             selectClass("LeaderTest"),

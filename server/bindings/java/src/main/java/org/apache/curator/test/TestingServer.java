@@ -21,12 +21,24 @@ import java.util.concurrent.CopyOnWriteArraySet;
  * <p>The temp directory keeps data and sessions, so that a stopped server continues from there when it is started
  * again, on the same port. {@link #minikeeper()} has the verbs that Curator's class lacks.
  *
+ * <p>A start reads these system properties, as Curator's does, since tests of TTLs and containers set them: {@code
+ * znode.container.checkIntervalMs}, {@code maxNeverUsedIntervalMs} and {@code maxPerMinute}, and {@code zookeeper.} with
+ * {@code DigestAuthenticationProvider.superDigest}, {@code enforceQuota}, {@code extendedTypesEnabled} and {@code skipACL}. A
+ * property of the spec wins.
+ *
  * <p>Differences: {@link #start()} also starts after {@link #stop()}, where Curator's does nothing; {@link #close()}
  * also deletes the directory of a server that was never started; the port is chosen when the server starts, or earlier
  * if a caller asks for it.
  */
 public class TestingServer implements Closeable {
   private static final Set<TestingServer> OPEN = new CopyOnWriteArraySet<>();
+  private static final String PREFIX = "zookeeper.";
+  /** Settings of ZooKeeper's server that are system properties, and those of no client. */
+  private static final String[] SYSTEM_PROPERTIES = {
+    "zookeeper.DigestAuthenticationProvider.superDigest", "zookeeper.enforceQuota", "zookeeper.extendedTypesEnabled",
+    "zookeeper.skipACL", "znode.container.checkIntervalMs", "znode.container.maxNeverUsedIntervalMs",
+    "znode.container.maxPerMinute"
+  };
 
   private final InstanceSpec spec;
   private int port;
@@ -95,21 +107,31 @@ public class TestingServer implements Closeable {
     if (spec.getTickTime() > 0) builder.options("--tick-time", Integer.toString(spec.getTickTime()));
     int clients = spec.getMaxClientCnxns();
     if (clients >= 0) builder.options("--max-client-cnxns", Integer.toString(clients));
-    if (!spec.getCustomProperties().isEmpty()) builder.options("--config", writeConfig().toString());
+    Properties config = config();
+    if (!config.isEmpty()) builder.options("--config", write(config).toString());
     server = builder.start();
     port = server.port();
     OPEN.add(this);
   }
 
-  /** Writes a zoo.cfg. The program applies the keys it knows, and lists the others on stderr. */
-  private Path writeConfig() throws IOException {
-    Properties properties = new Properties();
-    for (Map.Entry<String, Object> entry : spec.getCustomProperties().entrySet()) {
-      properties.setProperty(entry.getKey(), entry.getValue().toString());
+  /** The lines of a zoo.cfg: what system properties set, then what the spec sets. */
+  private Properties config() {
+    Properties config = new Properties();
+    for (String name : SYSTEM_PROPERTIES) {
+      String value = System.getProperty(name);
+      if (value != null) config.setProperty(name.startsWith(PREFIX) ? name.substring(PREFIX.length()) : name, value);
     }
+    for (Map.Entry<String, Object> entry : spec.getCustomProperties().entrySet()) {
+      config.setProperty(entry.getKey(), entry.getValue().toString());
+    }
+    return config;
+  }
+
+  /** Writes a zoo.cfg. The program applies the keys it knows, and lists the others on stderr. */
+  private Path write(Properties config) throws IOException {
     Path file = spec.getDataDirectory().toPath().resolve("zoo.cfg");
     try (Writer out = Files.newBufferedWriter(file, StandardCharsets.ISO_8859_1)) {
-      properties.store(out, null);
+      config.store(out, null);
     }
     return file;
   }
