@@ -264,8 +264,8 @@ class TestingServerTest {
     Class<?>[] types = Arrays.stream(given).map(TestingServerTest::parameterType).toArray(Class<?>[]::new);
     Object timing = type.getConstructor(types).newInstance(given);
     Map<String, Object> times = new TreeMap<>();
-    for (Method method : type.getDeclaredMethods()) {
-      if (!Modifier.isPublic(method.getModifiers()) || method.getParameterCount() > 0) continue;
+    for (Method method : type.getMethods()) {
+      if (method.getDeclaringClass() == Object.class || method.getParameterCount() > 0) continue;
       if (method.getReturnType() == int.class) times.put(method.getName(), method.invoke(timing));
       if (method.getReturnType() != type) continue;
       Object other = method.invoke(timing);
@@ -297,8 +297,13 @@ class TestingServerTest {
     }
   }
 
+  /** The members of a class, also those that it inherits from another one of the package. */
   private static Set<String> members(Class<?> type) {
-    return Stream.concat(Arrays.stream(type.getDeclaredMethods()), Arrays.stream(type.getDeclaredConstructors()))
+    Stream<Method> methods = Arrays.stream(type.getDeclaredMethods());
+    for (Class<?> base = type.getSuperclass(); base.getName().startsWith("org.apache"); base = base.getSuperclass()) {
+      methods = Stream.concat(methods, Arrays.stream(base.getDeclaredMethods()));
+    }
+    return Stream.concat(methods, Arrays.stream(type.getDeclaredConstructors()))
         .filter(member -> (member.getModifiers() & (Modifier.PUBLIC | Modifier.PROTECTED)) != 0 && !member.isSynthetic())
         .map(TestingServerTest::signature)
         .collect(Collectors.toCollection(TreeSet::new));

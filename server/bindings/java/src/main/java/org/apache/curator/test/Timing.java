@@ -13,8 +13,10 @@ public class Timing {
   private static final int WAITING_MULTIPLE = 5;
   private static final double SESSION_MULTIPLE = 1.5;
 
-  private final long value;
-  private final TimeUnit unit;
+  /** The base time, in {@link #unit}. */
+  protected final long value;
+  /** The unit of {@link #value}. */
+  protected final TimeUnit unit;
   private final int waitingMultiple;
 
   /** A base time of 10 s. */
@@ -44,7 +46,8 @@ public class Timing {
     this.waitingMultiple = waitingMultiple;
   }
 
-  private static int waitingMultiple() {
+  /** The default multiple for waits. */
+  protected static int waitingMultiple() {
     return Integer.getInteger("timing-waiting-multiple", WAITING_MULTIPLE);
   }
 
