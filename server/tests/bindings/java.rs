@@ -1,6 +1,9 @@
 //! Generates the class `Verbs` of the Java package, and the types that its methods take and return.
 
-use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+use minikeeper::{
+    ErrorCode, FaultOp, OpCode,
+    control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb},
+};
 
 use crate::{
     HEADER, Returns, camel, help, is_number, is_optional, paragraphs, records, returns, words,
@@ -56,12 +59,82 @@ pub(crate) fn classes() -> Vec<(String, String)> {
             classes.push((name.clone(), file(&record(verb, &name, fields))));
         }
     }
+    classes.push(("FaultOp".to_owned(), file(&fault_ops())));
+    classes.push(("ErrorCode".to_owned(), file(&error_codes())));
     classes
 }
 
 fn file(text: &str) -> String {
     let header = HEADER.map(|line| format!("// {line}\n")).concat();
     format!("{header}package io.github.minikeeper;\n{text}")
+}
+
+/// The operations as constants: `getACL` is `GET_ACL`.
+fn fault_ops() -> String {
+    let ops: Vec<_> = OpCode::ALL
+        .iter()
+        .map(|op| {
+            let name = FaultOp::from(*op).name();
+            let mut constant = String::new();
+            let mut was_lower = false;
+            for letter in name.chars() {
+                if letter.is_uppercase() && was_lower {
+                    constant.push('_');
+                }
+                was_lower = !letter.is_uppercase();
+                constant.extend(letter.to_uppercase());
+            }
+            format!("  /** {{@code {name}}}. */\n  {constant}(\"{name}\")")
+        })
+        .collect();
+    format!(
+        "
+/**
+ * An operation that a fault applies to: see {{@link FaultSpec#on}}. {{@link #CREATE}}, {{@link #GET_CHILDREN}} and
+ * {{@link #SET_WATCHES}} include their later forms, such as {{@link #CREATE2}}.
+ */
+public enum FaultOp {{
+{};
+
+  private final String text;
+
+  FaultOp(String text) {{
+    this.text = text;
+  }}
+
+  /** Its name in the protocol. */
+  @Override
+  public String toString() {{
+    return text;
+  }}
+}}
+",
+        ops.join(",\n")
+    )
+}
+
+fn error_codes() -> String {
+    let codes: Vec<_> = ErrorCode::ALL
+        .iter()
+        .map(|code| {
+            let text = code.to_string();
+            let text = text.split(" (").next().unwrap_or_default();
+            let (name, number) = (code.name(), code.code());
+            format!("  /** {text} ({number}). */\n  {name}")
+        })
+        .collect();
+    format!(
+        "
+/**
+ * The error of a fault: see {{@link Fault#error}}. The names are those of {{@code KeeperException.Code}}, which {{@code
+ * ErrorCode.valueOf(code.name())}} converts.
+ */
+public enum ErrorCode {{
+{}
+}}
+",
+        codes.join(",\n")
+    )
 }
 
 fn enumeration(parameter: &Parameter, words: &[&str]) -> String {

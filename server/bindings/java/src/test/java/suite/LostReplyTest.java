@@ -4,9 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.github.minikeeper.Fault;
+import io.github.minikeeper.FaultOp;
+import io.github.minikeeper.FaultSpec;
 import io.github.minikeeper.MinikeeperServer;
 import java.util.List;
-import java.util.Map;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.retry.RetryOneTime;
@@ -19,8 +20,7 @@ import org.junit.jupiter.api.Test;
 
 /** A create whose reply is lost: the server has executed it, and the client does not know. */
 class LostReplyTest {
-  private static final Map<String, Object> LOSE_ONE =
-      Map.of("action", "lose-reply", "op", "create", "path", "/queue/*", "count", 1);
+  private static final FaultSpec LOSE_ONE = Fault.loseReply().on(FaultOp.CREATE).at("/queue/*").once();
 
   /** Curator finds the znode by the id in its name and uses it. */
   @Test

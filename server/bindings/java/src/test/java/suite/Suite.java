@@ -53,6 +53,7 @@ public final class Suite {
             selectClass(KillSessionTest.class),
             selectClass(KillSessionAloneTest.class),
             selectClass(SystemPropertiesTest.class),
+            selectClass(FaultSpecTest.class),
             selectClass(LostReplyTest.class),
             // The examples in the READMEs, which tests/interop/bindings/run compiles with this class.
             selectClass("LeaderTest"),

@@ -4,11 +4,10 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * An injected fault. Closing removes it.
+ * An injected fault. Closing removes it. The static methods describe faults to inject.
  *
  * <p>A fault that has never acted has tested nothing: then closing it throws {@link MinikeeperException} (409), unless
- * it was injected with {@code "optional", true} or already removed. In try-with-resources this does not hide an
- * exception of the block.
+ * it is {@link FaultSpec#optional} or already removed. In try-with-resources this does not hide an exception of the block.
  */
 public final class Fault implements AutoCloseable {
   private final Universe universe;
@@ -18,6 +17,62 @@ public final class Fault implements AutoCloseable {
   Fault(Universe universe, long id) {
     this.universe = universe;
     this.id = id;
+  }
+
+  /**
+   * Resets connections when they are accepted. Only a {@link MinikeeperServer} has it, not a universe that it created. Limit
+   * it with {@link FaultSpec#times} or {@link FaultSpec#from}: the verbs of this package, {@link #remove} among them, connect
+   * to the same port.
+   */
+  public static FaultSpec refuse() {
+    return new FaultSpec("refuse");
+  }
+
+  /**
+   * Serves requests later, by this time of the server's clock. Later requests of the connection wait behind a delayed one.
+   *
+   * @throws IllegalArgumentException if it is less than 1 ms
+   */
+  public static FaultSpec delay(Duration by) {
+    return FaultSpec.delay(by);
+  }
+
+  /** Loses requests: they are not carried out, not answered, and do not renew the session. */
+  public static FaultSpec dropRequest() {
+    return new FaultSpec("drop-request");
+  }
+
+  /** Carries requests out and closes the connection instead of replying. */
+  public static FaultSpec loseReply() {
+    return new FaultSpec("lose-reply");
+  }
+
+  /** Carries requests out and never replies. The connection stays open. */
+  public static FaultSpec neverAnswer() {
+    return new FaultSpec("never-answer");
+  }
+
+  /** Replies with this error and does not carry the request out. */
+  public static FaultSpec error(ErrorCode code) {
+    return FaultSpec.error(code);
+  }
+
+  /** Closes the connection instead of serving the request. */
+  public static FaultSpec cut() {
+    return new FaultSpec("cut");
+  }
+
+  /** Carries requests out and closes the connection in the middle of the reply. */
+  public static FaultSpec cutReply() {
+    return new FaultSpec("cut-reply");
+  }
+
+  /**
+   * Keeps watch events back until the fault is removed; replies overtake them. Its path is that of the event, its session
+   * that of the watcher.
+   */
+  public static FaultSpec holdEvents() {
+    return new FaultSpec("hold-events");
   }
 
   /** How often it has acted so far. Throws {@link MinikeeperException} (404) if another caller has removed it. */

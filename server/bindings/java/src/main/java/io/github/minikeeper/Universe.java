@@ -65,6 +65,15 @@ public class Universe extends Verbs {
     advance(by, true);
   }
 
+  /**
+   * Inject a fault, until it is closed, removed or reset.
+   *
+   * @throws IllegalArgumentException if the fault can never act
+   */
+  public Fault inject(FaultSpec fault) {
+    return inject(fault.json());
+  }
+
   /** Remove a fault: see {@link Fault#remove}. */
   @Override
   public long removeFault(Fault fault) {
