@@ -54,6 +54,7 @@ public final class Suite {
             selectClass(KillSessionAloneTest.class),
             selectClass(SystemPropertiesTest.class),
             selectClass(FaultSpecTest.class),
+            selectClass(SpringPropertiesTest.class),
             selectClass(LostReplyTest.class),
             // The examples in the READMEs, which tests/interop/bindings/run compiles with this class.
             selectClass("LeaderTest"),
