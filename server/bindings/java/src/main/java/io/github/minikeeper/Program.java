@@ -2,14 +2,16 @@ package io.github.minikeeper;
 
 import java.io.BufferedReader;
 import java.io.File;
-import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
-import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayDeque;
@@ -17,10 +19,8 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 
 /** One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here. */
 final class Program {
@@ -29,6 +29,10 @@ final class Program {
   private static final int LINES_KEPT = 200;
   private static final int PART_BYTES = 256 * 1024;
   private static final String LISTENING = " listening on ";
+  private static final boolean IS_WINDOWS = File.separatorChar == '\\';
+  /** Fails if the file exists, so that another user cannot have prepared it. */
+  private static final Set<StandardOpenOption> NEW_FILE =
+      EnumSet.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
 
   private static Path bundled;
 
@@ -46,8 +50,10 @@ final class Program {
   }
 
   private final Process process;
-  private final CompletableFuture<String> firstAddress = new CompletableFuture<>();
   private final Deque<String> said = new ArrayDeque<>();
+  /** What the first line says; null if the output ended without one. Guarded by {@code said}, as is the next. */
+  private String firstAddress;
+  private boolean hasAddressOrEnd;
   private final Thread reader;
   final String address;
 
@@ -84,9 +90,8 @@ final class Program {
     try (BufferedReader lines =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        String found = firstAddress.isDone() ? null : addressIn(line);
-        if (found != null) firstAddress.complete(found);
         synchronized (said) {
+          if (!hasAddressOrEnd) found(addressIn(line));
           said.add(line);
           if (said.size() > LINES_KEPT) said.remove();
         }
@@ -94,23 +99,39 @@ final class Program {
     } catch (IOException error) {
       // The program has exited.
     }
-    firstAddress.complete(null);
+    synchronized (said) {
+      hasAddressOrEnd = true;
+      said.notifyAll();
+    }
   }
 
+  private void found(String address) {
+    if (address == null) return;
+    firstAddress = address;
+    hasAddressOrEnd = true;
+    said.notifyAll();
+  }
+
+  /** Waits with a monitor: a future would load classes for 4 ms in the first start. */
   private String awaitAddress() {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_S);
     try {
-      String address = firstAddress.get(START_S, TimeUnit.SECONDS);
-      if (address != null) return address;
+      synchronized (said) {
+        while (!hasAddressOrEnd) {
+          long rest = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+          if (rest <= 0) {
+            process.destroyForcibly();
+            throw new MinikeeperException("minikeeper did not listen within " + START_S + " s");
+          }
+          said.wait(rest);
+        }
+        if (firstAddress != null) return firstAddress;
+      }
       throw new MinikeeperException("minikeeper exited with code " + process.waitFor() + " at startup: " + said());
-    } catch (TimeoutException error) {
-      process.destroyForcibly();
-      throw new MinikeeperException("minikeeper did not listen within " + START_S + " s", 0, error);
     } catch (InterruptedException error) {
       process.destroyForcibly();
       Thread.currentThread().interrupt();
       throw new MinikeeperException("interrupted while minikeeper started", 0, error);
-    } catch (ExecutionException error) {
-      throw new AssertionError("the future never completes exceptionally", error);
     }
   }
 
@@ -127,8 +148,13 @@ final class Program {
 
   /** Stops it and waits until it has exited. */
   void stop() {
-    // This is SIGTERM on every system that the program runs on.
-    process.destroy();
+    if (IS_WINDOWS) {
+      // There, destroy() would kill the program before it has saved.
+      closeInput();
+    } else {
+      // SIGTERM.
+      process.destroy();
+    }
     boolean isInterrupted = false;
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(STOP_S);
     while (process.isAlive()) {
@@ -144,6 +170,14 @@ final class Program {
     if (isInterrupted) Thread.currentThread().interrupt();
     int code = process.exitValue();
     if (code != 0) throw new MinikeeperException("minikeeper exited with code " + code + ": " + said());
+  }
+
+  private void closeInput() {
+    try {
+      process.getOutputStream().close();
+    } catch (IOException error) {
+      // The program has exited.
+    }
   }
 
   void kill() {
@@ -173,11 +207,13 @@ final class Program {
         throw new MinikeeperException("no program minikeeper for " + platform()
             + " in the jar: set MINIKEEPER_BIN, or the property minikeeper.bin");
       }
-      Path file = newFile();
+      // Files.createTempFile would spend 15 ms on the first secure random number.
+      String name = "minikeeper-" + Long.toHexString(System.nanoTime()) + (IS_WINDOWS ? ".exe" : "");
+      Path file = Path.of(System.getProperty("java.io.tmpdir"), name);
       file.toFile().deleteOnExit();
-      try (OutputStream out = new FileOutputStream(file.toFile())) {
+      try (WritableByteChannel out = Files.newByteChannel(file, NEW_FILE, ownerOnly())) {
         byte[] part = new byte[PART_BYTES];
-        for (int length = in.read(part); length >= 0; length = in.read(part)) out.write(part, 0, length);
+        for (int length = in.read(part); length >= 0; length = in.read(part)) out.write(ByteBuffer.wrap(part, 0, length));
       }
       bundled = file;
       return file;
@@ -186,22 +222,20 @@ final class Program {
     }
   }
 
-  /**
-   * Creates an empty file that only the owner can write and run. Fails if the name is taken, so that another user cannot
-   * have prepared it. {@code Files.createTempFile} would spend 15 ms on the first secure random number.
-   */
-  private static Path newFile() throws IOException {
-    String name = "minikeeper-" + ProcessHandle.current().pid() + "-" + Long.toHexString(System.nanoTime());
-    Path file = Path.of(System.getProperty("java.io.tmpdir"), name);
-    return Files.createFile(file, PosixFilePermissions.asFileAttribute(
-        EnumSet.of(PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE)));
+  /** The permissions of a file that only the owner can write and run. Windows has others: there, the folder is the user's. */
+  private static FileAttribute<?>[] ownerOnly() {
+    if (IS_WINDOWS) return new FileAttribute<?>[0];
+    return new FileAttribute<?>[] {PosixFilePermissions.asFileAttribute(EnumSet.of(
+        PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE))};
   }
 
-  /** Returns the platform as `uname -s` and `uname -m` print it. */
+  /** Returns the platform as `uname -s` and `uname -m` print it; on Windows, Windows and the machine as on Linux. */
   private static String platform() {
     String machine = System.getProperty("os.arch");
     if (machine.equals("amd64")) machine = "x86_64";
     String system = System.getProperty("os.name");
-    return (system.startsWith("Mac") ? "Darwin" : system) + "-" + machine;
+    if (IS_WINDOWS) return "Windows-" + machine;
+    if (!system.startsWith("Mac")) return system + "-" + machine;
+    return "Darwin-" + (machine.equals("aarch64") ? "arm64" : machine);
   }
 }
