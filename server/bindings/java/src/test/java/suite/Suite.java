@@ -1,6 +1,7 @@
 package suite;
 
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectPackage;
 
 import io.github.minikeeper.JsonTest;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -56,7 +57,8 @@ public final class Suite {
             selectClass(FaultSpecTest.class),
             selectClass(SpringPropertiesTest.class),
             selectClass(LostReplyTest.class),
-            // The examples in the READMEs, which tests/interop/bindings/run compiles with this class.
+            // The examples of the guide and in the READMEs, which tests/interop/bindings/run compiles with this class.
+            selectPackage("examples"),
             selectClass("LeaderTest"),
             selectClass("LatchTest"))
         // Most of the time, clients pause before they reconnect.
