@@ -51,6 +51,7 @@ public final class Suite {
             selectClass(TestingServerTest.class),
             selectClass(CuratorTestBaseTest.class),
             selectClass(TestingServerClientsTest.class),
+            selectClass(TestingClusterTest.class),
             selectClass(KillSessionTest.class),
             selectClass(KillSessionAloneTest.class),
             selectClass(SystemPropertiesTest.class),

@@ -19,18 +19,26 @@ final class Control {
   /** Longer than any verb takes; waits add their own limit. */
   private static final int PATIENCE_MS = 30_000;
 
-  final String host;
-  final int port;
+  /** Where the servers listen, HOST:PORT with commas between; one, unless it is an ensemble. */
+  final String addresses;
   final String token;
+  private final InetSocketAddress[] servers;
   private final String prefix;
   /** The address of control while the server is down, which go_down returned; null while it is up. */
   private volatile InetSocketAddress side;
 
-  Control(String host, int port, String token, String universe) {
-    this.host = host;
-    this.port = port;
+  Control(String addresses, String token, String universe) {
+    this.addresses = addresses;
     this.token = token;
     this.prefix = universe == null ? "/v1/" : "/v1/universes/" + encode(universe).replace("+", "%20") + "/";
+    String[] each = addresses.split(",");
+    servers = new InetSocketAddress[each.length];
+    for (int i = 0; i < each.length; i++) servers[i] = address(each[i]);
+  }
+
+  /** The port of the server, or of the first one. */
+  int port() {
+    return servers[0].getPort();
   }
 
   /** Calls a verb that only reads. */
@@ -54,7 +62,7 @@ final class Control {
     byte[] content = body == null ? new byte[0] : body.getBytes(StandardCharsets.UTF_8);
     StringBuilder head = new StringBuilder();
     head.append(method).append(' ').append(prefix).append(path).append(" HTTP/1.1\r\n");
-    head.append("Host: ").append(host).append(':').append(port).append("\r\n");
+    head.append("Host: ").append(servers[0].getHostString()).append(':').append(port()).append("\r\n");
     head.append("Connection: close\r\nAccept: application/json\r\n");
     if (token != null) head.append("Authorization: Bearer ").append(token).append("\r\n");
     if (body != null) head.append("Content-Type: application/json\r\n");
@@ -72,7 +80,7 @@ final class Control {
       out.flush();
       answer = socket.getInputStream().readAllBytes();
     } catch (SocketTimeoutException error) {
-      throw new MinikeeperException(verb + ": the server at " + host + ":" + port + " timed out", 0, error);
+      throw new MinikeeperException(verb + ": the server at " + addresses + " timed out", 0, error);
     } catch (IOException error) {
       throw noAnswer(verb, error.toString(), error);
     }
@@ -95,7 +103,14 @@ final class Control {
         side = null;
       }
     }
-    return connect(new InetSocketAddress(host, port));
+    for (int i = 0; i < servers.length - 1; i++) {
+      try {
+        return connect(servers[i]);
+      } catch (ConnectException error) {
+        // This server of the ensemble is down, others may listen.
+      }
+    }
+    return connect(servers[servers.length - 1]);
   }
 
   private static Socket connect(InetSocketAddress address) throws IOException {
@@ -128,7 +143,7 @@ final class Control {
   }
 
   private MinikeeperException noAnswer(String verb, String reason, Throwable cause) {
-    String text = verb + ": no answer from the control API at " + host + ":" + port + " (" + reason
+    String text = verb + ": no answer from the control API at " + addresses + " (" + reason
         + "); is the server running with --control?";
     return new MinikeeperException(text, 0, cause);
   }

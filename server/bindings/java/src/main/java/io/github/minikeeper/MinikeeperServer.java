@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 
 /**
  * The program {@code minikeeper} as a child of this process, on a free loopback port, with every verb. It starts within
@@ -59,8 +60,8 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
 
   /**
    * Undoes changes of a test to the whole server, so that clients can connect: starts the program if it is not running
-   * or does not answer, brings the server up if it is down, removes the faults of its own universe, and unfreezes its
-   * clock. Znodes, sessions and universes remain. The JUnit extension calls this before each test.
+   * or does not answer, brings the server up if it is down, and every server of an ensemble, removes the faults of its own
+   * universe, and unfreezes its clock. Znodes, sessions and universes remain. The JUnit extension calls this before each test.
    */
   public synchronized void ensureReady() {
     start();
@@ -71,6 +72,9 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
       // Another caller has taken it down, and only that caller knows where to bring it up.
       kill();
       start();
+    }
+    if (connectString().indexOf(',') >= 0) {
+      for (Map<String, Object> one : servers()) setServer(Values.number(one.get("id")), Mode.UP);
     }
     resetFaults();
     autoAdvance(null);
@@ -121,6 +125,14 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
     /** The unit of session timeouts, which are limited to 2 to 20 ticks. */
     public Builder tickTime(Duration tick) {
       return options("--tick-time", Long.toString(tick.toMillis()));
+    }
+
+    /**
+     * The number of servers of one ensemble that it plays, by default 1. They listen on consecutive ports; {@code setServer}
+     * takes them down, so that clients fail over.
+     */
+    public Builder servers(int servers) {
+      return options("--servers", Integer.toString(servers));
     }
 
     /** More options of the program, as on its command line. */

@@ -1,6 +1,5 @@
 package io.github.minikeeper;
 
-import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
 
@@ -27,10 +26,8 @@ public class Universe extends Verbs {
   }
 
   final void connect(String connectString, String token) {
-    String address = connectString.split("/", 2)[0];
-    InetSocketAddress socket = Control.address(address);
     this.connectString = connectString;
-    this.control = new Control(socket.getHostString(), socket.getPort(), token, name);
+    this.control = new Control(connectString.split("/", 2)[0], token, name);
   }
 
   @Override
@@ -49,15 +46,15 @@ public class Universe extends Verbs {
     return new Fault(this, id);
   }
 
-  /** The connect string for ZooKeeper clients: HOST:PORT, and the chroot of a created universe. */
+  /** The connect string for ZooKeeper clients: the HOST:PORT of each server, and the chroot of a created universe. */
   public String connectString() {
     control();
     return connectString;
   }
 
-  /** The port of its server. */
+  /** The port of its server; the first one's of an ensemble. */
   public int port() {
-    return control().port;
+    return control().port();
   }
 
   /** Advance the clock as if no client had sent anything meanwhile: connected sessions expire too. */
@@ -102,7 +99,7 @@ public class Universe extends Verbs {
       super.dropUniverse(name);
     } else {
       // Only the server has this verb, not a created universe.
-      at(control().host + ":" + control().port, control().token).dropUniverse(name);
+      at(control().addresses, control().token).dropUniverse(name);
     }
   }
 

@@ -12,8 +12,7 @@ import org.slf4j.LoggerFactory;
  * {@link #server} from before each test until after it.
  *
  * <p>Like Curator's, it sets the system properties that make Curator quiet about lost connections, remove watchers in the
- * foreground, and check that no watcher remains. It has no {@code createAndStartCluster}: there is no {@code
- * TestingCluster}.
+ * foreground, and check that no watcher remains.
  */
 public class BaseClassForTests {
   // The values of the constants of Curator's DebugUtils, so that this class also works without Curator.
@@ -51,6 +50,21 @@ public class BaseClassForTests {
     } catch (BindException error) {
       throw new FailedServerStartException(error);
     }
+  }
+
+  /** Creates and starts an ensemble, a second time if it fails for want of ports. The caller closes it. */
+  public TestingCluster createAndStartCluster(int qty) throws Exception {
+    TestingCluster cluster = new TestingCluster(qty);
+    try {
+      cluster.start();
+      return cluster;
+    } catch (FailedServerStartException error) {
+      log.warn("the ensemble did not start, trying again", error);
+      cluster.close();
+    }
+    TestingCluster another = new TestingCluster(qty);
+    another.start();
+    return another;
   }
 
   /** Restarts the server, if there is one. It keeps its port, data and sessions. */

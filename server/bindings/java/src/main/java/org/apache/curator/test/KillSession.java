@@ -1,10 +1,10 @@
 package org.apache.curator.test;
 
 import io.github.minikeeper.MinikeeperException;
+import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Session;
 import io.github.minikeeper.Universe;
 import io.github.minikeeper.Who;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.zookeeper.ZooKeeper;
 
@@ -15,19 +15,21 @@ import org.apache.zookeeper.ZooKeeper;
  */
 public class KillSession {
   /**
-   * Ends the session of a client on the {@link TestingServer} of this process that it is connected to; if it is not
-   * connected, on the only running one.
+   * Ends the session of a client on the {@link TestingServer} or {@link TestingCluster} of this process that it is connected to;
+   * if it is not connected, on the only running one.
    *
    * @throws IllegalStateException if there is no such server, or the server does not have the session
    */
   public static void kill(ZooKeeper client) {
     String text = client.toString();
-    List<TestingServer> running = List.copyOf(TestingServer.open());
-    List<TestingServer> asked = new ArrayList<>(running);
-    // Two servers may have sessions with the same id.
-    if (running.size() > 1) asked.removeIf(server -> !text.contains(":" + server.getPort() + " "));
-    for (TestingServer server : asked) {
-      if (kill(client, server.minikeeper())) return;
+    List<MinikeeperServer> running = List.copyOf(TestingServer.RUNNING);
+    for (MinikeeperServer server : running) {
+      // Two servers may have sessions with the same id.
+      boolean isAsked = running.size() == 1;
+      for (String address : server.connectString().split(",")) {
+        isAsked |= text.contains(address.substring(address.lastIndexOf(':')) + " ");
+      }
+      if (isAsked && kill(client, server)) return;
     }
     String session = "session 0x" + Long.toHexString(client.getSessionId());
     throw new IllegalStateException(

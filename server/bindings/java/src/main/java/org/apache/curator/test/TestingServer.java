@@ -31,7 +31,8 @@ import java.util.concurrent.CopyOnWriteArraySet;
  * if a caller asks for it.
  */
 public class TestingServer implements Closeable {
-  private static final Set<TestingServer> OPEN = new CopyOnWriteArraySet<>();
+  /** The running servers of this process, also those of ensembles. */
+  static final Set<MinikeeperServer> RUNNING = new CopyOnWriteArraySet<>();
   private static final String PREFIX = "zookeeper.";
   /** Settings of ZooKeeper's server that are system properties, and those of no client. */
   private static final String[] SYSTEM_PROPERTIES = {
@@ -102,20 +103,25 @@ public class TestingServer implements Closeable {
     Files.createDirectories(spec.getDataDirectory().toPath());
     MinikeeperServer.Builder builder = MinikeeperServer.builder()
         .port(Math.max(0, port))
-        .dataDir(spec.getDataDirectory().toPath())
-        .options("--listen", InetAddress.getByName(spec.getHostname()).getHostAddress());
+        .dataDir(spec.getDataDirectory().toPath());
+    configure(builder, spec);
+    server = builder.start();
+    port = server.port();
+    RUNNING.add(server);
+  }
+
+  /** Sets what a spec says about a server, except for port and data. */
+  static void configure(MinikeeperServer.Builder builder, InstanceSpec spec) throws IOException {
+    builder.options("--listen", InetAddress.getByName(spec.getHostname()).getHostAddress());
     if (spec.getTickTime() > 0) builder.options("--tick-time", Integer.toString(spec.getTickTime()));
     int clients = spec.getMaxClientCnxns();
     if (clients >= 0) builder.options("--max-client-cnxns", Integer.toString(clients));
-    Properties config = config();
-    if (!config.isEmpty()) builder.options("--config", write(config).toString());
-    server = builder.start();
-    port = server.port();
-    OPEN.add(this);
+    Properties config = config(spec);
+    if (!config.isEmpty()) builder.options("--config", write(config, spec).toString());
   }
 
   /** The lines of a zoo.cfg: what system properties set, then what the spec sets. */
-  private Properties config() {
+  private static Properties config(InstanceSpec spec) {
     Properties config = new Properties();
     for (String name : SYSTEM_PROPERTIES) {
       String value = System.getProperty(name);
@@ -128,7 +134,7 @@ public class TestingServer implements Closeable {
   }
 
   /** Writes a zoo.cfg. The program applies the keys it knows, and lists the others on stderr. */
-  private Path write(Properties config) throws IOException {
+  private static Path write(Properties config, InstanceSpec spec) throws IOException {
     Path file = spec.getDataDirectory().toPath().resolve("zoo.cfg");
     try (Writer out = Files.newBufferedWriter(file, StandardCharsets.ISO_8859_1)) {
       config.store(out, null);
@@ -140,9 +146,10 @@ public class TestingServer implements Closeable {
   public synchronized void stop() throws IOException {
     MinikeeperServer running = server;
     server = null;
-    OPEN.remove(this);
+    if (running == null) return;
+    RUNNING.remove(running);
     try {
-      if (running != null) running.stop();
+      running.stop();
     } catch (MinikeeperException error) {
       throw new IOException(error.getMessage(), error);
     }
@@ -177,10 +184,5 @@ public class TestingServer implements Closeable {
   public synchronized MinikeeperServer minikeeper() {
     if (server == null) throw new IllegalStateException("the server is not running: call start()");
     return server;
-  }
-
-  /** The running servers of this process. */
-  static Set<TestingServer> open() {
-    return OPEN;
   }
 }
