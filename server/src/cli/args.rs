@@ -35,6 +35,9 @@ use crate::{ctl::CtlArgs, token};
   minikeeper cli -server 127.0.0.1:2181     open a ZooKeeper shell
   minikeeper --no-control                   refuse `minikeeper ctl` and HTTP requests
 
+An option of the server can also be set in the environment: MINIKEEPER_TICK_TIME=200 stands for
+--tick-time 200, MINIKEEPER_CONTROL=true for --control. The command line overrides it.
+
 Exit codes: 0 done, 1 could not run, 2 wrong usage."
 )]
 pub(crate) struct Args {
@@ -198,6 +201,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) address_file: Option<PathBuf>,
     /// Add the znodes in this file to the tree at the start; YAML, or JSON (.json)
+    ///
+    /// Of a directory, its files .yaml, .yml and .json by name; a later file overrides an earlier one.
     #[arg(long, value_name = "FILE")]
     pub(crate) seed: Option<PathBuf>,
     /// Exit when stdin closes, so that the server ends with its parent process

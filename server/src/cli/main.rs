@@ -8,6 +8,7 @@ mod args;
 #[cfg(feature = "completions")]
 mod completions;
 mod ctl;
+mod environment;
 mod healthcheck;
 mod properties;
 #[cfg(feature = "completions")]
@@ -20,7 +21,7 @@ mod token;
 mod zoo_cfg;
 
 use std::{
-    fs,
+    env, fs,
     io::{self, Write as _},
     path::Path,
     process::ExitCode,
@@ -48,8 +49,14 @@ use crate::{
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    let matches = Args::command().try_get_matches();
-    let matches = matches.unwrap_or_else(|error| nearest_suggestion(error).exit());
+    let command = Args::command();
+    let arguments = match environment::add_options(&command, env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(text) => return ExitFailure { text, exit_code: 2 }.report(),
+    };
+    let matches = command.try_get_matches_from(arguments.args);
+    let matches =
+        matches.unwrap_or_else(|error| exit(nearest_suggestion(error), &arguments.variables));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
         Some(Subcommand::Healthcheck(args)) => healthcheck::run(&args).map_err(ExitFailure::from),
@@ -73,11 +80,20 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(ExitFailure { text, exit_code }) => {
-            eprintln!("minikeeper: {text}");
-            ExitCode::from(exit_code)
-        }
+        Err(failure) => failure.report(),
     }
+}
+
+/// Prints the help, or why the arguments are invalid, and exits. Lists the variables that were read, because the error
+/// names only the options.
+fn exit(error: clap::Error, variables: &[String]) -> ! {
+    if !error.use_stderr() || variables.is_empty() {
+        error.exit();
+    }
+    // Nothing can be reported if stderr is closed.
+    let _ = error.print();
+    eprintln!("\nset in the environment: {}", variables.join(", "));
+    std::process::exit(error.exit_code());
 }
 
 /// Keeps the nearest of the suggested subcommands: for `until-idel`, clap suggests each `until-`.
@@ -96,6 +112,13 @@ fn nearest_suggestion(mut error: clap::Error) -> clap::Error {
 struct ExitFailure {
     text: String,
     exit_code: u8,
+}
+
+impl ExitFailure {
+    fn report(&self) -> ExitCode {
+        eprintln!("minikeeper: {}", self.text);
+        ExitCode::from(self.exit_code)
+    }
 }
 
 /// Exit code 1: could not run.
@@ -233,17 +256,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
     }
     args.apply_late_defaults(&mut config);
     if let Some(path) = &args.seed {
-        let text = files::read_to_string(path, files::SEED_BYTES_MAX)
-            .map_err(|error| cannot_read(path, error))?;
-        let is_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
-        let tree = if is_json {
-            Tree::from_json(&text)
-        } else {
-            Tree::from_yaml(&text)
-        };
-        config.seed = tree.map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+        config.seed = seed(path).map_err(wrong)?;
     }
     if let Some(path) = &args.jaas_config {
         let text = files::read_to_string(path, files::SETTINGS_BYTES_MAX)
@@ -257,6 +270,51 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
             .collect();
     }
     Ok(config)
+}
+
+/// Reads the tree in a file, or in the files of a directory.
+fn seed(path: &Path) -> Result<Tree, String> {
+    if !path.is_dir() {
+        return seed_file(path);
+    }
+    let cannot_read = |error: io::Error| format!("cannot read {}: {error}", path.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(cannot_read)? {
+        let file = entry.map_err(cannot_read)?.path();
+        if is_seed(&file) {
+            // A sort of the standard library would be several kB for these few names.
+            let at = files.partition_point(|it| *it < file);
+            files.insert(at, file);
+        }
+    }
+    let mut tree = Tree::new();
+    for file in files {
+        for (path, znode) in seed_file(&file)?.iter() {
+            tree.insert(path, znode.clone());
+        }
+    }
+    Ok(tree)
+}
+
+/// Returns whether a file in a directory of `--seed` is read, by its name. Hidden ones are copies of editors and the
+/// like.
+fn is_seed(file: &Path) -> bool {
+    let is_hidden = file
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let extension = file.extension().and_then(|it| it.to_str());
+    !is_hidden && matches!(extension, Some("yaml" | "yml" | "json"))
+}
+
+fn seed_file(path: &Path) -> Result<Tree, String> {
+    let text = files::read_to_string(path, files::SEED_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let tree = if path.extension().is_some_and(|it| it == "json") {
+        Tree::from_json(&text)
+    } else {
+        Tree::from_yaml(&text)
+    };
+    tree.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Prints where the server listens. The first line is stable: `minikeeper VERSION listening on

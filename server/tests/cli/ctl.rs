@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
+    path::Path,
     process::{Output, Stdio},
 };
 
@@ -166,6 +167,40 @@ fn exported_tree_seeds_another_server() {
         missing.starts_with("minikeeper: cannot read no-such-file.yaml: "),
         "{missing}"
     );
+}
+
+/// As a mounted ConfigMap is: files are links into a hidden directory.
+#[test]
+fn seed_directory_is_read_in_the_order_of_its_names() {
+    let folder = scratch_file("seed_directory");
+    let _ = fs::remove_dir_all(&folder);
+    let hidden = folder.join("..data");
+    fs::create_dir_all(&hidden).unwrap();
+    let option = folder.to_str().unwrap();
+    let seeded = || {
+        let server = server(&["--seed", option]);
+        done(&server, &["export-tree", "--format", "yaml"])
+    };
+    assert_eq!(seeded(), "{}\n");
+    for (name, content) in [
+        ("20-b.yml", "/a: second\n/b: second\n"),
+        ("10-a.yaml", "/a: first\n/c: first\n"),
+        ("30-c.json", "{\"/b\": \"third\"}"),
+        ("40-d.txt", "not read"),
+        (".50-e.yaml", "not read"),
+    ] {
+        fs::write(hidden.join(name), content).unwrap();
+        std::os::unix::fs::symlink(Path::new("..data").join(name), folder.join(name)).unwrap();
+    }
+    let tree = "/a: \"second\"\n/b: \"third\"\n/c: \"first\"\n";
+    assert_eq!(seeded(), tree);
+
+    fs::write(folder.join("60-f.yaml"), "/a: [").unwrap();
+    let output = run(&["--port", "0", "--seed", option]);
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = format!("minikeeper: {option}/60-f.yaml: line 2, column 1: ");
+    let said = text(&output.stderr);
+    assert!(said.starts_with(&complaint), "{said}");
 }
 
 #[test]

@@ -396,6 +396,10 @@ fn every_option_for_a_file_refuses_pipes_devices_and_directories() {
             "--jaas-config",
             "--control-token-file",
         ] {
+            // Of a directory, it reads the files.
+            if option == "--seed" && path == &at {
+                continue;
+            }
             let output = run(&["--port", "0", option, path]);
             assert_eq!(output.status.code(), Some(2), "{option} {path}");
             let complaint = text(&output.stderr);

@@ -5,6 +5,7 @@
 //! | `program` | running the program and talking to it; no assertion on a feature |
 //! | `ctl`, `ctl_verbs` | the verbs of a running program |
 //! | `data_dir` | the state that survives a restart |
+//! | `environment` | options from variables |
 //! | `shell` | `minikeeper cli` |
 //! | `moving` | export and import of data directories |
 
@@ -16,6 +17,7 @@
 mod ctl;
 mod ctl_verbs;
 mod data_dir;
+mod environment;
 mod moving;
 mod program;
 mod shell;

@@ -189,7 +189,17 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
 /// Runs a program and waits until it ends.
 #[track_caller]
 pub(crate) fn run(args: &[&str]) -> Output {
-    let mut child = program(args).spawn().expect("the program runs");
+    run_with(args, &[])
+}
+
+/// Runs a program with these variables in its environment, and waits until it ends.
+#[track_caller]
+pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = program(args);
+    let mut child = command
+        .envs(variables.iter().copied())
+        .spawn()
+        .expect("the program runs");
     let mut out = child.stdout.take().expect("piped");
     let mut err = child.stderr.take().expect("piped");
     thread::scope(|scope| {
