@@ -35,12 +35,9 @@ pub(crate) fn write_pages(dir: &Path) -> Result<(), String> {
     };
     fs::create_dir_all(dir)
         .map_err(|error| format!("cannot write to {}: {error}", dir.display()))?;
-    let mut program = command();
+    let mut program = command().disable_help_subcommand(true);
     program.build();
-    for command in program
-        .get_subcommands()
-        .filter(|it| it.get_name() != "help")
-    {
+    for command in program.get_subcommands() {
         let name = format!("{NAME}-{}", command.get_name());
         let command = command
             .clone()
@@ -51,7 +48,24 @@ pub(crate) fn write_pages(dir: &Path) -> Result<(), String> {
     write(dir.join(format!("{NAME}.1")), program)
 }
 
-/// Returns the description of the command line, with that of the shell, which is a program of its own.
+/// Returns the description of the command line of a program without this feature, which is what users get. That of the
+/// shell is in a program of its own.
 fn command() -> Command {
-    Args::command().mut_subcommand("cli", |_| CliArgs::command().name("cli"))
+    let of_packager = Args::command();
+    let own = ["completions", "man"];
+    let subcommands = of_packager
+        .get_subcommands()
+        .filter(|it| !own.contains(&it.get_name()))
+        .cloned();
+    let command = Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(of_packager.get_arguments().cloned())
+        .subcommands(subcommands)
+        .args_conflicts_with_subcommands(true);
+    let about = of_packager.get_about().cloned().unwrap_or_default();
+    let after_help = of_packager.get_after_help().cloned().unwrap_or_default();
+    command
+        .about(about)
+        .after_help(after_help)
+        .mut_subcommand("cli", |_| CliArgs::command().name("cli"))
 }

@@ -303,11 +303,20 @@ fn completions_and_manual_pages_describe_the_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(&["completions", shell]).stdout);
         assert!(script.contains("waitforconnection"), "{shell}");
+        // Programs that users get do not have this command.
+        assert!(!script.contains("completions"), "{shell}");
     }
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("man");
+    let _ = fs::remove_dir_all(&dir);
     let output = run(&["man", dir.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
     let page = fs::read_to_string(dir.join("minikeeper-cli.1")).expect("a page");
     assert!(page.contains("minikeeper cli"), "{page}");
-    assert!(dir.join("minikeeper.1").exists() && dir.join("minikeeper-ctl.1").exists());
+    let mut pages: Vec<_> = fs::read_dir(&dir)
+        .expect("a directory")
+        .map(|page| page.expect("a page").file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    let of = ["-cli", "-ctl", "-export", "-healthcheck", "-serve", ""];
+    assert_eq!(pages, of.map(|command| format!("minikeeper{command}.1")));
 }
