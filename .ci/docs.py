@@ -69,13 +69,21 @@ def reference(program, folder):
     check_options(set(re.findall(r"--[a-z0-9][a-z0-9-]*", "\n".join(texts))))
 
 
+# Variables of the program that stand for no option, and of the packages and tests.
+VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_PORT", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES"}
+
+
 def check_options(known):
-    """Every option that a page names as code, `--like-this`, is one of the program's; a final * stands for any ending."""
+    """Every option that a page names as code, `--like-this`, is one of the program's, and so is that of each variable; a
+    final * stands for any ending."""
     unknown = []
+    variables = VARIABLES | {f"MINIKEEPER_{option[2:].upper().replace('-', '_')}" for option in known}
     for page in sorted(pathlib.Path("docs").rglob("*.md")):
         for name in re.findall(r"`(--[a-z0-9][a-z0-9*-]*)", without_code(page.read_text())):
             if not fnmatch.filter(known, name):
                 unknown.append(f"{page}: {name}")
+        named = re.findall(r"\bMINIKEEPER_\w+", page.read_text())
+        unknown += [f"{page}: {name}" for name in named if name not in variables]
     stop_at(unknown, "options that the program does not have")
 
 
