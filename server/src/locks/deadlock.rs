@@ -87,7 +87,7 @@ pub(super) fn find(queues: &[Queue]) -> Vec<Cycle> {
     let mut cycles = Vec::new();
     for mut component in graph.components(&is_live) {
         component.retain(|node| *node < graph.sessions.len());
-        component.sort_unstable();
+        order::sort_by_key(&mut component, |node| *node);
         if component.len() < 2 {
             continue;
         }
@@ -129,7 +129,7 @@ impl Graph {
     fn add(&mut self, queue: usize, content: &Queue) {
         let lock = self.sessions.len() + queue;
         let mut holders = content.holders.clone();
-        holders.sort_unstable();
+        order::sort_by_key(&mut holders, |holder| *holder);
         holders.dedup();
         for holder in &holders {
             self.link(lock, *holder, queue, 0);

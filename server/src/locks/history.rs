@@ -84,7 +84,7 @@ impl LockHistory {
 
 impl Spread {
     fn of(mut times: Vec<Duration>) -> Option<Self> {
-        times.sort_unstable();
+        order::sort_by_key(&mut times, |time| *time);
         Some(Self {
             min: *times.first()?,
             median: times[(times.len() - 1) / 2],
