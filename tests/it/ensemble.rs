@@ -1,11 +1,15 @@
 //! Several servers in front of one engine: clients fail over between them.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::{
+    future::Future,
+    net::{SocketAddr, TcpListener, TcpStream},
+};
 
 use minikeeper::{EnsembleError, Keep, ServerMode, blocking};
 use minikeeper_protocol::{ConnectRequest, CreateMode, ErrorCode, Request, Zxid};
 use minikeeper_test_kit::wire::{self, Wire, four_letter};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
     http::{done, get, post, request, said},
@@ -271,6 +275,65 @@ fn modes_hold_over_a_restart() {
     assert!(TcpStream::connect(address(&server, 1)).is_err());
     server.come_up(Keep::Everything).unwrap();
     let _client = Wire::open(address(&server, 1), TIMEOUT_MS);
+}
+
+#[test]
+fn only_server_is_cut_off_too() {
+    let server = blocking::Server::builder().manual_clock().start().unwrap();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    server.set_server(1, ServerMode::CutOff).unwrap();
+    client.send(&wire::create("/a", b"", CreateMode::Persistent));
+    for _ in 0..100 {
+        assert!(server.children("/").unwrap() == ["zookeeper"]);
+        std::thread::yield_now();
+    }
+    server.set_server(1, ServerMode::Up).unwrap();
+    client.frame("the reply to create");
+    assert!(server.get("/a").is_some());
+}
+
+#[tokio::test]
+async fn connections_inside_the_process_belong_to_no_server() {
+    let server = minikeeper::Server::builder()
+        .servers(2)
+        .start()
+        .await
+        .unwrap();
+    let mut hello = Vec::new();
+    ConnectRequest::new(TIMEOUT_MS).encode(&mut hello);
+    for mode in [ServerMode::CutOff, ServerMode::ReadOnly, ServerMode::Down] {
+        let mut before = server.local();
+        server.set_server(1, mode).await.unwrap();
+        for connection in [&mut before, &mut server.local()] {
+            connection.write_all(&hello).await.unwrap();
+            let mut head = [0; 4];
+            connection.read_exact(&mut head).await.unwrap();
+        }
+        assert!(server.servers()[0].sessions.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn call_that_was_dropped_is_finished_by_the_next_one() {
+    let server = minikeeper::Server::builder()
+        .servers(2)
+        .start()
+        .await
+        .unwrap();
+    let mut client = tokio::net::TcpStream::connect(server.addr()).await.unwrap();
+    let mut hello = Vec::new();
+    ConnectRequest::new(TIMEOUT_MS).encode(&mut hello);
+    client.write_all(&hello).await.unwrap();
+    let mut head = [0; 4];
+    client.read_exact(&mut head).await.unwrap();
+    // Polled once: it waits for the listening task to end.
+    let mut down = Box::pin(server.set_server(1, ServerMode::Down));
+    let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(down.as_mut().poll(cx))).await;
+    assert!(polled.is_pending());
+    drop(down);
+    server.set_server(1, ServerMode::Down).await.unwrap();
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).await.unwrap();
 }
 
 /// The server waits until every connection has ended.

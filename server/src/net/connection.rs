@@ -108,10 +108,9 @@ pub(crate) struct Connection {
     pub(crate) is_bound: bool,
     /// Whether it has seen a zxid of the server's own universe.
     pub(crate) has_seen_root: bool,
-    /// The number of the server of the ensemble that accepted it.
+    /// The number of the server of the ensemble that accepted it; 0 for a connection inside the
+    /// process, which belongs to none.
     server: u8,
-    /// Whether there are other servers, so that this one may be cut off from its clients.
-    has_others: bool,
     /// Whether the server was read-only when it accepted the connection.
     is_read_only: bool,
     /// Input that has not been served. Boxed, because few connections have any.
@@ -124,7 +123,6 @@ impl Connection {
         let ensemble = &shared.server.ensemble;
         Self {
             server,
-            has_others: ensemble.len() > 1,
             // Read after the connection was registered: a change of the mode closes it.
             is_read_only: ensemble.mode(server) == ServerMode::ReadOnly,
             shared,
@@ -140,9 +138,10 @@ impl Connection {
 
     /// Returns whether the server is cut off from its clients.
     pub(crate) fn is_cut_off(&self) -> bool {
-        self.has_others
-            && self.shared.server.ensemble.mode(self.server) == ServerMode::CutOff
-            && !self.shared.turns.is_stopped()
+        let turns = &self.shared.turns;
+        self.shared.server.ensemble.mode(self.server) == ServerMode::CutOff
+            && !turns.is_stopped()
+            && !turns.is_broken()
     }
 
     /// Reports why the connection ends.
@@ -423,7 +422,13 @@ impl Connection {
         if !self.is_open
             && let Some(word) = words::find(&batch[start..])
         {
-            let answer = words::answer(word, &batch[start..], &self.shared, self.id, self.server);
+            let answer = words::answer(
+                word,
+                &batch[start..],
+                &self.shared,
+                self.id,
+                self.server.max(1),
+            );
             scratch.out.extend_from_slice(answer.as_bytes());
             return Err(CloseCause::FourLetterWord);
         }

@@ -46,7 +46,7 @@ impl LocalStream {
     pub(crate) fn new(shared: &Arc<UniverseState>) -> Self {
         let is_refused = shared.turns.faults.are_set() && shared.turns.faults.refuse(&Peer::Local);
         let connection = (!is_refused).then(|| {
-            let connection = Connection::new(Arc::clone(shared), Peer::Local, 1);
+            let connection = Connection::new(Arc::clone(shared), Peer::Local, 0);
             shared.handshakes.add(&connection.outbox, &shared.turns);
             connection
         });

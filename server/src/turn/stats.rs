@@ -140,7 +140,7 @@ pub(crate) struct ConnStats {
     /// The connection's number on this server, which is never reused.
     pub(crate) number: u64,
     pub(crate) peer: Peer,
-    /// The number of the server of the ensemble that accepted it.
+    /// The number of the server of the ensemble that accepted it; 0 for none.
     pub(crate) server: u8,
     /// When it was accepted, in milliseconds since 1970.
     pub(crate) established_ms: i64,

@@ -55,6 +55,9 @@ impl Universe {
     /// ordered to close; one that is up listens at the same address as before. Servers keep their
     /// modes over a [restart](Universe::restart).
     ///
+    /// Dropping the future before it returns may leave connections to a server that is down; another
+    /// call closes them. Connections [inside the process](Universe::local) belong to no server.
+    ///
     /// # Errors
     /// When there is no such server, or it cannot listen again.
     pub async fn set_server(&self, id: u8, mode: ServerMode) -> Result<(), EnsembleError> {
@@ -64,12 +67,13 @@ impl Universe {
         ensemble.check(id)?;
         let _changing = ensemble.changing.lock().await;
         let before = ensemble.mode(id);
-        if before == mode {
+        // A call that was dropped while it waited may have left connections of a server that is down.
+        if before == mode && mode != ServerMode::Down {
             return Ok(());
         }
         let is_up = server.reachability.phase() == Phase::Up;
         let mut ended = None;
-        if before == ServerMode::Down && is_up {
+        if before == ServerMode::Down && mode != ServerMode::Down && is_up {
             let _on_its_runtime = server.runtime.enter();
             let (listeners, _) = Listeners::bind(ensemble.addresses(id), &root.config)
                 .map_err(EnsembleError::Start)?;
