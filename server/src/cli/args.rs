@@ -87,7 +87,7 @@ pub(crate) enum Subcommand {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct HealthcheckArgs {
-    /// The server's address
+    /// The server's address, or several with commas, of which one must be healthy
     #[arg(default_value = "127.0.0.1:2181", value_name = "ADDR")]
     pub(crate) address: String,
     /// Ask over TLS, and trust certificates signed by one of these; a PEM file

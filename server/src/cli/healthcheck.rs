@@ -11,12 +11,26 @@ use crate::args::HealthcheckArgs;
 /// How long each step may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks the server, and prints that it is healthy.
+/// Asks the servers one after the other until one is healthy, and prints that.
 ///
 /// # Errors
-/// When it is not healthy, or cannot be asked.
+/// When none is healthy, or can be asked.
 pub(crate) fn run(args: &HealthcheckArgs) -> Result<(), String> {
-    let address = &args.address;
+    let mut last = Ok(());
+    for address in args.address.split(',') {
+        last = check(args, address);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(unused_variables, reason = "with `tls` it has certificates")
+)]
+fn check(args: &HealthcheckArgs, address: &str) -> Result<(), String> {
     let failed = |error: io::Error| format!("{address} is not healthy: {error}");
     let socket = address
         .to_socket_addrs()
@@ -24,7 +38,7 @@ pub(crate) fn run(args: &HealthcheckArgs) -> Result<(), String> {
         .next()
         .ok_or_else(|| format!("cannot resolve {address:?}: no address"))?;
     #[cfg(feature = "tls")]
-    let tls = tls::client(args)?;
+    let tls = tls::client(args, address)?;
     let stream = TcpStream::connect_timeout(&socket, TIMEOUT).map_err(failed)?;
     stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
     stream.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
@@ -63,7 +77,10 @@ mod tls {
     use crate::args::HealthcheckArgs;
 
     /// Returns the client's side of TLS if the arguments ask for TLS.
-    pub(super) fn client(args: &HealthcheckArgs) -> Result<Option<ClientConnection>, String> {
+    pub(super) fn client(
+        args: &HealthcheckArgs,
+        address: &str,
+    ) -> Result<Option<ClientConnection>, String> {
         let Some(ca) = &args.tls_ca else {
             return Ok(None);
         };
@@ -84,7 +101,7 @@ mod tls {
             }
             _ => config.with_no_client_auth(),
         };
-        let (host, _) = args.address.rsplit_once(':').unwrap_or((&args.address, ""));
+        let (host, _) = address.rsplit_once(':').unwrap_or((address, ""));
         let host = host
             .trim_start_matches('[')
             .trim_end_matches(']')

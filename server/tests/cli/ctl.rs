@@ -37,6 +37,40 @@ fn fails(server: &Running, args: &[&str]) -> String {
     text(&output.stderr)
 }
 
+/// The parameter `server` once took the place of the option `--server`, and the program panicked.
+#[test]
+fn server_of_the_ensemble_is_no_address() {
+    let server = server(&[]);
+    assert_eq!(done(&server, &["set-server", "1", "read-only"]), "{}\n");
+    assert!(done(&server, &["servers"]).contains("\"mode\":\"read-only\""));
+    let refused = fails(&server, &["set-leader", "1"]);
+    assert!(refused.contains("server 1 cannot be the leader: it is read-only, and must be up"));
+    assert_eq!(
+        fails(&server, &["set-server", "2", "down"]),
+        "minikeeper: there is no server 2, only server 1; `--servers` (`Config::servers`) adds more\n"
+    );
+}
+
+#[test]
+fn first_of_several_servers_that_listens_is_asked() {
+    let server = server(&[]);
+    let list = format!("127.0.0.1:1,{}", server.address());
+    for args in [
+        &["ctl", "--server", &list, "now"][..],
+        &["healthcheck", &list],
+    ] {
+        assert_eq!(run(args).status.code(), Some(0), "{args:?}");
+    }
+    for args in [
+        &["ctl", "--server", "127.0.0.1:1,127.0.0.1:2", "now"][..],
+        &["healthcheck", "127.0.0.1:1,127.0.0.1:2"],
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(text(&output.stderr).contains("127.0.0.1:2"), "{args:?}");
+    }
+}
+
 #[test]
 fn verbs_print_the_server_answer() {
     let server = server(&[]);

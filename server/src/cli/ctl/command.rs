@@ -10,41 +10,43 @@ use crate::ctl::{VerbFields, values};
 
 /// Adds the options of `ctl`, and a subcommand for each verb.
 pub(crate) fn describe(command: Command) -> Command {
+    // Their ids begin with hyphens, which no parameter of a verb does.
     let options = [
-        Arg::new("server")
+        Arg::new("--server")
             .long("server")
             .value_name("HOST:PORT")
             .default_value("127.0.0.1:2181")
             .help(
-                "The server's address; a server that other machines reach must run with --control",
+                "The server's address, or several with commas, of which the first that listens is used; a \
+                 server that other machines reach must run with --control",
             ),
-        Arg::new("token")
+        Arg::new("--token")
             .long("token")
             .value_name("TOKEN")
-            .conflicts_with("token_file")
+            .conflicts_with("--token-file")
             .allow_hyphen_values(true)
             .help("The server's --control-token [env: MINIKEEPER_CONTROL_TOKEN]"),
-        Arg::new("token_file")
+        Arg::new("--token-file")
             .long("token-file")
             .value_name("FILE")
             .help("A file with the token, which keeps it out of the process list"),
-        Arg::new("universe")
+        Arg::new("--universe")
             .long("universe")
             .value_name("NAME")
             .help("The universe to control [default: the server's own]"),
-        Arg::new("json")
+        Arg::new("--json")
             .long("json")
             .action(ArgAction::SetTrue)
-            .conflicts_with("text")
+            .conflicts_with("--text")
             .help("Print the server's answer as JSON, on a terminal too"),
-        Arg::new("text")
+        Arg::new("--text")
             .long("text")
             .action(ArgAction::SetTrue)
             .help("Print tables and text, in a pipe too"),
-        Arg::new("field")
+        Arg::new("--field")
             .long("field")
             .value_name("NAME")
-            .conflicts_with_all(["json", "text"])
+            .conflicts_with_all(["--json", "--text"])
             .help("Print only this field of the answer: text as it is, anything else as JSON"),
     ];
     let command = options

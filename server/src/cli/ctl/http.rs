@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A verb to call.
 pub(crate) struct HttpCall<'a> {
-    /// `HOST:PORT`.
+    /// `HOST:PORT`, or several with commas, of which the first that listens is asked.
     pub(crate) server: &'a str,
     pub(crate) token: Option<&'a str>,
     pub(crate) universe: Option<&'a str>,
@@ -95,21 +95,33 @@ pub(crate) fn follow(
 
 /// Connects and sends the request. Returns whether all of it could be sent.
 fn send(call: &HttpCall<'_>, patience: Duration) -> Result<(TcpStream, io::Result<()>), String> {
-    let server = call.server;
-    let request = request(call)?;
-    let socket = server
-        .to_socket_addrs()
-        .map_err(|error| format!("cannot resolve {server:?}: {error}; write HOST:PORT"))?
-        .next()
-        .ok_or_else(|| format!("cannot resolve {server:?}: no address"))?;
+    let (server, mut stream) = connect(call.server)?;
+    let request = request(call, server)?;
     let failed = |error: io::Error| format!("cannot reach {server}: {error}");
-    let mut stream = TcpStream::connect_timeout(&socket, PATIENCE)
-        .map_err(|error| format!("{}; is a server running there?", failed(error)))?;
     stream.set_read_timeout(Some(patience)).map_err(failed)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
     // A server without control closes the connection, perhaps before it has read the whole request.
     let sent = stream.write_all(request.as_bytes());
     Ok((stream, sent))
+}
+
+/// Connects to the first of the servers that listens. Returns its address too.
+fn connect(servers: &str) -> Result<(&str, TcpStream), String> {
+    let mut last = String::new();
+    for server in servers.split(',') {
+        let socket = server
+            .to_socket_addrs()
+            .map_err(|error| format!("cannot resolve {server:?}: {error}; write HOST:PORT"))?
+            .next()
+            .ok_or_else(|| format!("cannot resolve {server:?}: no address"))?;
+        match TcpStream::connect_timeout(&socket, PATIENCE) {
+            Ok(stream) => return Ok((server, stream)),
+            Err(error) => {
+                last = format!("cannot reach {server}: {error}; is a server running there?");
+            }
+        }
+    }
+    Err(last)
 }
 
 /// Returns the error for a server that sent nothing.
@@ -126,9 +138,8 @@ fn silent(server: &str, outcome: io::Result<()>, patience: Duration) -> String {
     )
 }
 
-fn request(call: &HttpCall<'_>) -> Result<String, String> {
+fn request(call: &HttpCall<'_>, server: &str) -> Result<String, String> {
     let HttpCall {
-        server,
         token,
         universe,
         verb,

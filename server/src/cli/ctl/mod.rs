@@ -143,16 +143,16 @@ impl FromArgMatches for CtlArgs {
         let (name, given) = matches.subcommand().ok_or_else(missing)?;
         let text = |id: &str| matches.get_one::<String>(id).cloned();
         Ok(Self {
-            server: text("server").unwrap_or_default(),
-            token: text("token").map(Secret::from),
-            token_file: text("token_file").map(PathBuf::from),
-            universe: text("universe"),
-            form: match (matches.get_flag("json"), matches.get_flag("text")) {
+            server: text("--server").unwrap_or_default(),
+            token: text("--token").map(Secret::from),
+            token_file: text("--token-file").map(PathBuf::from),
+            universe: text("--universe"),
+            form: match (matches.get_flag("--json"), matches.get_flag("--text")) {
                 (true, _) => Some(Form::Json),
                 (_, true) => Some(Form::Text),
                 (false, false) => None,
             },
-            field: text("field"),
+            field: text("--field"),
             verb: command::find(name).ok_or_else(missing)?,
             given: given.clone(),
         })
