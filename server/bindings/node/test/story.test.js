@@ -32,7 +32,9 @@ function inFolder(file) {
 function run(t, runner, name, environment = {}, ...more) {
   const cwd = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'minikeeper-')));
   t.after(() => fs.rmSync(cwd, { recursive: true }));
-  const env = { ...process.env, ...environment };
+  // Vitest colours what it prints where `CI` is set, which splits the texts looked for.
+  const env = { ...process.env, NO_COLOR: '1', ...environment };
+  delete env.FORCE_COLOR;
   if (environment.MINIKEEPER_STORIES === undefined) delete env.MINIKEEPER_STORIES;
   // Otherwise it would report to this process.
   delete env.NODE_TEST_CONTEXT;
