@@ -109,6 +109,7 @@ pub use faults::{
     action::FaultAction,
     error::{FaultError, NotHit},
     fault::Fault,
+    hits::FaultHit,
     op::FaultOp,
     who::FaultFor,
 };

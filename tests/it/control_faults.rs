@@ -21,7 +21,16 @@ fn lost_reply_fault_is_injected_counted_and_removed() {
     client.must(&wire::create("/lost", b"", CreateMode::Persistent));
     client.send(&wire::create("/lost/a", b"", CreateMode::Persistent));
     let until = json!({"fault": fault, "within_ms": 10_000});
-    assert_eq!(done(post(address, "until_hit", &until)), json!({"hits": 1}));
+    let told = done(post(address, "until_hit", &until));
+    assert_eq!(told["hits"], 1);
+    let hit = &told["last_hit"];
+    assert_eq!(
+        (&hit["op"], &hit["path"]),
+        (&json!("create"), &json!("/lost/a"))
+    );
+    assert_eq!(hit["xid"], 2);
+    let sessions = done(get(address, "sessions"));
+    assert_eq!(hit["session"], sessions["sessions"][1]["id"]);
     client.expect_closed();
     assert!(scene.server.get("/lost/a").is_some());
     let faults = done(get(address, "faults"));

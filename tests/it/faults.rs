@@ -4,6 +4,7 @@ mod client;
 mod concurrency;
 mod delays;
 mod events;
+mod late;
 mod lifetime;
 mod recovery;
 mod requests;

@@ -8,7 +8,8 @@ import type { Fault, FaultOptions, Seed, Session, Tree, Universe, Who } from './
 
 /** What the fault does to a matching operation. */
 export type FaultAction =
-  'refuse' | 'delay' | 'drop-request' | 'lose-reply' | 'never-answer' | 'error' | 'cut' | 'cut-reply' | 'hold-events';
+  'refuse' | 'delay' | 'drop-request' | 'lose-reply' | 'never-answer' | 'error' | 'cut' | 'cut-reply' | 'hold-events'
+  | 'delay-events' | 'delay-reply' | 'cut-after' | 'expire' | 'trigger';
 
 /** Only entries of this kind; `session` and `connection` are all kinds that begin so. */
 export type Kind =
@@ -296,7 +297,8 @@ export interface Verbs {
   /**
    * Wait until a fault has acted N times.
    *
-   * Returns how often it has acted. Fails (408) if it times out.
+   * Returns how often it has acted. The JSON also has `last_hit`: the session, op, path and xid of what it acted
+   * on last, as `faults` has. Fails (408) if it times out.
    * @param fault The fault that inject returned
    * @param hits How many times; by default 1
    */

@@ -37,6 +37,11 @@ pub enum FaultAction {
     Delay(Duration),
     /// `drop-request`: loses the request on its way to the server. Nothing changes, no reply is
     /// sent, and the session is not renewed. The connection stays open.
+    ///
+    /// After a lost `closeSession` nothing more is read from the connection, so that the session
+    /// expires and the connection closes. After a lost handshake the connection closes once
+    /// [`handshake_timeout`](crate::Config::handshake_timeout) is over. Both are by the server's
+    /// clock.
     DropRequest,
     /// `lose-reply`: carries the request out, and closes the connection without a reply. The client
     /// cannot know whether the request was carried out.
@@ -57,6 +62,21 @@ pub enum FaultAction {
     /// Such a fault matches events: its path is the event's, its connection the watcher's. Replies
     /// and other events overtake held ones, so a reply may show a change before its event arrives.
     HoldEvents,
+    /// `delay-events`: holds each watch event back until the watcher's next request has been
+    /// served, pings aside, but no longer than this time of the server's clock. Otherwise like
+    /// `hold-events`. Unit: whole milliseconds.
+    DelayEvents(Duration),
+    /// `delay-reply`: carries the request out now, and sends its reply later, by this time of the
+    /// server's clock. Until then nothing is sent to the client or read from it, and its session
+    /// counts as silent: if it expires, the reply is lost. Unit: whole milliseconds.
+    DelayReply(Duration),
+    /// `cut-after`: carries the request out, replies, and then closes the connection.
+    CutAfter,
+    /// `expire`: carries the request out, replies, and then expires the client's session.
+    Expire,
+    /// `trigger`: does nothing but count and tell which request it matched, so that a test knows
+    /// when to act. The faults injected after it are checked, too.
+    Trigger,
 }
 
 impl FaultAction {
@@ -76,6 +96,11 @@ impl FaultAction {
         "cut",
         "cut-reply",
         "hold-events",
+        "delay-events",
+        "delay-reply",
+        "cut-after",
+        "expire",
+        "trigger",
     ];
 
     /// Returns its name, which [`FaultAction::from_name`] accepts.
@@ -96,7 +121,25 @@ impl FaultAction {
             Self::Cut => "cut",
             Self::CutReply => "cut-reply",
             Self::HoldEvents => "hold-events",
+            Self::DelayEvents(_) => "delay-events",
+            Self::DelayReply(_) => "delay-reply",
+            Self::CutAfter => "cut-after",
+            Self::Expire => "expire",
+            Self::Trigger => "trigger",
         }
+    }
+
+    /// Returns how long it delays what it acts on.
+    pub(crate) const fn delay(self) -> Option<Duration> {
+        match self {
+            Self::Delay(by) | Self::DelayEvents(by) | Self::DelayReply(by) => Some(by),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it acts on events, and not on what clients send.
+    pub(crate) const fn is_on_events(self) -> bool {
+        matches!(self, Self::HoldEvents | Self::DelayEvents(_))
     }
 
     /// Returns the action of this name. `delay` and `error` are ignored by actions that do not need
@@ -116,12 +159,17 @@ impl FaultAction {
         delay: Option<Duration>,
         error: Option<ErrorCode>,
     ) -> Result<Self, FaultError> {
+        let delay = |action| {
+            delay.ok_or(FaultError::Incomplete {
+                action,
+                needs: "a duration",
+            })
+        };
         Ok(match name {
             "refuse" => Self::Refuse,
-            "delay" => Self::Delay(delay.ok_or(FaultError::Incomplete {
-                action: "delay",
-                needs: "a duration",
-            })?),
+            "delay" => Self::Delay(delay("delay")?),
+            "delay-events" => Self::DelayEvents(delay("delay-events")?),
+            "delay-reply" => Self::DelayReply(delay("delay-reply")?),
             "drop-request" => Self::DropRequest,
             "lose-reply" => Self::LoseReply,
             "never-answer" => Self::NeverAnswer,
@@ -132,6 +180,9 @@ impl FaultAction {
             "cut" => Self::Cut,
             "cut-reply" => Self::CutReply,
             "hold-events" => Self::HoldEvents,
+            "cut-after" => Self::CutAfter,
+            "expire" => Self::Expire,
+            "trigger" => Self::Trigger,
             name => {
                 return Err(FaultError::UnknownAction {
                     name: name.to_owned(),

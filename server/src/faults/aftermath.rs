@@ -52,7 +52,7 @@ impl Aftermath {
 }
 
 /// Finds the last frame that is not an event.
-fn last_reply(out: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn last_reply(out: &[u8], from: usize) -> Option<usize> {
     let (mut at, mut found) = (from, None);
     while let Ok(Some(body)) = frame::next(&out[at..], usize::MAX) {
         let message = &out[at + body.start..at + body.end];

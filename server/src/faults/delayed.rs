@@ -9,13 +9,14 @@ use crate::{
     turn::outbox::Outbox,
 };
 
-/// A request that is served later. A connection has at most one, because it reads nothing until
-/// then.
+/// A request that is served later, or a reply that is sent later. A connection has at most one,
+/// because it reads nothing until then.
 #[derive(Debug)]
 pub(crate) struct Delayed {
     pub(crate) conn: ConnId,
     pub(crate) outbox: Arc<Outbox>,
-    pub(crate) input: Input,
+    /// The request; `None` if it has been served, and only its reply waits in the outbox.
+    pub(crate) input: Option<Input>,
     /// The length of its frame. Unit: bytes.
     pub(crate) length: usize,
     /// The fault that delays it.

@@ -220,6 +220,81 @@ impl Fault {
         Self::new(FaultAction::HoldEvents)
     }
 
+    /// Holds each watch event back until its watcher's next request has been served:
+    /// [`FaultAction::DelayEvents`].
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use minikeeper::Fault;
+    /// let late = Fault::delay_events(Duration::from_millis(100)).at("/config/**").once();
+    /// # drop(late);
+    /// ```
+    #[must_use]
+    pub const fn delay_events(at_most: Duration) -> Self {
+        Self::new(FaultAction::DelayEvents(at_most))
+    }
+
+    /// Carries requests out and sends their replies later: [`FaultAction::DelayReply`].
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use minikeeper::{Fault, OpCode};
+    /// let slow = Fault::delay_reply(Duration::from_secs(3)).on(OpCode::Create);
+    /// # drop(slow);
+    /// ```
+    #[must_use]
+    pub const fn delay_reply(by: Duration) -> Self {
+        Self::new(FaultAction::DelayReply(by))
+    }
+
+    /// Closes the connection after the reply: [`FaultAction::CutAfter`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let after_the_create = Fault::cut_after().on(OpCode::Create).once();
+    /// # drop(after_the_create);
+    /// ```
+    #[must_use]
+    pub const fn cut_after() -> Self {
+        Self::new(FaultAction::CutAfter)
+    }
+
+    /// Expires the client's session after the reply: [`FaultAction::Expire`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let loses_the_lock = Fault::expire().on(OpCode::Create).at("/locks/**").once();
+    /// # drop(loses_the_lock);
+    /// ```
+    #[must_use]
+    pub const fn expire() -> Self {
+        Self::new(FaultAction::Expire)
+    }
+
+    /// Only tells that a request was served: [`FaultAction::Trigger`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Fault, OpCode};
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let created = server.inject(Fault::trigger().on(OpCode::Create).at("/jobs/*"))?;
+    /// // ... a client works; then:
+    /// created.hit().await?;
+    /// println!("{}", created.last_hit().expect("it was hit"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn trigger() -> Self {
+        Self::new(FaultAction::Trigger)
+    }
+
     /// Ignores a session: nothing that it sends is answered or keeps it alive, not even an attempt
     /// to reconnect. To the server this looks like a long pause of the client: unless it ends in
     /// time, the session expires. The fault is [optional](Fault::optional), because a session may
@@ -399,6 +474,7 @@ impl fmt::Display for Fault {
         match self.who {
             FaultFor::Anyone => Ok(()),
             FaultFor::Session(session) => write!(f, ", session {session}"),
+            FaultFor::Client(number) => write!(f, ", client {number}"),
             FaultFor::Address(address) => write!(f, ", address {address}"),
             FaultFor::Ip(ip) => write!(f, ", address {ip}"),
         }

@@ -29,8 +29,8 @@ use std::{
     task::Waker,
 };
 
-use minikeeper_engine::ConnId;
-use minikeeper_protocol::SessionId;
+use minikeeper_engine::{ConnId, Input};
+use minikeeper_protocol::{EventKind, SessionId};
 use parking_lot::Mutex;
 
 use self::{
@@ -38,10 +38,11 @@ use self::{
     delayed::{Delayed, DelayedRequests},
     error::FaultError,
     fault::Fault,
-    hits::Hits,
+    hits::{FaultHit, Hits},
     rule::{HeldEvent, Rule, Subject},
 };
 use crate::{
+    journal::entry::event_name,
     net::connection::Connection,
     turn::{outbox::Outbox, stats::Peer},
 };
@@ -51,6 +52,9 @@ const FAULTS_MAX: usize = 1_000;
 
 /// The maximum memory of the events that all faults hold together. Unit: bytes.
 const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// The maximum number of sessions that get a number. Every request looks its session up.
+const CLIENTS_MAX: usize = 10_000;
 
 /// The cost of an event in addition to its frame. Unit: bytes.
 const HELD_EVENT_BYTES: usize = 64;
@@ -82,8 +86,10 @@ pub struct FaultInfo {
     pub matches: u64,
     /// The number of times it has acted.
     pub hits: u64,
-    /// The number of requests or events that it currently holds back.
+    /// The number of requests, replies or events that it currently holds back.
     pub held: usize,
+    /// What it has acted on last.
+    pub last_hit: Option<FaultHit>,
 }
 
 /// The action of a fault on a request.
@@ -91,8 +97,29 @@ pub struct FaultInfo {
 pub(crate) struct Verdict {
     pub(crate) rule: u64,
     pub(crate) action: FaultAction,
-    /// Updated once the action is done.
-    pub(crate) hits: Arc<Hits>,
+    hits: Arc<Hits>,
+    /// The triggers that the request meets on the way.
+    triggers: Vec<Arc<Hits>>,
+    hit: FaultHit,
+}
+
+impl Verdict {
+    /// Counts a delay, which has begun.
+    pub(crate) fn begun(self) {
+        self.done(SessionId::NONE);
+    }
+
+    /// Counts the action, which is done. `session` is the client's, which a handshake may just have
+    /// opened.
+    pub(crate) fn done(mut self, session: SessionId) {
+        if self.hit.session.is_none() && session != SessionId::NONE {
+            self.hit.session = Some(session);
+        }
+        for trigger in self.triggers {
+            trigger.hit(self.hit.clone());
+        }
+        self.hits.hit(self.hit);
+    }
 }
 
 /// The outcome for an event.
@@ -111,7 +138,7 @@ pub(crate) struct Released {
     pub(crate) faults: usize,
     /// In the order in which to send them.
     pub(crate) events: Vec<HeldEvent>,
-    pub(crate) requests: Vec<Delayed>,
+    pub(crate) delayed: Vec<Delayed>,
 }
 
 /// The faults of one universe.
@@ -132,6 +159,29 @@ struct Table {
     injected: u64,
     delayed: DelayedRequests,
     held_bytes: usize,
+    /// The sessions that have sent a request since there has been any fault, in order.
+    clients: Vec<SessionId>,
+}
+
+impl Table {
+    /// Returns the number of a session, counted from 1.
+    fn number_of(&self, session: SessionId) -> Option<u32> {
+        let place = self.clients.iter().position(|known| *known == session)?;
+        u32::try_from(place + 1).ok()
+    }
+
+    /// Gives a session that sends a request a number.
+    fn number(&mut self, subject: &Subject<'_>) -> Option<u32> {
+        if matches!(subject.input, Input::Connect { .. }) || subject.session == SessionId::NONE {
+            return None;
+        }
+        let known = self.number_of(subject.session);
+        if known.is_none() && self.clients.len() < CLIENTS_MAX {
+            self.clients.push(subject.session);
+            return u32::try_from(self.clients.len()).ok();
+        }
+        known
+    }
 }
 
 impl Faults {
@@ -166,7 +216,7 @@ impl Faults {
     }
 
     fn set_flags(&self, table: &Table) {
-        let holds = |rule: &Rule| rule.fault.action == FaultAction::HoldEvents;
+        let holds = |rule: &Rule| rule.fault.action.is_on_events();
         self.is_set
             .store(!table.rules.is_empty(), Ordering::Release);
         self.holds_events
@@ -183,6 +233,7 @@ impl Faults {
                 matches: seen.matches,
                 hits: seen.hits,
                 held: rule.held.len() + table.delayed.count_of(rule.id),
+                last_hit: rule.hits.last(),
             }
         };
         table.rules.iter().map(info).collect()
@@ -203,7 +254,10 @@ impl Faults {
         });
         drop(table);
         if let Some(hits) = &refusing {
-            hits.hit();
+            hits.hit(FaultHit {
+                op: "connect",
+                ..FaultHit::default()
+            });
         }
         refusing.is_some()
     }
@@ -212,41 +266,63 @@ impl Faults {
     /// each for at least the session's timeout.
     pub(crate) fn silence(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
         let table = self.table.lock();
+        let client = table.number_of(session);
         let mut rules = table.rules.iter();
-        rules.any(|rule| rule.silences(session, peer, timeout_ms))
+        rules.any(|rule| rule.silences((session, client), peer, timeout_ms))
     }
 
     /// Finds the fault that acts on a request, among those after `after`.
     pub(crate) fn judge(&self, subject: &Subject<'_>, after: u64) -> Option<Verdict> {
         let mut table = self.table.lock();
-        table
-            .rules
-            .iter_mut()
-            .filter(|rule| rule.id > after)
-            .find_map(|rule| {
-                rule.acts_on(subject).then(|| Verdict {
-                    rule: rule.id,
-                    action: rule.fault.action,
-                    hits: Arc::clone(&rule.hits),
-                })
-            })
+        let client = table.number(subject);
+        let mut verdict: Option<Verdict> = None;
+        for rule in table.rules.iter_mut().filter(|rule| rule.id > after) {
+            if !rule.acts_on(subject, client) {
+                continue;
+            }
+            let (action, hits) = (rule.fault.action, Arc::clone(&rule.hits));
+            let mut triggers = Vec::new();
+            let before = verdict.take();
+            let hit = match before {
+                Some(before) => {
+                    triggers = before.triggers;
+                    triggers.push(before.hits);
+                    before.hit
+                }
+                None => FaultHit::of(subject.input, subject.session),
+            };
+            verdict = Some(Verdict {
+                rule: rule.id,
+                action,
+                hits,
+                triggers,
+                hit,
+            });
+            if action != FaultAction::Trigger {
+                break;
+            }
+        }
+        verdict
     }
 
-    /// Holds an event back if a fault applies. Called under the engine's lock.
+    /// Holds an event back if a fault applies. Called under the engine's lock, at this time since
+    /// the start.
     pub(crate) fn hold_event(
         &self,
         conn: ConnId,
         (session, peer): (SessionId, &Peer),
-        path: &[u8],
+        (kind, path): (EventKind, &[u8]),
+        now_ms: u64,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> EventFate {
         let mut table = self.table.lock();
+        let client = table.number_of(session);
         let Table {
             rules, held_bytes, ..
         } = &mut *table;
         let holding = rules
             .iter_mut()
-            .find_map(|rule| rule.holds(session, peer, path).then_some(rule));
+            .find_map(|rule| rule.holds((session, client), peer, path).then_some(rule));
         let Some(rule) = holding else {
             return EventFate::Sent;
         };
@@ -257,9 +333,42 @@ impl Faults {
             return EventFate::NoRoom;
         }
         *held_bytes += bytes;
-        rule.held.push(HeldEvent { conn, frame });
-        rule.hits.hit();
+        let until_ms = match rule.fault.action.delay() {
+            Some(by) => now_ms.saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX)),
+            None => u64::MAX,
+        };
+        rule.held.push(HeldEvent {
+            conn,
+            frame,
+            until_ms,
+        });
+        rule.hits
+            .hit(FaultHit::of_event(event_name(kind), path, session));
         EventFate::Held
+    }
+
+    /// Takes the events that are only delayed and have waited long enough: those for a connection
+    /// whose request has been served, or those that are due by this time. Called under the engine's
+    /// lock.
+    pub(crate) fn take_events(&self, served: Option<ConnId>, now_ms: u64) -> Vec<HeldEvent> {
+        let Table {
+            rules, held_bytes, ..
+        } = &mut *self.table.lock();
+        let mut taken = Vec::new();
+        for rule in rules {
+            if !matches!(rule.fault.action, FaultAction::DelayEvents(_)) {
+                continue;
+            }
+            for event in std::mem::take(&mut rule.held) {
+                if Some(event.conn) == served || event.until_ms <= now_ms {
+                    *held_bytes -= event.frame.len() + HELD_EVENT_BYTES;
+                    taken.push(event);
+                } else {
+                    rule.held.push(event);
+                }
+            }
+        }
+        taken
     }
 
     /// Drops the events held for a connection that has closed. Called under the engine's lock,
@@ -294,7 +403,12 @@ impl Faults {
         if !self.are_set() {
             return None;
         }
-        self.table.lock().delayed.next_deadline_ms()
+        let table = self.table.lock();
+        let held = table.rules.iter().flat_map(|rule| &rule.held);
+        let of_events = held.map(|event| event.until_ms).min();
+        let of_events = of_events.filter(|until_ms| *until_ms < u64::MAX);
+        let of_requests = table.delayed.next_deadline_ms();
+        of_events.into_iter().chain(of_requests).min()
     }
 
     /// Takes the next request whose delay is over.
@@ -345,7 +459,7 @@ impl Faults {
         let mut table = self.table.lock();
         let is_removed = |rule: u64| id.is_none_or(|id| id == rule);
         let mut released = Released {
-            requests: table.delayed.take(|delayed| is_removed(delayed.rule)),
+            delayed: table.delayed.take(|delayed| is_removed(delayed.rule)),
             ..Released::default()
         };
         let rules = std::mem::take(&mut table.rules);
@@ -361,6 +475,9 @@ impl Faults {
             released.events.extend(rule.held);
             rule.hits.remove();
         }
+        if table.rules.is_empty() {
+            table.clients = Vec::new();
+        }
         self.set_flags(&table);
         released
     }
@@ -372,7 +489,8 @@ mod tests {
 
     fn hold(faults: &Faults, conn: u32, bytes: usize) -> EventFate {
         let who = (SessionId(1), &Peer::Local);
-        faults.hold_event(ConnId(conn), who, b"/a", |out| out.resize(bytes, 0))
+        let event = (EventKind::Created, &b"/a"[..]);
+        faults.hold_event(ConnId(conn), who, event, 0, |out| out.resize(bytes, 0))
     }
 
     #[test]

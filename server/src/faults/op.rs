@@ -17,13 +17,16 @@ use crate::faults::error::FaultError;
 /// assert_eq!("any".parse(), Ok(FaultOp::Any));
 /// assert_eq!("connect".parse(), Ok(FaultOp::Connect));
 /// let unknown = "getdata".parse::<FaultOp>().unwrap_err();
-/// assert!(unknown.to_string().starts_with("operation \"getdata\": unknown; one of any, connect"));
+/// assert!(unknown.to_string().starts_with("operation \"getdata\": unknown; one of any, request, connect"));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FaultOp {
     /// Every message from a client, handshakes included.
     Any,
+    /// Every request but those that keep a session going: neither handshake, ping nor closeSession.
+    /// Ordinals such as [`nth`](crate::Fault::nth) count only what the program itself asks for.
+    Request,
     /// The handshake: a new session, or a resumed one. `connect` or `createSession`.
     Connect,
     /// This operation.
@@ -47,6 +50,7 @@ impl FaultOp {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Any => "any",
+            Self::Request => "request",
             Self::Connect => "connect",
             Self::Op(op) => op.name(),
         }
@@ -54,13 +58,24 @@ impl FaultOp {
 
     /// Returns whether a client's message is of this kind.
     pub(crate) const fn is_of(self, input: &Input) -> bool {
+        match input {
+            Input::Connect { .. } => matches!(self, Self::Any | Self::Connect),
+            Input::Request { request, .. } => self.is_of_op(request.op()),
+            // Malformed requests have no operation.
+            _ => matches!(self, Self::Any | Self::Request),
+        }
+    }
+
+    /// Returns whether a request with this operation is of this kind.
+    pub(crate) const fn is_of_op(self, op: OpCode) -> bool {
         match self {
             Self::Any => true,
-            Self::Connect => matches!(input, Input::Connect { .. }),
-            Self::Op(wanted) => match input {
-                Input::Request { request, .. } => is_form_of(request.op(), wanted),
-                _ => false,
-            },
+            Self::Request => !matches!(
+                op,
+                OpCode::CreateSession | OpCode::Ping | OpCode::CloseSession
+            ),
+            Self::Connect => matches!(op, OpCode::CreateSession),
+            Self::Op(wanted) => is_form_of(op, wanted),
         }
     }
 }
@@ -102,6 +117,7 @@ impl FromStr for FaultOp {
     fn from_str(name: &str) -> Result<Self, FaultError> {
         match name {
             "any" => Ok(Self::Any),
+            "request" => Ok(Self::Request),
             "connect" => Ok(Self::Connect),
             "close" => Ok(Self::Op(OpCode::CloseSession)),
             name => match OpCode::from_name(name) {

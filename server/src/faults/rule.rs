@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The maximum number of operations that a fault names: all of them.
-const OPS_MAX: usize = OpCode::ALL.len() + 2;
+const OPS_MAX: usize = OpCode::ALL.len() + 3;
 
 /// A client's message, with its session and address.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,9 @@ pub(crate) struct HeldEvent {
     pub(crate) conn: ConnId,
     /// The whole frame.
     pub(crate) frame: Vec<u8>,
+    /// When it is sent at the latest, in milliseconds since the start; `u64::MAX` if it waits for
+    /// the fault to be removed.
+    pub(crate) until_ms: u64,
 }
 
 /// An injected fault.
@@ -80,16 +83,16 @@ impl Rule {
         })
     }
 
-    /// Returns whether it acts on a client's message.
-    pub(crate) fn acts_on(&mut self, subject: &Subject<'_>) -> bool {
+    /// Returns whether it acts on a client's message. `client` is the number of its session.
+    pub(crate) fn acts_on(&mut self, subject: &Subject<'_>, client: Option<u32>) -> bool {
         let is_met = match self.fault.action {
-            FaultAction::Refuse | FaultAction::HoldEvents => false,
+            FaultAction::Refuse | FaultAction::HoldEvents | FaultAction::DelayEvents(_) => false,
             FaultAction::Error(_) => !matches!(subject.input, Input::Connect { .. }),
             _ => true,
         };
         let Fault { ops, who, .. } = &self.fault;
         is_met
-            && who.is(subject.session, subject.peer)
+            && who.is(subject.session, client, subject.peer)
             && (ops.is_empty() || ops.iter().any(|op| op.is_of(subject.input)))
             && self.is_about(subject.input)
             && self.decide()
@@ -97,7 +100,12 @@ impl Rule {
 
     /// Returns whether it stops every ping of this session. A fault that acts a limited number of
     /// times, or by chance, lets one through sooner or later.
-    pub(crate) fn silences(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
+    pub(crate) fn silences(
+        &self,
+        (session, client): (SessionId, Option<u32>),
+        peer: &Peer,
+        timeout_ms: u32,
+    ) -> bool {
         let Fault {
             action,
             ops,
@@ -120,20 +128,25 @@ impl Rule {
             && *probability >= 1.0
             && self.matches >= *skip
             && (ops.is_empty() || ops.iter().any(|op| pings.contains(op)))
-            && who.is(session, peer)
+            && who.is(session, client, peer)
     }
 
     /// Returns whether it refuses a connection from this address.
     pub(crate) fn refuses(&mut self, peer: &Peer) -> bool {
         self.fault.action == FaultAction::Refuse
-            && self.fault.who.is(SessionId::NONE, peer)
+            && self.fault.who.is(SessionId::NONE, None, peer)
             && self.decide()
     }
 
     /// Returns whether it holds back an event for this connection.
-    pub(crate) fn holds(&mut self, session: SessionId, peer: &Peer, path: &[u8]) -> bool {
-        self.fault.action == FaultAction::HoldEvents
-            && self.fault.who.is(session, peer)
+    pub(crate) fn holds(
+        &mut self,
+        (session, client): (SessionId, Option<u32>),
+        peer: &Peer,
+        path: &[u8],
+    ) -> bool {
+        self.fault.action.is_on_events()
+            && self.fault.who.is(session, client, peer)
             && self.glob.as_ref().is_none_or(|glob| glob.matches(path))
             && self.decide()
     }
@@ -204,25 +217,32 @@ fn check(fault: &Fault) -> Result<(), FaultError> {
                   operation (create), or write /q for the znode and /q/* for its children",
         });
     }
+    if (fault.action.delay()).is_some_and(|by| by.as_millis() == 0) {
+        return Err(FaultError::Incomplete {
+            action,
+            needs: "a duration of at least 1 ms",
+        });
+    }
     let names_op = fault.ops.iter().any(|op| *op != FaultOp::Any);
     match fault.action {
         FaultAction::Error(ErrorCode::Other(0)) => Err(FaultError::Incomplete {
             action,
             needs: "an error code other than 0, which is success",
         }),
-        FaultAction::Delay(by) if by.as_millis() == 0 => Err(FaultError::Incomplete {
-            action,
-            needs: "a duration of at least 1 ms",
-        }),
         FaultAction::Error(_) if fault.ops == [FaultOp::Connect] => {
             pointless("the handshake, whose reply has no field for an error: use cut or refuse")
         }
         FaultAction::Refuse if fault.path.is_some() => pointless("a path: there is no request yet"),
         FaultAction::Refuse if names_op => pointless("an operation: there is no request yet"),
-        FaultAction::Refuse if matches!(fault.who, FaultFor::Session(_)) => {
+        FaultAction::Refuse if matches!(fault.who, FaultFor::Session(_) | FaultFor::Client(_)) => {
             pointless("a session: it is not known yet")
         }
-        FaultAction::HoldEvents if names_op => pointless("an operation: an event has none"),
+        FaultAction::HoldEvents | FaultAction::DelayEvents(_) if names_op => {
+            pointless("an operation: an event has none")
+        }
+        _ if fault.ops == [FaultOp::Connect] && matches!(fault.who, FaultFor::Client(_)) => {
+            pointless("the handshakes of a client: its number is not known yet")
+        }
         _ => Ok(()),
     }
 }
@@ -253,11 +273,12 @@ mod tests {
     }
 
     fn acts(rule: &mut Rule, input: &Input) -> bool {
-        rule.acts_on(&Subject {
+        let subject = Subject {
             input,
             session: SessionId(7),
             peer: &Peer::Local,
-        })
+        };
+        rule.acts_on(&subject, Some(2))
     }
 
     fn meets(fault: Fault, input: &Input) -> bool {
@@ -333,6 +354,8 @@ mod tests {
     fn fault_matches_only_its_session_or_address() {
         assert!(meets(Fault::silence(SessionId(7)), &get("/a")));
         assert!(!meets(Fault::silence(SessionId(8)), &get("/a")));
+        assert!(meets(Fault::cut().of(FaultFor::Client(2)), &get("/a")));
+        assert!(!meets(Fault::cut().of(FaultFor::Client(1)), &get("/a")));
         let localhost = std::net::IpAddr::from([127, 0, 0, 1]);
         assert!(meets(Fault::cut().of(localhost), &get("/a")));
         let socket = std::net::SocketAddr::from(([127, 0, 0, 1], 80));
@@ -378,6 +401,10 @@ mod tests {
             Fault::hold_events().on(OpCode::Create),
             Fault::error(ErrorCode::Other(0)),
             Fault::delay(std::time::Duration::ZERO),
+            Fault::delay_reply(std::time::Duration::ZERO),
+            Fault::delay_events(std::time::Duration::from_secs(1)).on(OpCode::Create),
+            Fault::refuse().of(FaultFor::Client(1)),
+            Fault::cut().of(FaultFor::Client(1)).on(FaultOp::Connect),
             Fault::error(ErrorCode::NoAuth).on(FaultOp::Connect),
             Fault {
                 ops: vec![FaultOp::Any; 100],

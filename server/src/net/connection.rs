@@ -459,7 +459,7 @@ impl Connection {
             let now_ms = || self.shared.turns.clock().elapsed_ms();
             limits.admit(config, now_ms).map_err(CloseCause::Limit)?;
             self.is_open = true;
-            self.outbox.set_open();
+            self.outbox.set_open(true);
             scratch.inputs.push(Input::Connect {
                 conn: self.id,
                 hello,
@@ -570,12 +570,12 @@ impl Connection {
         while let Some(Verdict {
             rule,
             action: FaultAction::Delay(by),
-            hits,
+            ..
         }) = verdict
         {
             match self.delay(input, batch, frame.clone(), rule, by) {
                 Ok(None) => {
-                    hits.hit();
+                    verdict.expect("it is matched").begun();
                     return Flow::Delayed;
                 }
                 // The fault has just been removed.
@@ -596,14 +596,89 @@ impl Connection {
             arrived_ms: *arrived_ms,
             late: None,
         };
+        let op = match &request.input {
+            Input::Connect { .. } => Some(OpCode::CreateSession),
+            Input::Request { request, .. } => Some(request.op()),
+            _ => None,
+        };
+        let is_lost = (verdict.as_ref())
+            .is_some_and(|verdict| matches!(verdict.action, FaultAction::DropRequest));
+        let reply = verdict.as_ref().and_then(|verdict| match verdict.action {
+            FaultAction::DelayReply(by) => Some((verdict.rule, by)),
+            _ => None,
+        });
         let Scratch { out, wakes, .. } = scratch;
+        let from = out.len();
         let leftover = fault_turn::serve(&self.shared, verdict, request, out, wakes);
         arrived_ms.get_or_insert(leftover.began_ms);
+        match op {
+            Some(OpCode::CreateSession) if is_lost => {
+                // The client still has to shake hands, and cannot do so on this connection.
+                self.outbox.set_open(false);
+                let UniverseState {
+                    handshakes, turns, ..
+                } = &*self.shared;
+                handshakes.add(&self.outbox, turns);
+            }
+            Some(OpCode::CloseSession) if is_lost => {
+                // Its pings would keep the session, which it no longer uses, and its client waiting.
+                self.outbox.set_delayed();
+                return Flow::Delayed;
+            }
+            _ => {}
+        }
+        if op != Some(OpCode::Ping) {
+            fault_turn::send_delayed_events(&self.shared, Some(self.id));
+        }
+        if let Some((rule, by)) = reply
+            && leftover.close.is_none()
+        {
+            return match self.delay_reply(out, from, frame.len(), rule, by) {
+                Ok(true) => Flow::Delayed,
+                Ok(false) => Flow::Continue,
+                Err(why) => Flow::Close(why),
+            };
+        }
         match leftover.close {
             Some(why) => Flow::Close(CloseCause::Ordered(why)),
             None if out.len() > self.shared.config.write_backlog_bytes_max => Flow::Full,
             None => Flow::Continue,
         }
+    }
+
+    /// Delays the reply that a turn has appended to `out`, from `from` on. Returns false if the fault
+    /// has just been removed.
+    fn delay_reply(
+        &self,
+        out: &mut Vec<u8>,
+        from: usize,
+        length: usize,
+        rule: u64,
+        by: Duration,
+    ) -> Result<bool, CloseCause> {
+        let mut held = Held::default();
+        let UniverseState { limits, config, .. } = &*self.shared;
+        limits
+            .hold(config, &mut held, out.len() - from, &[])
+            .map_err(CloseCause::Limit)?;
+        let delayed = Delayed {
+            conn: self.id,
+            outbox: self.outbox.clone(),
+            input: None,
+            length,
+            rule,
+            held,
+            kept: None,
+            writer: None,
+        };
+        let result = fault_turn::delay_reply(&self.shared, by, delayed, out, from);
+        Ok(match result {
+            Ok(()) => true,
+            Err(mut delayed) => {
+                limits.release(&mut delayed.held);
+                false
+            }
+        })
     }
 
     /// Delays a request. Returns the request if the fault has just been removed.
@@ -626,7 +701,7 @@ impl Connection {
         let delayed = Delayed {
             conn: self.id,
             outbox: self.outbox.clone(),
-            input,
+            input: Some(input),
             length: frame.len(),
             rule,
             held,
@@ -637,7 +712,7 @@ impl Connection {
             Ok(()) => None,
             Err(mut delayed) => {
                 limits.release(&mut delayed.held);
-                Some(delayed.input)
+                delayed.input
             }
         })
     }

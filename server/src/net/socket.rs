@@ -302,6 +302,8 @@ impl SocketTask {
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<()>> {
         if (1..=GO_FIRST_MAX).contains(&scratch.wakes.len())
             && self.unsent.is_none()
+            // An order to close would end the connection before the kept output is written.
+            && self.closing.is_none()
             && (1..=KEPT_OUT_BYTES_MAX).contains(&scratch.out.len())
         {
             self.keep(&scratch.out);

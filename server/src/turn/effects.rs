@@ -16,6 +16,7 @@ use crate::{
         outbox::{Close, Outbox, UnsentTotal},
         prefix_replies,
         stats::{ConnStats, Counters},
+        turns::Turns,
     },
 };
 
@@ -34,6 +35,7 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) own: Option<ConnId>,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) members: &'a Slab<Member>,
+    pub(crate) turns: &'a Turns,
     /// The injected faults; some may hold events back.
     pub(crate) faults: &'a Faults,
     pub(crate) outbox_bytes_max: usize,
@@ -194,9 +196,11 @@ impl TurnEffects<'_> {
         let who = (member.session, &member.stats.peer);
         let path = self.shown(event.path);
         let write = |out: &mut Vec<u8>| event::encode(event.kind, &path, event.zxid, out);
-        match self.faults.hold_event(to, who, event.path, write) {
+        let now_ms = self.turns.clock().elapsed_ms();
+        let what = (event.kind, event.path);
+        match self.faults.hold_event(to, who, what, now_ms, write) {
             EventFate::Sent => return false,
-            EventFate::Held => {}
+            EventFate::Held => self.turns.alarm.rearm_for(self.faults.next_deadline_ms()),
             EventFate::NoRoom => {
                 self.counters.limit_hits.outboxes += 1;
                 if self.own == Some(to) {

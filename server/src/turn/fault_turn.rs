@@ -3,12 +3,13 @@
 use std::{sync::Arc, task::Waker, time::Duration};
 
 use minikeeper_engine::{ConnId, Input};
+use minikeeper_protocol::SessionId;
 
 use crate::{
     faults::{
         Verdict,
         action::FaultAction,
-        aftermath::{Aftermath, ReplyFate},
+        aftermath::{self, Aftermath, ReplyFate},
         delayed::Delayed,
         rule::{HeldEvent, Subject},
     },
@@ -17,7 +18,7 @@ use crate::{
         outbox::{Close, Outbox},
         turns::{Batch, Leftover, Turns},
     },
-    universe::state::UniverseState,
+    universe::{session_selector::SessionSelector, state::UniverseState},
 };
 
 /// A request to which faults may apply.
@@ -65,16 +66,32 @@ pub(crate) fn serve(
     wakes: &mut Vec<Waker>,
 ) -> Leftover {
     let action = verdict.as_ref().map(|verdict| verdict.action);
+    let conn = request.conn;
     if let Some(Verdict { rule, action, .. }) = &verdict {
         shared
             .turns
             .note_fault(request.conn, &request.input, *rule, action.name());
     }
-    let leftover = carry_out(shared, action, request, out, wakes);
+    let mut leftover = carry_out(shared, action, request, out, wakes);
     if let Some(verdict) = verdict {
-        verdict.hits.hit();
+        let session = session_of(shared, conn);
+        if action == Some(FaultAction::Expire) {
+            // The reply is on its way.
+            let owner = SessionSelector::from(session);
+            shared.turns.expire(|look| owner.find(look));
+            leftover.close.get_or_insert(Close::Injected);
+        }
+        verdict.done(session);
     }
     leftover
+}
+
+/// Returns the session of a connection; NONE if it has none, or has closed.
+fn session_of(shared: &UniverseState, conn: ConnId) -> SessionId {
+    shared.turns.look(|look| {
+        let member = look.members.get(conn.0 as usize);
+        member.map_or(SessionId::NONE, |member| member.session)
+    })
 }
 
 fn carry_out(
@@ -108,9 +125,8 @@ fn carry_out(
         Some(FaultAction::LoseReply) => (ReplyFate::Lost, true),
         Some(FaultAction::NeverAnswer) => (ReplyFate::Lost, false),
         Some(FaultAction::CutReply) => (ReplyFate::Half, true),
-        None | Some(FaultAction::Delay(_) | FaultAction::Refuse | FaultAction::HoldEvents) => {
-            (ReplyFate::Sent, false)
-        }
+        Some(FaultAction::CutAfter) => (ReplyFate::Sent, true),
+        _ => (ReplyFate::Sent, false),
     };
     let aftermath = Aftermath { reply, cuts, late };
     let batch = Batch {
@@ -149,15 +165,57 @@ pub(crate) fn delay(
 ) -> Result<(), Box<Delayed>> {
     let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
     let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
-    shared
-        .turns
-        .note_fault(delayed.conn, &delayed.input, delayed.rule, "delay");
+    if let Some(input) = &delayed.input {
+        shared
+            .turns
+            .note_fault(delayed.conn, input, delayed.rule, "delay");
+    }
     shared.turns.faults.delay(until_ms, delayed)?;
     shared.turns.alarm.rearm_for(Some(until_ms));
     Ok(())
 }
 
-/// Serves the requests whose delay is over.
+/// Delays the reply, if there is one, of the request that was just served into `out` from `from`
+/// on. Returns what is left if the fault has been removed.
+pub(crate) fn delay_reply(
+    shared: &UniverseState,
+    by: Duration,
+    delayed: Delayed,
+    out: &mut Vec<u8>,
+    from: usize,
+) -> Result<(), Box<Delayed>> {
+    let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+    let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
+    let outbox = Arc::clone(&delayed.outbox);
+    if let Some(start) = aftermath::last_reply(out, from) {
+        outbox.hold_reply(out.split_off(start));
+    }
+    shared
+        .turns
+        .faults
+        .delay(until_ms, delayed)
+        .inspect_err(|_| {
+            outbox.end_delay();
+        })?;
+    shared.turns.alarm.rearm_for(Some(until_ms));
+    Ok(())
+}
+
+/// Sends the events whose delay is over: those for a connection that has just been served, or those
+/// that are due.
+pub(crate) fn send_delayed_events(shared: &UniverseState, served: Option<ConnId>) {
+    let faults = &shared.turns.faults;
+    if !faults.hold_events() {
+        return;
+    }
+    shared.turns.alter(|_, now, effects| {
+        for event in faults.take_events(served, now.elapsed_ms) {
+            send(event, effects);
+        }
+    });
+}
+
+/// Serves the requests, and sends the replies, whose delay is over.
 pub(crate) fn serve_due(shared: &UniverseState) {
     let elapsed_ms = shared.turns.clock().elapsed_ms();
     while let Some(delayed) = shared.turns.faults.take_due(elapsed_ms) {
@@ -169,38 +227,57 @@ pub(crate) fn serve_due(shared: &UniverseState) {
 /// clock, everything must happen at its own time, and in order.
 fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let conn = delayed.conn;
-    let mut verdict = judge(shared, conn, &delayed.input, delayed.rule);
-    while let Some(Verdict {
-        rule,
-        action: FaultAction::Delay(by),
-        hits,
-    }) = verdict
-    {
-        delayed.rule = rule;
-        match delay(shared, by, delayed) {
-            Ok(()) => return hits.hit(),
-            Err(back) => delayed = *back,
+    let mut wakes = Vec::new();
+    if let Some(mut input) = delayed.input.take() {
+        let mut verdict = judge(shared, conn, &input, delayed.rule);
+        while let Some(Verdict {
+            rule,
+            action: FaultAction::Delay(by),
+            ..
+        }) = verdict
+        {
+            delayed.rule = rule;
+            delayed.input = Some(input);
+            match delay(shared, by, delayed) {
+                Ok(()) => return verdict.expect("it is matched").begun(),
+                Err(back) => delayed = *back,
+            }
+            let Some(back) = delayed.input.take() else {
+                return;
+            };
+            input = back;
+            verdict = judge(shared, conn, &input, rule);
         }
-        verdict = judge(shared, conn, &delayed.input, rule);
+        let request = FaultedRequest {
+            conn,
+            input,
+            length: delayed.length,
+            arrived_ms: None,
+            late: Some(Arc::clone(&delayed.outbox)),
+        };
+        let reply = verdict.as_ref().and_then(|verdict| match verdict.action {
+            FaultAction::DelayReply(by) => Some((verdict.rule, by)),
+            _ => None,
+        });
+        if reply.is_some() {
+            delayed.outbox.hold_reply(Vec::new());
+        }
+        serve(shared, verdict, request, &mut Vec::new(), &mut wakes);
+        if let Some((rule, by)) = reply {
+            delayed.rule = rule;
+            match delay_reply(shared, by, delayed, &mut Vec::new(), 0) {
+                Ok(()) => return wakes.into_iter().for_each(Waker::wake),
+                Err(back) => delayed = *back,
+            }
+        }
     }
     let Delayed {
-        input,
-        length,
         outbox,
         mut held,
         kept,
         writer,
         ..
     } = delayed;
-    let request = FaultedRequest {
-        conn,
-        input,
-        length,
-        arrived_ms: None,
-        late: Some(Arc::clone(&outbox)),
-    };
-    let (mut out, mut wakes) = (Vec::new(), Vec::new());
-    serve(shared, verdict, request, &mut out, &mut wakes);
     shared.limits.release(&mut held);
     // After the reply is in the outbox, so that the connection finds it when it continues.
     wakes.extend(outbox.end_delay());
@@ -221,7 +298,7 @@ pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
     });
     // A broken server sends nothing.
     let released = released.unwrap_or_else(|| faults.remove(id));
-    for delayed in released.requests {
+    for delayed in released.delayed {
         serve_late(shared, delayed);
     }
     released.faults

@@ -97,12 +97,14 @@ struct OutboxState {
     written: u32,
     /// Whether the socket is full.
     is_stuck: bool,
+    /// Whether the frames are kept back: a fault delays the reply before them.
+    is_held: bool,
 }
 
 impl OutboxState {
     /// Takes the task to wake because a frame was added.
     const fn reader(&mut self) -> Option<Waker> {
-        if self.is_writing {
+        if self.is_writing || self.is_held {
             return None;
         }
         self.waker.take()
@@ -121,8 +123,9 @@ impl OutboxState {
 }
 
 impl Outbox {
-    pub(crate) fn set_open(&self) {
-        self.is_open.store(true, Ordering::Release);
+    /// Sets whether the handshake is done.
+    pub(crate) fn set_open(&self, is_open: bool) {
+        self.is_open.store(is_open, Ordering::Release);
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -228,6 +231,16 @@ impl Outbox {
         inner.reader()
     }
 
+    /// Keeps this reply back, and all frames behind it, until [`Outbox::end_delay`].
+    pub(crate) fn hold_reply(&self, mut reply: Vec<u8>) {
+        let mut inner = self.inner.lock();
+        inner.is_held = true;
+        if !reply.is_empty() && inner.close.is_none() {
+            reply.append(&mut inner.frames);
+            inner.frames = reply;
+        }
+    }
+
     pub(crate) fn set_delayed(&self) {
         self.is_delayed.store(true, Ordering::Release);
     }
@@ -240,6 +253,9 @@ impl Outbox {
     /// later must check [`Outbox::is_delayed`] after that.
     pub(crate) fn end_delay(&self) -> Option<Waker> {
         let mut inner = self.inner.lock();
+        inner.is_held = false;
+        let is_filled = !inner.frames.is_empty() || inner.close.is_some();
+        self.is_filled.store(is_filled, Ordering::Release);
         self.is_delayed.store(false, Ordering::Release);
         inner.waker.take()
     }
@@ -273,7 +289,7 @@ impl Outbox {
             return None;
         }
         let mut inner = self.inner.lock();
-        if !inner.frames.is_empty() {
+        if !inner.frames.is_empty() && !inner.is_held {
             if out.is_empty() {
                 std::mem::swap(out, &mut inner.frames);
                 // The exchanged buffer may be large; an idle outbox keeps no memory.
@@ -294,7 +310,7 @@ impl Outbox {
     pub(crate) fn register(&self, waker: &Waker) -> Registered {
         let mut inner = self.inner.lock();
         inner.is_stuck = false;
-        if !inner.frames.is_empty() || inner.close.is_some() {
+        if !inner.frames.is_empty() && !inner.is_held || inner.close.is_some() {
             return Registered::SomethingWaits;
         }
         inner.remember(waker, false);
@@ -321,7 +337,8 @@ impl Outbox {
     /// full.
     pub(crate) fn owed(&self) -> Option<u32> {
         let inner = self.inner.lock();
-        (inner.pushed != inner.written && !inner.is_stuck).then_some(inner.pushed)
+        let is_owed = inner.pushed != inner.written && !inner.is_stuck && !inner.is_held;
+        is_owed.then_some(inner.pushed)
     }
 
     /// Returns whether one of the first `pushed` frames is not written yet and the socket is not
@@ -330,7 +347,7 @@ impl Outbox {
         let inner = self.inner.lock();
         // The counts wrap around, but never during one wait.
         let missing = pushed.wrapping_sub(inner.written).cast_signed();
-        missing > 0 && !inner.is_stuck
+        missing > 0 && !inner.is_stuck && !inner.is_held
     }
 
     /// Registers the task to wake only when the connection must close: the socket is full, so

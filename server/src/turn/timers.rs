@@ -41,6 +41,7 @@ fn tick(shared: &UniverseState) {
         .close_due(shared.turns.clock().elapsed_ms());
     shared.limits.expired(&shared.config, closed);
     fault_turn::serve_due(shared);
+    fault_turn::send_delayed_events(shared, None);
 }
 
 /// Advances the clock from deadline to deadline, and handles what is due at each.

@@ -468,6 +468,7 @@ impl Turns {
             own,
             out,
             members,
+            turns: self,
             faults: &self.faults,
             outbox_bytes_max: self.outbox_bytes_max,
             reply_bytes_max: self.reply_bytes_max,

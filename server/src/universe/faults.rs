@@ -8,7 +8,7 @@ use crate::{
         action::FaultAction,
         error::{FaultError, NotHit},
         fault::Fault,
-        hits::{Hits, Seen},
+        hits::{FaultHit, Hits, Seen},
     },
     turn::fault_turn,
     universe::Universe,
@@ -272,6 +272,25 @@ impl FaultGuard {
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits.seen().hits
+    }
+
+    /// Returns what the fault has acted on last.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let guard = server.inject(Fault::refuse())?;
+    /// drop(server.local());
+    /// assert_eq!(guard.last_hit().map(|hit| hit.op), Some("connect"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn last_hit(&self) -> Option<FaultHit> {
+        self.hits.last()
     }
 
     /// Waits without a time limit until the fault has acted, and returns how often it has.

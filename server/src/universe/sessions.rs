@@ -122,9 +122,21 @@ impl Universe {
         self.met(count, "disconnect", "connected session", who)
     }
 
-    /// Closes every connection; the sessions live on.
+    /// Closes every connection of the universe; the sessions live on. If there is only one universe
+    /// beside the server's own, connections with unbound sessions count as its.
     pub fn disconnect_all(&self) {
         self.shared.turns.close_all(Close::Asked);
+        if self.is_only()
+            && let Some(root) = self.elsewhere()
+        {
+            root.turns.disconnect(|look| {
+                let sessions = look.engine.sessions();
+                sessions
+                    .filter(|(_, _, conn)| conn.is_some_and(|conn| look.is_unbound(conn)))
+                    .map(|(id, _, conn)| (id, conn))
+                    .collect()
+            });
+        }
     }
 
     /// Returns the sessions that match. Finding none is not an error.

@@ -80,7 +80,7 @@ fn play(server: &Running) -> BTreeSet<String> {
         "{\"fault\":",
     ));
     ask(&["faults"], "{\"faults\":[{");
-    ask(&["until-hit", &fault, "--hits", "0"], "{\"hits\":0}");
+    ask(&["until-hit", &fault, "--hits", "0"], "{\"hits\":0,\"last_hit\":null}");
     ask(&["remove-fault", &fault], "{\"hits\":0}");
     ask(&["reset-faults"], "{}");
     let (_stream, session, _) = open(server.address());

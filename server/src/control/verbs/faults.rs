@@ -15,6 +15,7 @@ use crate::{
         action::FaultAction,
         error::{FaultError, NotHit},
         fault::Fault,
+        hits::FaultHit,
         op::FaultOp,
         who::FaultFor,
     },
@@ -54,6 +55,12 @@ pub(super) const VERBS: &[Verb] = &[
                 "The session that the fault applies to",
             ),
             Parameter::optional(
+                "client",
+                ParameterKind::Count(u32::MAX as u64),
+                "The session that the fault applies to, by its number: sessions are numbered from 1 \
+                 in the order of their first requests since there has been any fault",
+            ),
+            Parameter::optional(
                 "address",
                 ParameterKind::Text,
                 "The client address that the fault applies to",
@@ -81,7 +88,7 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "delay_ms",
                 ParameterKind::DurationMs,
-                "The delay, for the action delay",
+                "The delay, for the actions delay and delay-reply; the longest delay for delay-events",
             ),
             Parameter::optional(
                 "error",
@@ -149,7 +156,8 @@ pub(super) const VERBS: &[Verb] = &[
         name: "until_hit",
         method: Method::Post,
         docs: "Wait until a fault has acted N times\n\n\
-               Returns how often it has acted. Fails (408) if it times out.",
+               Returns how often it has acted. The JSON also has `last_hit`: the session, op, path and \
+               xid of what it acted on last, as `faults` has. Fails (408) if it times out.",
         parameters: &[
             FAULT,
             Parameter::required("hits", ParameterKind::Count(u64::MAX), "How many times")
@@ -168,11 +176,22 @@ pub(super) const VERBS: &[Verb] = &[
                 }
                 let hits = call.universe.until_hit(id, hits, within).await;
                 let hits = hits.map_err(|error| ControlError::ran_out(error.to_string()))?;
-                Ok(json!({"hits": hits}))
+                let info = (call.universe.faults().into_iter()).find(|fault| fault.id == id);
+                let last_hit = info.and_then(|info| info.last_hit);
+                Ok(json!({"hits": hits, "last_hit": last_hit.as_ref().map(shown_hit)}))
             })
         }),
     },
 ];
+
+fn shown_hit(hit: &FaultHit) -> Value {
+    json!({
+        "session": hit.session.map(|session| session.to_string()),
+        "op": hit.op,
+        "path": hit.path,
+        "xid": hit.xid,
+    })
+}
 
 fn probability() -> Value {
     json!({"type": "number", "minimum": 0, "maximum": 1})
@@ -202,16 +221,17 @@ fn fault(arguments: &Arguments) -> Result<Fault, ControlError> {
     if let Some(path) = text("path") {
         fault = fault.at(path);
     }
-    match (text("session"), text("address")) {
-        (Some(_), Some(_)) => {
-            return Err(ControlError::bad_input(
-                "give at most one of session, address",
-            ));
-        }
-        (None, None) => {}
-        (Some(who), None) | (None, Some(who)) => {
-            fault = fault.of(who.parse::<FaultFor>().map_err(bad)?);
-        }
+    let client = number("client").map(|number| format!("client-{number}"));
+    let mut of = [text("session"), text("address"), client.as_deref()]
+        .into_iter()
+        .flatten();
+    if let Some(who) = of.next() {
+        fault = fault.of(who.parse::<FaultFor>().map_err(bad)?);
+    }
+    if of.next().is_some() {
+        return Err(ControlError::bad_input(
+            "give at most one of session, client, address",
+        ));
     }
     fault.skip = number("skip").unwrap_or(0);
     fault.count = number("count");
@@ -251,19 +271,20 @@ pub(crate) fn shown(info: &FaultInfo) -> Value {
         "matches": info.matches,
         "hits": info.hits,
         "held": info.held,
+        "last_hit": info.last_hit.as_ref().map(shown_hit),
     });
     match who {
         FaultFor::Anyone => {}
         FaultFor::Session(session) => shown["session"] = json!(session.to_string()),
+        FaultFor::Client(number) => shown["client"] = json!(number),
         FaultFor::Address(address) => shown["address"] = json!(address.to_string()),
         FaultFor::Ip(ip) => shown["address"] = json!(ip.to_string()),
     }
-    match action {
-        FaultAction::Delay(by) => {
-            shown["delay_ms"] = json!(u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
-        }
-        FaultAction::Error(error) => shown["error"] = json!(error.name()),
-        _ => {}
+    if let FaultAction::Error(error) = action {
+        shown["error"] = json!(error.name());
+    }
+    if let Some(by) = action.delay() {
+        shown["delay_ms"] = json!(u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
     }
     shown
 }

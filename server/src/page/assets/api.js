@@ -20,7 +20,7 @@ const ARGUMENTS = {
   "fork": ["name"],
   "freeze": [],
   "get": ["path"],
-  "inject": ["action", "--op", "--path", "--session", "--address", "--skip", "--count", "--probability", "--seed", "--delay_ms", "--error", "--optional"],
+  "inject": ["action", "--op", "--path", "--session", "--client", "--address", "--skip", "--count", "--probability", "--seed", "--delay_ms", "--error", "--optional"],
   "journal": ["--path", "--op", "--result", "--session", "--kind", "--since", "--limit"],
   "list_children": ["path", "--after", "--containing", "--max"],
   "locks": [],

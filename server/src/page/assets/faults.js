@@ -30,13 +30,15 @@ function Fault({ fault, hrefOfSession }) {
     ["Skips", fault.skip || null],
     ["Probability", fault.probability === 1 ? null : fault.probability],
     ["Matches", fault.matches],
-    ["Events held", fault.held || null],
+    ["Held", fault.held || null],
+    ["Last", fault.last_hit && `${fault.last_hit.op} ${fault.last_hit.path ?? ""} ${fault.last_hit.session ?? ""}`],
   ].filter(([, value]) => value !== null && value !== undefined);
   return html`<li class="panel fault" aria-label=${`Fault ${fault.fault}`}>
     <div class="bar"><b>${fault.action}</b>${fault.error && html`<code>${fault.error}</code>`}${fault.delay_ms !== undefined && html`<span>${ago(fault.delay_ms)}</span>`}
       <span>on <code>${fault.op || "all operations"}</code></span>
       ${fault.path && html`<span>at <code>${fault.path}</code></span>`}
       ${fault.session && html`<span>of <a href=${hrefOfSession(fault.session)}><code>${fault.session}</code></a></span>`}
+      ${fault.client && html`<span>of client ${fault.client}</span>`}
       ${fault.address && html`<span>of <code>${fault.address}</code></span>`}
       ${fault.optional && html`<span class="tag">optional</span>`}
       <span class="fill"></span>
@@ -65,13 +67,13 @@ function Inject() {
   for (const name of ["op", "path", "session"]) if (form[name]) fields[name] = form[name];
   for (const name of ["count", "skip", "probability"]) if (form[name] !== "") fields[name] = Number(form[name]);
   if (form.action === "error") fields.error = form.error;
-  if (form.action === "delay") fields.delay_ms = form.delay_ms;
+  if (form.action.startsWith("delay")) fields.delay_ms = form.delay_ms;
   if (form.isOptional) fields.optional = true;
   return html`<section><h2>Set a fault</h2>
     <div class="form">
       <label>Action <select value=${form.action} onChange=${set("action")}>${actions.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
       ${form.action === "error" && text("error", "Error")}
-      ${form.action === "delay" && html`<${Duration} label="Delay" value=${form.delay_ms} onChange=${(delay_ms) => setForm({ ...form, delay_ms })} />`}
+      ${form.action.startsWith("delay") && html`<${Duration} label="Delay" value=${form.delay_ms} onChange=${(delay_ms) => setForm({ ...form, delay_ms })} />`}
       ${text("op", "Operations", { placeholder: "create, setData" })}
       ${text("path", "Path", { placeholder: "/locks/**" })}
       ${text("session", "Session", { placeholder: "0x…" })}

@@ -349,10 +349,11 @@ class Verbs:
     def inject(
         self,
         *,
-        action: Literal["refuse", "delay", "drop-request", "lose-reply", "never-answer", "error", "cut", "cut-reply", "hold-events"],
+        action: Literal["refuse", "delay", "drop-request", "lose-reply", "never-answer", "error", "cut", "cut-reply", "hold-events", "delay-events", "delay-reply", "cut-after", "expire", "trigger"],
         op: Optional[str] = None,
         path: Optional[str] = None,
         session: Optional[str] = None,
+        client: Optional[int] = None,
         address: Optional[str] = None,
         skip: Optional[int] = None,
         count: Optional[int] = None,
@@ -368,12 +369,15 @@ class Verbs:
         - `op`: Operations that the fault applies to, separated by commas: create, connect, ping
         - `path`: Paths that the fault applies to: * matches within a name, ** across names
         - `session`: The session that the fault applies to
+        - `client`: The session that the fault applies to, by its number: sessions are numbered from 1 in the order of
+          their first requests since there has been any fault
         - `address`: The client address that the fault applies to
         - `skip`: How many matching operations to skip first
         - `count`: How many times the fault acts; without a limit if absent
         - `probability`: The probability that the fault acts on a match, from 0 to 1
         - `seed`: The seed of the random numbers for probability
-        - `delay_ms`: The delay, for the action delay, in milliseconds
+        - `delay_ms`: The delay, for the actions delay and delay-reply, in milliseconds; the longest delay for
+          delay-events
         - `error`: The error, for the action error: NODEEXISTS
         - `optional`: Whether removing the fault succeeds even if it never acted
         """
@@ -385,6 +389,7 @@ class Verbs:
                     op=op,
                     path=path,
                     session=session,
+                    client=client,
                     address=address,
                     skip=skip,
                     count=count,
@@ -418,7 +423,8 @@ class Verbs:
     def until_hit(self, fault: Union[Fault, int], hits: int = 1, *, within_ms: int = 10000) -> int:
         """Wait until a fault has acted N times.
 
-        Returns how often it has acted. Fails (408) if it times out.
+        Returns how often it has acted. The JSON also has `last_hit`: the session, op, path and xid of what it
+        acted on last, as `faults` has. Fails (408) if it times out.
 
         - `fault`: The fault that inject returned
         - `hits`: How many times; by default 1

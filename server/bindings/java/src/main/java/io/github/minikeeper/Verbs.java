@@ -166,12 +166,15 @@ abstract class Verbs {
    * <li>{@code op}: Operations that the fault applies to, separated by commas: create, connect, ping
    * <li>{@code path}: Paths that the fault applies to: * matches within a name, ** across names
    * <li>{@code session}: The session that the fault applies to
+   * <li>{@code client}: The session that the fault applies to, by its number: sessions are numbered from 1 in the
+   * order of their first requests since there has been any fault
    * <li>{@code address}: The client address that the fault applies to
    * <li>{@code skip}: How many matching operations to skip first
    * <li>{@code count}: How many times the fault acts; without a limit if absent
    * <li>{@code probability}: The probability that the fault acts on a match, from 0 to 1
    * <li>{@code seed}: The seed of the random numbers for probability
-   * <li>{@code delay_ms}: The delay, for the action delay, in milliseconds
+   * <li>{@code delay_ms}: The delay, for the actions delay and delay-reply, in milliseconds; the longest delay for
+   * delay-events
    * <li>{@code error}: The error, for the action error: NODEEXISTS
    * <li>{@code optional}: Whether removing the fault succeeds even if it never acted
    * </ul>
@@ -205,7 +208,8 @@ abstract class Verbs {
   /**
    * Wait until a fault has acted N times.
    *
-   * <p>Returns how often it has acted. Fails (408) if it times out.
+   * <p>Returns how often it has acted. The JSON also has `last_hit`: the session, op, path and xid of what it acted
+   * on last, as {@code faults} has. Fails (408) if it times out.
    *
    * @param fault The fault that inject returned
    * @param hits How many times; by default 1
