@@ -82,7 +82,7 @@ impl fmt::Display for FaultError {
         match self {
             Self::UnknownOp(it) => write!(
                 f,
-                "operation \"{it}\": unknown; one of any, connect, close, {names}",
+                "operation \"{it}\": unknown; one of any, request, connect, close, {names}",
                 names = op_names()
             ),
             Self::UnknownAction { name, known } => write!(
