@@ -24,6 +24,22 @@ const ELAPSED_MAX_MS: u64 = 1 << 45;
 /// The bit of [`Clock::stand`] that is set while time is frozen.
 const FROZEN: u64 = 1 << 63;
 
+/// Measures how long something takes, in real time.
+#[cfg(any(feature = "control", feature = "sweep"))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(std::time::Instant);
+
+#[cfg(any(feature = "control", feature = "sweep"))]
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 /// A server's clock: runs with real time or is frozen, and can be advanced in either state.
 ///
 /// Only the holder of the engine lock freezes, advances or unfreezes it, and turns read it under that

@@ -88,6 +88,8 @@ mod race;
 mod server;
 mod start;
 mod story;
+#[cfg(any(feature = "control", feature = "sweep"))]
+mod sweep;
 mod tree;
 mod turn;
 mod universe;
@@ -135,6 +137,15 @@ pub use start::StartError;
 pub use story::{
     Story,
     panics::{Stories, StoryGuard},
+};
+#[cfg(feature = "sweep")]
+pub use sweep::in_process::{Sweep, SweepOutcome};
+#[cfg(any(feature = "control", feature = "sweep"))]
+pub use sweep::{
+    SweepError,
+    plan::SweepOptions,
+    point::{FaultPoint, SweepFault},
+    report::{SweepFailure, SweepReport},
 };
 #[cfg(feature = "seed-files")]
 pub use tree::TreeFileError;

@@ -8,7 +8,10 @@ use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
 };
 
@@ -364,7 +367,13 @@ impl<C: ZooKeeper> SelectorShared<C> {
                         Status::Suspended { .. } if !is_closing => drop(guard),
                         _ => released = guard.release().await.map(drop),
                     }
-                    led
+                    match led {
+                        Some(led) => led,
+                        None => {
+                            pace.pause().await;
+                            continue;
+                        }
+                    }
                 }
                 Err(error) => Err(error),
             };
@@ -404,14 +413,16 @@ impl<C: ZooKeeper> SelectorShared<C> {
     }
 
     /// Runs the work until it is done, the interruptions exceed `before`, the lock is in doubt or
-    /// the selector closes.
+    /// the selector closes. Returns `None` if the lock was in doubt before the work began: that was
+    /// no turn.
     async fn lead(
         &self,
         guard: &Guard<C>,
         mut orders: watch::Receiver<SelectorOrders>,
         before: u64,
         work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
-    ) -> Result<(), LockError> {
+    ) -> Option<Result<(), LockError>> {
+        let has_begun = AtomicBool::new(false);
         // Dropped before the guard, however this future ends.
         let _leading = Leading::begin(&self.held, guard);
         let doubt = async {
@@ -422,12 +433,15 @@ impl<C: ZooKeeper> SelectorShared<C> {
         };
         tokio::select! {
             biased;
-            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => Ok(()),
-            () = doubt => Ok(()),
-            done = caught(|| work(guard)) => done.map_err(|message| LockError::WorkPanicked {
+            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => Some(Ok(())),
+            () = doubt => has_begun.load(Ordering::Relaxed).then_some(Ok(())),
+            done = caught(|| {
+                has_begun.store(true, Ordering::Relaxed);
+                work(guard)
+            }) => Some(done.map_err(|message| LockError::WorkPanicked {
                 path: self.queue.path.to_string(),
                 message,
-            }),
+            })),
         }
     }
 }

@@ -21,6 +21,11 @@ impl Chance {
         drawn < probability
     }
 
+    /// Draws a number below this one, which is not 0.
+    pub(crate) const fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
     const fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;

@@ -11,7 +11,7 @@
 
 pub(crate) mod action;
 pub(crate) mod aftermath;
-mod chance;
+pub(crate) mod chance;
 pub(crate) mod delayed;
 pub(crate) mod error;
 pub(crate) mod fault;

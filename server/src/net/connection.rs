@@ -603,13 +603,9 @@ impl Connection {
         };
         let is_lost = (verdict.as_ref())
             .is_some_and(|verdict| matches!(verdict.action, FaultAction::DropRequest));
-        let reply = verdict.as_ref().and_then(|verdict| match verdict.action {
-            FaultAction::DelayReply(by) => Some((verdict.rule, by)),
-            _ => None,
-        });
         let Scratch { out, wakes, .. } = scratch;
         let from = out.len();
-        let leftover = fault_turn::serve(&self.shared, verdict, request, out, wakes);
+        let (leftover, delays) = fault_turn::serve(&self.shared, verdict, request, out, wakes);
         arrived_ms.get_or_insert(leftover.began_ms);
         match op {
             Some(OpCode::CreateSession) if is_lost => {
@@ -630,11 +626,13 @@ impl Connection {
         if op != Some(OpCode::Ping) {
             fault_turn::send_delayed_events(&self.shared, Some(self.id));
         }
-        if let Some((rule, by)) = reply
-            && leftover.close.is_none()
-        {
-            return match self.delay_reply(out, from, frame.len(), rule, by) {
-                Ok(true) => Flow::Delayed,
+        if let Some(verdict) = delays {
+            let by = verdict.action.delay().unwrap_or_default();
+            return match self.delay_reply(out, from, frame.len(), verdict.rule, by) {
+                Ok(true) => {
+                    verdict.begun();
+                    Flow::Delayed
+                }
                 Ok(false) => Flow::Continue,
                 Err(why) => Flow::Close(why),
             };

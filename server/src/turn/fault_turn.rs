@@ -57,14 +57,15 @@ pub(crate) fn judge(
     shared.turns.faults.judge(&subject, after)
 }
 
-/// Serves a request as a fault demands.
+/// Serves a request as a fault demands. Returns the verdict, too, if it is to delay the reply: the
+/// caller does so, and counts it then.
 pub(crate) fn serve(
     shared: &UniverseState,
     verdict: Option<Verdict>,
     request: FaultedRequest,
     out: &mut Vec<u8>,
     wakes: &mut Vec<Waker>,
-) -> Leftover {
+) -> (Leftover, Option<Verdict>) {
     let action = verdict.as_ref().map(|verdict| verdict.action);
     let conn = request.conn;
     if let Some(Verdict { rule, action, .. }) = &verdict {
@@ -73,6 +74,11 @@ pub(crate) fn serve(
             .note_fault(request.conn, &request.input, *rule, action.name());
     }
     let mut leftover = carry_out(shared, action, request, out, wakes);
+    if let Some(FaultAction::DelayReply(_)) = action
+        && leftover.close.is_none()
+    {
+        return (leftover, verdict);
+    }
     if let Some(verdict) = verdict {
         let session = session_of(shared, conn);
         if action == Some(FaultAction::Expire) {
@@ -83,7 +89,7 @@ pub(crate) fn serve(
         }
         verdict.done(session);
     }
-    leftover
+    (leftover, None)
 }
 
 /// Returns the session of a connection; NONE if it has none, or has closed.
@@ -255,18 +261,21 @@ fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
             arrived_ms: None,
             late: Some(Arc::clone(&delayed.outbox)),
         };
-        let reply = verdict.as_ref().and_then(|verdict| match verdict.action {
-            FaultAction::DelayReply(by) => Some((verdict.rule, by)),
-            _ => None,
-        });
-        if reply.is_some() {
+        if verdict
+            .as_ref()
+            .is_some_and(|verdict| matches!(verdict.action, FaultAction::DelayReply(_)))
+        {
             delayed.outbox.hold_reply(Vec::new());
         }
-        serve(shared, verdict, request, &mut Vec::new(), &mut wakes);
-        if let Some((rule, by)) = reply {
-            delayed.rule = rule;
+        let (_, verdict) = serve(shared, verdict, request, &mut Vec::new(), &mut wakes);
+        if let Some(verdict) = verdict {
+            delayed.rule = verdict.rule;
+            let by = verdict.action.delay().unwrap_or_default();
             match delay_reply(shared, by, delayed, &mut Vec::new(), 0) {
-                Ok(()) => return wakes.into_iter().for_each(Waker::wake),
+                Ok(()) => {
+                    verdict.begun();
+                    return wakes.into_iter().for_each(Waker::wake);
+                }
                 Err(back) => delayed = *back,
             }
         }

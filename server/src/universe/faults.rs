@@ -274,6 +274,12 @@ impl FaultGuard {
         self.hits.seen().hits
     }
 
+    /// Returns its counters, which outlive it.
+    #[cfg(any(feature = "control", feature = "sweep"))]
+    pub(crate) const fn counters(&self) -> &Arc<Hits> {
+        &self.hits
+    }
+
     /// Returns what the fault has acted on last.
     ///
     /// # Examples

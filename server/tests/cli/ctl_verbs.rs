@@ -80,7 +80,10 @@ fn play(server: &Running) -> BTreeSet<String> {
         "{\"fault\":",
     ));
     ask(&["faults"], "{\"faults\":[{");
-    ask(&["until-hit", &fault, "--hits", "0"], "{\"hits\":0,\"last_hit\":null}");
+    ask(
+        &["until-hit", &fault, "--hits", "0"],
+        "{\"hits\":0,\"last_hit\":null}",
+    );
     ask(&["remove-fault", &fault], "{\"hits\":0}");
     ask(&["reset-faults"], "{}");
     let (_stream, session, _) = open(server.address());

@@ -101,9 +101,15 @@ struct State {
     newest: BTreeMap<&'static str, Newest>,
     /// The last session of each client that was expired before its timeout.
     expired: Vec<Epoch>,
+    /// Whether the server still has the session of a client's epoch, where it may expire early at
+    /// any time.
+    is_alive: Option<IsAlive>,
     /// Maxima of leases, and since when they are no longer in force.
     maxima: Vec<(u32, Option<Instant>)>,
 }
+
+/// Returns whether the session of a client's epoch is alive.
+pub type IsAlive = Box<dyn Fn(usize, Epoch) -> bool + Send>;
 
 /// Checks every grant, and writes the history.
 pub struct Judge(Mutex<State>);
@@ -122,8 +128,19 @@ impl Judge {
             next: 0,
             newest: BTreeMap::new(),
             expired: vec![Epoch(0); clients],
+            is_alive: None,
             maxima: Vec::new(),
         }))
+    }
+
+    /// Expects faults to the end, and asks this whether a session is alive before a hold counts.
+    pub fn expect_faults(&self, is_alive: IsAlive) {
+        self.0.lock().is_alive = Some(is_alive);
+    }
+
+    /// Returns whether faults may happen to the end: then sessions may expire early at any time.
+    pub fn expects_faults(&self) -> bool {
+        self.0.lock().is_alive.is_some()
     }
 
     pub fn with_history<T>(&self, act: impl FnOnce(&mut History) -> T) -> T {
@@ -256,7 +273,10 @@ impl Judge {
 
 impl State {
     fn counts(&self, hold: &Hold) -> bool {
-        hold.epoch > self.expired[hold.client] && (hold.is_believed)()
+        let is_alive = |is_alive: &IsAlive| is_alive(hold.client, hold.epoch);
+        hold.epoch > self.expired[hold.client]
+            && self.is_alive.as_ref().is_none_or(is_alive)
+            && (hold.is_believed)()
     }
 
     /// Returns a violation if a holder has not noticed in time a loss that its status shows.

@@ -38,7 +38,7 @@ async fn set_and_remove(
         match me.must("setting a barrier", barrier.set()).await {
             Some(Ok(_)) => me.judge.barrier_is_set(),
             Some(Err(LockError::Client(_))) | None => {}
-            Some(Err(error)) => me.judge.violation(format!("not set: {error}")),
+            Some(Err(error)) => me.failed(format!("not set: {error}")),
         }
         sleep(me.chance.millis(3_000)).await;
         me.judge.barrier_may_be_removed();
@@ -46,7 +46,7 @@ async fn set_and_remove(
             match me.must("removing a barrier", barrier.remove()).await {
                 Some(Ok(_)) | None => break,
                 Some(Err(error)) if me.is_last => {
-                    me.judge.violation(format!("not removed: {error}"));
+                    me.failed(format!("not removed: {error}"));
                     break;
                 }
                 Some(Err(_)) => {}

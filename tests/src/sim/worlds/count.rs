@@ -42,9 +42,7 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
             // The request was sent before the faults ended.
             Some(Err(ValueError::Client(error))) if error.is_retryable() => continue,
             Some(Err(error)) if me.is_last => {
-                return me
-                    .judge
-                    .violation(format!("{} cannot read the count: {error}", me.who));
+                return me.failed(format!("{} cannot read the count: {error}", me.who));
             }
             _ => return,
         };
@@ -59,9 +57,7 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
                 me.judge.event("change uncertain");
             }
             Some(Err(error)) if me.is_last => {
-                return me
-                    .judge
-                    .violation(format!("{} cannot change the count: {error}", me.who));
+                return me.failed(format!("{} cannot change the count: {error}", me.who));
             }
             _ => return,
         }

@@ -25,9 +25,7 @@ pub(super) async fn contend(mut me: Contender) {
             Some(Err(AtomicError::Failed(LockError::Client(error)))) if error.is_retryable() => {
                 me.judge.event("count uncertain");
             }
-            Some(Err(error)) => me
-                .judge
-                .violation(format!("{} cannot count: {error}", me.who)),
+            Some(Err(error)) => me.failed(format!("{} cannot count: {error}", me.who)),
         }
     }
 }

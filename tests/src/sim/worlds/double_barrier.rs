@@ -27,8 +27,7 @@ pub(super) async fn contend(mut me: Contender) {
                 continue;
             }
             Some(Err(error)) if me.is_last => {
-                me.judge
-                    .violation(format!("{} cannot enter: {error}", me.who));
+                me.failed(format!("{} cannot enter: {error}", me.who));
                 continue;
             }
             _ => continue,
@@ -44,8 +43,7 @@ pub(super) async fn contend(mut me: Contender) {
             Some(Ok(())) => me.judge.gained("double barrier, left"),
             Some(Err(LockError::TimedOut { .. })) => me.judge.event("others stay"),
             Some(Err(error)) if me.is_last => {
-                me.judge
-                    .violation(format!("{} cannot leave: {error}", me.who));
+                me.failed(format!("{} cannot leave: {error}", me.who));
             }
             _ => {}
         }

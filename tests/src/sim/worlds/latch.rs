@@ -36,7 +36,7 @@ pub(super) async fn contend(mut me: Contender) {
         } else {
             match me.must("closing", latch.close()).await {
                 Some(Err(error)) if me.is_last => {
-                    me.judge.violation(format!("not closed: {error}"));
+                    me.failed(format!("not closed: {error}"));
                 }
                 _ => {}
             }

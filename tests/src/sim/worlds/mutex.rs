@@ -35,7 +35,7 @@ pub(super) async fn contend(mut me: Contender) {
             match me.must("reentering", lock.acquire().as_owner(&owner)).await {
                 Some(Ok(again)) if again.token() == guard.token() => me.judge.event("reentered"),
                 Some(Err(LockError::HoldLost { .. })) | None => {}
-                Some(other) => me.judge.violation(format!("reentering: {other:?}")),
+                Some(other) => me.failed(format!("reentering: {other:?}")),
             }
         }
         me.keep(guard.lost()).await;

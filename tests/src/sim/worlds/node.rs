@@ -21,8 +21,7 @@ pub(super) async fn contend(mut me: Contender) {
             match me.must("a znode", node.created()).await {
                 Some(Ok(Some(path))) => {
                     if me.client.exists(&path).await.is_ok_and(|at| at.is_none()) {
-                        me.judge
-                            .violation(format!("{path} is reported but does not exist"));
+                        me.failed(format!("{path} is reported but does not exist"));
                     }
                 }
                 other => me.judge.violation(format!("{path}: {other:?}")),
@@ -42,7 +41,7 @@ pub(super) async fn contend(mut me: Contender) {
         } else {
             match me.must("closing a znode", node.close()).await {
                 Some(Err(error)) if me.is_last => {
-                    me.judge.violation(format!("{path} is not closed: {error}"));
+                    me.failed(format!("{path} is not closed: {error}"));
                 }
                 _ => {}
             }

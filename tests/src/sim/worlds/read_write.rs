@@ -58,7 +58,7 @@ async fn write(me: &mut Contender, writer: WriteGuard<Client>) {
     match me.must("downgrading", writer.downgrade()).await {
         Some(Ok(reader)) => read(me, reader, Kind::ReadOn).await,
         Some(Err(LockError::HoldLost { .. } | LockError::Client(_))) | None => {}
-        Some(Err(error)) => me.judge.violation(format!("cannot downgrade: {error}")),
+        Some(Err(error)) => me.failed(format!("cannot downgrade: {error}")),
     }
 }
 
@@ -89,9 +89,7 @@ async fn write_and_read(
     match reader {
         Some(Ok(reader)) => read(me, reader, Kind::ReadOn).await,
         Some(Err(LockError::HoldLost { .. } | LockError::Client(_))) | None => {}
-        Some(Err(error)) => me
-            .judge
-            .violation(format!("cannot read while holding the write lock: {error}")),
+        Some(Err(error)) => me.failed(format!("cannot read while holding the write lock: {error}")),
     }
 }
 

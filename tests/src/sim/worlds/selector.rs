@@ -58,7 +58,7 @@ pub(super) async fn contend(mut me: Contender) {
         if me.is_last || me.chance.once_in(2) {
             match me.must("closing", selector.close()).await {
                 Some(Err(error)) if me.is_last => {
-                    me.judge.violation(format!("not closed: {error}"));
+                    me.failed(format!("not closed: {error}"));
                 }
                 _ => {}
             }

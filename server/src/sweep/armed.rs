@@ -1,0 +1,102 @@
+//! The faults of one run, injected into a universe.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::AbortHandle;
+
+use crate::{
+    faults::hits::Hits,
+    sweep::{
+        SweepError,
+        plan::{RunResult, Verdict},
+        point::{self, FaultPoint, SweepFault},
+    },
+    universe::Universe,
+};
+
+/// Faults that are in force until this is [ended](Armed::end), with what happens once they act.
+#[derive(Debug)]
+pub(crate) struct Armed {
+    universe: Universe,
+    faults: Vec<(u64, Arc<Hits>)>,
+    /// The first entry of the journal that belongs to the run.
+    since: u64,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Armed {
+    /// Injects the faults of a run into a universe that no client uses yet.
+    ///
+    /// # Errors
+    /// When a point makes no sense, or the server keeps no journal.
+    pub(crate) fn new(universe: &Universe, points: &[FaultPoint]) -> Result<Self, SweepError> {
+        let refused = |error: &dyn std::error::Error| SweepError(error.to_string());
+        let mut armed = Self {
+            universe: universe.clone(),
+            faults: Vec::new(),
+            since: universe
+                .next_journal_entry()
+                .map_err(|error| refused(&error))?,
+            tasks: Vec::new(),
+        };
+        let config = &universe.shared.config;
+        let late_ms = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
+        let late = Duration::from_millis(late_ms);
+        for point in points {
+            let guard = universe.inject(point.to_fault(late)?);
+            let guard = guard.map_err(|error| refused(&error))?;
+            let hits = Arc::clone(guard.counters());
+            armed.faults.push((guard.keep(), Arc::clone(&hits)));
+            if let SweepFault::ReplyLate | SweepFault::ServerRestarted = point.fault {
+                let then = follow_up(universe.clone(), hits, point.fault, late);
+                let task = universe.shared.server.runtime.spawn(then);
+                armed.tasks.push(task.abort_handle());
+            }
+        }
+        Ok(armed)
+    }
+
+    /// Removes the faults. Returns the result of the run.
+    pub(crate) fn end(mut self, verdict: Verdict) -> RunResult {
+        let is_reached = (self.faults.iter()).all(|(_, hits)| hits.seen().hits > 0);
+        self.remove();
+        let entries = self.universe.copy_journal(self.since);
+        let entries = entries.map_or_else(
+            |_| Vec::new(),
+            |copied| copied.entries().take(point::ENTRIES_MAX).collect(),
+        );
+        RunResult {
+            verdict,
+            is_reached,
+            entries,
+            story: None,
+        }
+    }
+
+    fn remove(&mut self) {
+        for task in self.tasks.drain(..) {
+            task.abort();
+        }
+        for (id, _) in self.faults.drain(..) {
+            // It is optional.
+            let _ = self.universe.remove_fault(id);
+        }
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Does what a fault cannot do by itself, once it has acted.
+async fn follow_up(universe: Universe, hits: Arc<Hits>, fault: SweepFault, late: Duration) {
+    if hits.until(1).await.is_removed {
+        return;
+    }
+    match fault {
+        SweepFault::ReplyLate => universe.advance(late),
+        _ => universe.disconnect_all(),
+    }
+}

@@ -1,0 +1,349 @@
+//! Sweeps of tests in Rust, inside the process and on paused time.
+
+use std::{
+    any::Any,
+    cell::RefCell,
+    fmt::Debug,
+    panic::{self, AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{Arc, Once},
+    thread,
+    time::Duration,
+};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::{
+    Builder, Server,
+    clock::Stopwatch,
+    story::panics::Stories,
+    sweep::{
+        SweepError,
+        armed::Armed,
+        plan::{Next, Plan, Run, RunResult, SweepOptions, Verdict},
+        point::{FaultPoint, SweepFault},
+        report::SweepReport,
+    },
+};
+
+/// Runs a test once without faults, and then once for every place where something can go wrong.
+///
+/// Each run has a server and a runtime of its own, whose time is paused: sleeps and timeouts take no
+/// real time, so that thousands of runs take seconds. Connect inside the process, by
+/// [`Universe::local`](crate::Universe::local): over TCP, paused time runs ahead of the sockets.
+///
+/// A run fails if the test panics or returns an error, and hangs if it takes more than
+/// [`hang_after`](Sweep::hang_after) of paused time.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use minikeeper::{Server, Sweep};
+///
+/// let report = Sweep::new(|server: Arc<Server>| async move {
+///     let mut connection = server.local();
+///     // ... use it as a client does, and check what must hold
+///     # drop(connection);
+/// })
+/// .run();
+/// report.assert_clean();
+/// ```
+#[must_use = "call run"]
+pub struct Sweep<T> {
+    test: T,
+    options: SweepOptions,
+    builder: Box<dyn Fn() -> Builder + Send + Sync>,
+    hang_after: Duration,
+    jobs: usize,
+    stories: Option<PathBuf>,
+}
+
+/// What the test of a [`Sweep`] may return: nothing, or a result.
+pub trait SweepOutcome {
+    /// Returns why the test failed, if it did.
+    fn failure(self) -> Option<String>;
+}
+
+impl SweepOutcome for () {
+    fn failure(self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: Debug> SweepOutcome for Result<(), E> {
+    fn failure(self) -> Option<String> {
+        self.err().map(|error| format!("{error:?}"))
+    }
+}
+
+impl<T, F> Sweep<T>
+where
+    T: Fn(Arc<Server>) -> F + Send + Sync,
+    F: Future<Output: SweepOutcome>,
+{
+    /// Creates a sweep of this test.
+    pub fn new(test: T) -> Self {
+        Self {
+            test,
+            options: SweepOptions::default(),
+            builder: Box::new(Server::builder),
+            hang_after: Duration::from_secs(600),
+            jobs: 1,
+            stories: None,
+        }
+    }
+
+    /// Sets what to try.
+    pub fn options(mut self, options: SweepOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Also tries two faults a run, until the budget ends: see [`SweepOptions::depth`].
+    pub fn pairs(mut self) -> Self {
+        self.options.depth = 2;
+        self
+    }
+
+    /// Sets the order in which points are tried, and which pairs.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seed = seed;
+        self
+    }
+
+    /// Tries equivalent points, too: see [`SweepOptions::all`].
+    pub fn all(mut self) -> Self {
+        self.options.all = true;
+        self
+    }
+
+    /// Begins no run after this time.
+    pub fn time(mut self, max: Duration) -> Self {
+        self.options.time_max = Some(max);
+        self
+    }
+
+    /// Does at most so many runs.
+    pub fn runs(mut self, max: u64) -> Self {
+        self.options.runs_max = Some(max);
+        self
+    }
+
+    /// Tries only these faults.
+    pub fn faults(mut self, faults: impl Into<Vec<SweepFault>>) -> Self {
+        self.options.faults = faults.into();
+        self
+    }
+
+    /// Does one run, with this point; `+` stands between two. A report names the points.
+    ///
+    /// # Errors
+    /// If the text names no point.
+    pub fn only(mut self, points: &str) -> Result<Self, SweepError> {
+        let points = points.split('+').map(str::parse::<FaultPoint>);
+        self.options.only.push(points.collect::<Result<_, _>>()?);
+        Ok(self)
+    }
+
+    /// Sets the paused time after which a run hangs. Default: 10 minutes.
+    pub fn hang_after(mut self, time: Duration) -> Self {
+        self.hang_after = time;
+        self
+    }
+
+    /// Runs on so many threads. Default: 1.
+    pub fn jobs(mut self, jobs: usize) -> Self {
+        self.jobs = jobs.max(1);
+        self
+    }
+
+    /// Configures the servers.
+    pub fn server(mut self, builder: impl Fn() -> Builder + Send + Sync + 'static) -> Self {
+        self.builder = Box::new(builder);
+        self
+    }
+
+    /// Saves the pages with the stories of failures in this folder.
+    #[cfg(feature = "control")]
+    pub fn stories(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.stories = Some(folder.into());
+        self
+    }
+
+    /// Does the sweep.
+    ///
+    /// # Panics
+    /// If a runtime or a server cannot be started.
+    #[must_use]
+    pub fn run(self) -> SweepReport {
+        let watch = Stopwatch::start();
+        let plan = Mutex::new(Plan::new(self.options.clone()));
+        let changed = Condvar::new();
+        let work = || {
+            loop {
+                let mut locked = plan.lock();
+                let run = loop {
+                    match locked.next(watch.elapsed()) {
+                        Next::Run(run) => break run,
+                        Next::Wait => changed.wait(&mut locked),
+                        Next::Over => {
+                            changed.notify_all();
+                            return;
+                        }
+                    }
+                };
+                drop(locked);
+                let result = self.do_run(&run);
+                plan.lock().ended(run, result);
+                changed.notify_all();
+            }
+        };
+        if self.jobs == 1 {
+            work();
+        } else {
+            thread::scope(|scope| {
+                for _ in 0..self.jobs {
+                    scope.spawn(work);
+                }
+            });
+        }
+        let mut report = plan.into_inner().into_report();
+        report.elapsed = watch.elapsed();
+        report
+    }
+
+    fn do_run(&self, run: &Run) -> RunResult {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime starts");
+        let quiet = QuietPanics::begin();
+        let result = runtime.block_on(async {
+            let builder = (self.builder)().stories(Stories::Off);
+            let server = builder.start().await.expect("a server starts");
+            let server = Arc::new(server);
+            let armed = Armed::new(server.universe(), &run.points);
+            let armed = armed.expect("the points come from a run");
+            let test = catch(|| (self.test)(Arc::clone(&server)));
+            let verdict = match test {
+                Err(message) => Verdict::Failed(message),
+                Ok(test) => {
+                    let ended = tokio::time::timeout(self.hang_after, CatchPanics(Box::pin(test)));
+                    match ended.await {
+                        Err(_) => Verdict::Hung(format!(
+                            "it did not end within {} s of paused time",
+                            self.hang_after.as_secs_f64()
+                        )),
+                        Ok(Err(message)) => Verdict::Failed(message),
+                        Ok(Ok(outcome)) => {
+                            outcome.failure().map_or(Verdict::Passed, Verdict::Failed)
+                        }
+                    }
+                }
+            };
+            let failure = match &verdict {
+                Verdict::Passed => None,
+                Verdict::Failed(message) | Verdict::Hung(message) => Some(message.clone()),
+            };
+            let story = failure.and_then(|failure| self.save_story(&server, run, &failure));
+            let mut result = armed.end(verdict);
+            result.story = story;
+            result
+        });
+        // Tasks of the test that panic while they are dropped.
+        drop(runtime);
+        drop(quiet);
+        result
+    }
+
+    #[cfg(feature = "control")]
+    fn save_story(&self, server: &Server, run: &Run, failure: &str) -> Option<String> {
+        let folder = self.stories.as_ref()?;
+        let points: Vec<_> = run.points.iter().map(FaultPoint::to_string).collect();
+        let story = server
+            .story()
+            .with_title(&points.join("+"))
+            .with_failure(failure);
+        let saved = story.save(folder).ok()?;
+        Some(saved.display().to_string())
+    }
+
+    #[cfg(not(feature = "control"))]
+    fn save_story(&self, _: &Server, _: &Run, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A future whose panics are its results.
+struct CatchPanics<F>(std::pin::Pin<Box<F>>);
+
+impl<F: Future> Future for CatchPanics<F> {
+    type Output = Result<F::Output, String>;
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
+        match catch(|| self.0.as_mut().poll(cx)) {
+            Ok(polled) => polled.map(Ok),
+            Err(message) => std::task::Poll::Ready(Err(message)),
+        }
+    }
+}
+
+/// Calls this. Returns the message of its panic, with the place.
+fn catch<R>(call: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        let noted = PANIC.with_borrow_mut(|noted| noted.as_mut().and_then(Option::take));
+        noted.unwrap_or_else(|| text_of(&*payload))
+    })
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    let owned = || payload.downcast_ref::<String>().cloned();
+    text.or_else(owned).unwrap_or_else(|| "a panic".to_owned())
+}
+
+thread_local! {
+    /// The message of the last panic of this thread; `None` if panics are printed as usual.
+    static PANIC: RefCell<Option<Option<String>>> = const { RefCell::new(None) };
+}
+
+/// Keeps panics of this thread from being printed, with backtraces, thousands of times.
+struct QuietPanics;
+
+impl QuietPanics {
+    fn begin() -> Self {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                let is_noted = PANIC.with_borrow_mut(|noted| {
+                    let Some(noted) = noted else {
+                        return false;
+                    };
+                    let place = info.location();
+                    let place = place.map_or_else(String::new, |place| format!(", {place}"));
+                    // The first one causes those that follow.
+                    noted.get_or_insert_with(|| text_of(info.payload()) + &place);
+                    true
+                });
+                if !is_noted {
+                    before(info);
+                }
+            }));
+        });
+        PANIC.set(Some(None));
+        Self
+    }
+}
+
+impl Drop for QuietPanics {
+    fn drop(&mut self) {
+        PANIC.set(None);
+    }
+}

@@ -1,0 +1,28 @@
+//! Sweeps: a test runs once without faults, and then once for every place where something can go
+//! wrong.
+//!
+//! [`point`] derives the fault points from the journal of a run. [`plan`] decides what the next run
+//! does and judges the last one; it is pure. [`armed`] injects the faults of a run into a universe,
+//! and [`report`] tells what was found. Three callers run tests so: [`in_process`] on paused time,
+//! `minikeeper sweep` a command, and the verbs `sweep_...` tests in other languages.
+
+pub(crate) mod armed;
+#[cfg(feature = "sweep")]
+pub(crate) mod in_process;
+pub(crate) mod plan;
+pub(crate) mod point;
+pub(crate) mod report;
+
+use std::{error::Error, fmt};
+
+/// Why a sweep cannot be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SweepError(pub(crate) String);
+
+impl fmt::Display for SweepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for SweepError {}

@@ -1,0 +1,379 @@
+//! Decides what the runs of a sweep do, and judges them. Pure: no clock, no server.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    faults::chance::Chance,
+    journal::entry::JournalEntry,
+    sweep::{
+        point::{self, FaultPoint, SweepFault},
+        report::{SweepFailure, SweepReport},
+    },
+};
+
+/// What a sweep tries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SweepOptions {
+    /// Whether to try equivalent points, too: the same fault at the same request with the same
+    /// result, after the same request of the client. Default: `false`.
+    pub all: bool,
+    /// How many faults a run has: 1, or 2 to try pairs, too, until a budget ends. Default: 1.
+    pub depth: u32,
+    /// The order in which points are tried. Default: 0.
+    pub seed: u64,
+    /// The maximum number of runs. Default: no limit.
+    pub runs_max: Option<u64>,
+    /// The time after which no run begins. Default: no limit.
+    pub time_max: Option<Duration>,
+    /// The faults to try. Default: all.
+    pub faults: Vec<SweepFault>,
+    /// The points to try, instead of those that a run shows: each entry is one run, with one point
+    /// or two.
+    pub only: Vec<Vec<FaultPoint>>,
+    /// Points that were tried already.
+    pub tried: Vec<Vec<FaultPoint>>,
+}
+
+impl Default for SweepOptions {
+    fn default() -> Self {
+        Self {
+            all: false,
+            depth: 1,
+            seed: 0,
+            runs_max: None,
+            time_max: None,
+            faults: SweepFault::ALL.to_vec(),
+            only: Vec::new(),
+            tried: Vec::new(),
+        }
+    }
+}
+
+/// The maximum number of pairs that a sweep remembers to try.
+const PAIRS_MAX: usize = 200_000;
+
+/// The maximum number of failures that a report lists.
+const FAILURES_MAX: usize = 1_000;
+
+/// Why a run is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// The test without faults, whose requests are the places.
+    Explore,
+    /// The same once more: a test that then fails is flaky.
+    Check,
+    Try,
+    /// The points of a failed run once more.
+    Confirm,
+    /// One point of a pair that failed.
+    Reduce,
+    /// The test without faults at the end.
+    Finish,
+}
+
+/// A run to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    /// Counted from 1.
+    pub(crate) number: u64,
+    /// What goes wrong in it.
+    pub(crate) points: Vec<FaultPoint>,
+    purpose: Purpose,
+}
+
+/// What to do next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    Run(Run),
+    /// What is next depends on runs that have not ended.
+    Wait,
+    Over,
+}
+
+/// How the test ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    Passed,
+    Failed(String),
+    Hung(String),
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunResult {
+    pub(crate) verdict: Verdict,
+    /// Whether every fault has acted.
+    pub(crate) is_reached: bool,
+    pub(crate) entries: Vec<JournalEntry>,
+    /// The page with the story of a failure.
+    pub(crate) story: Option<String>,
+}
+
+/// What a sweep still has to do, and what it has found.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    options: SweepOptions,
+    chance: Chance,
+    /// To do before anything else, last first.
+    urgent: Vec<(Purpose, Vec<FaultPoint>)>,
+    /// The points to try, last first.
+    singles: Vec<FaultPoint>,
+    /// The pairs to try, last first.
+    pairs: Vec<Vec<FaultPoint>>,
+    /// The points that fail alone.
+    failing: BTreeSet<FaultPoint>,
+    /// The number of runs that have begun and not ended.
+    running: u64,
+    is_explored: bool,
+    is_checked: bool,
+    is_finished: bool,
+    report: SweepReport,
+}
+
+impl Plan {
+    pub(crate) fn new(options: SweepOptions) -> Self {
+        Self {
+            chance: Chance::new(options.seed),
+            urgent: vec![(Purpose::Explore, Vec::new())],
+            singles: Vec::new(),
+            pairs: Vec::new(),
+            failing: BTreeSet::new(),
+            running: 0,
+            is_explored: false,
+            is_checked: false,
+            is_finished: false,
+            report: SweepReport {
+                seed: options.seed,
+                ..SweepReport::default()
+            },
+            options,
+        }
+    }
+
+    /// Returns what to do next. `elapsed` is the time since the sweep began.
+    pub(crate) fn next(&mut self, elapsed: Duration) -> Next {
+        self.report.elapsed = elapsed;
+        let is_spent = self.options.time_max.is_some_and(|max| elapsed >= max)
+            || self
+                .options
+                .runs_max
+                .is_some_and(|max| self.report.runs >= max);
+        // What confirms a failure is not left out.
+        if let Some((purpose, points)) = self.urgent.pop() {
+            return self.begin(purpose, points);
+        }
+        if !self.is_checked {
+            return if self.running > 0 {
+                Next::Wait
+            } else {
+                Next::Over
+            };
+        }
+        if !is_spent {
+            if let Some(point) = self.singles.pop() {
+                return self.begin(Purpose::Try, vec![point]);
+            }
+            if let Some(pair) = self.next_pair() {
+                return self.begin(Purpose::Try, pair);
+            }
+        }
+        if self.running > 0 {
+            return Next::Wait;
+        }
+        self.report.left = (self.singles.len() + self.pairs.len()) as u64;
+        if self.is_finished || !self.options.only.is_empty() {
+            return Next::Over;
+        }
+        self.is_finished = true;
+        self.begin(Purpose::Finish, Vec::new())
+    }
+
+    fn next_pair(&mut self) -> Option<Vec<FaultPoint>> {
+        loop {
+            let pair = self.pairs.pop()?;
+            // A pair with a point that fails alone shows nothing new.
+            if self.options.only.is_empty() && pair.iter().any(|point| self.failing.contains(point))
+            {
+                continue;
+            }
+            return Some(pair);
+        }
+    }
+
+    fn begin(&mut self, purpose: Purpose, points: Vec<FaultPoint>) -> Next {
+        self.running += 1;
+        self.report.runs += 1;
+        Next::Run(Run {
+            number: self.report.runs,
+            points,
+            purpose,
+        })
+    }
+
+    /// Judges a run that has ended. Returns whether the sweep learns anything that its user should
+    /// see at once.
+    pub(crate) fn ended(&mut self, run: Run, result: RunResult) {
+        self.running -= 1;
+        let failure = match &result.verdict {
+            Verdict::Passed => None,
+            Verdict::Failed(message) => Some((message.clone(), false)),
+            Verdict::Hung(message) => Some((message.clone(), true)),
+        };
+        match run.purpose {
+            Purpose::Explore | Purpose::Check => self.looked(run.purpose, failure, &result),
+            Purpose::Finish => {
+                if let Some((message, _)) = failure {
+                    self.report.without_faults = Some(format!("at the end: {message}"));
+                }
+            }
+            Purpose::Try => self.tried(run, failure, result),
+            Purpose::Confirm => self.confirmed(&run, failure.is_some(), &result),
+            Purpose::Reduce => {
+                let alone = &run.points[0];
+                if failure.is_some() && result.is_reached && self.failing.insert(alone.clone()) {
+                    self.report.failed += 1;
+                    self.found(run, failure, result);
+                }
+            }
+        }
+    }
+
+    /// Judges a run without faults at the beginning.
+    fn looked(&mut self, purpose: Purpose, failure: Option<(String, bool)>, result: &RunResult) {
+        if let Some((message, _)) = failure {
+            self.report.without_faults = Some(match purpose {
+                Purpose::Explore => message,
+                _ => format!("the second time: {message}"),
+            });
+            // A story tells more than a message.
+            self.report.story.clone_from(&result.story);
+            return;
+        }
+        if purpose == Purpose::Check {
+            self.is_checked = true;
+            return;
+        }
+        self.is_explored = true;
+        if !self.options.only.is_empty() {
+            self.is_checked = true;
+            self.pairs = self.options.only.iter().rev().cloned().collect();
+            self.report.points = self.pairs.len() as u64;
+            return;
+        }
+        let faults = self.options.faults.clone();
+        self.singles = point::points_of(&result.entries, &faults, self.options.all);
+        let every = point::points_of(&result.entries, &faults, true).len();
+        self.report.points = self.singles.len() as u64;
+        self.report.equivalent = (every - self.singles.len()) as u64;
+        self.singles.retain(|point| {
+            !self
+                .options
+                .tried
+                .iter()
+                .any(|tried| tried[..] == [point.clone()])
+        });
+        shuffle(&mut self.singles, &mut self.chance);
+        self.urgent.push((Purpose::Check, Vec::new()));
+    }
+
+    fn tried(&mut self, run: Run, failure: Option<(String, bool)>, result: RunResult) {
+        self.report.tried += 1;
+        if !result.is_reached {
+            self.report.not_reached += 1;
+            if self.report.unreached.len() < FAILURES_MAX {
+                self.report.unreached.push(run.points.clone());
+            }
+        }
+        let Some((_, is_hang)) = failure else {
+            self.report.passed += u64::from(result.is_reached);
+            if result.is_reached && self.options.depth > 1 && run.points.len() == 1 {
+                self.add_pairs(&run.points[0], &result.entries);
+            }
+            return;
+        };
+        if is_hang {
+            self.report.hung += 1;
+        } else {
+            self.report.failed += 1;
+        }
+        match &run.points[..] {
+            [point] => {
+                self.failing.insert(point.clone());
+            }
+            points => {
+                let alone = points.iter().map(|point| vec![point.clone()]);
+                let reductions = alone.map(|points| (Purpose::Reduce, points));
+                self.urgent.extend(reductions);
+            }
+        }
+        self.urgent.push((Purpose::Confirm, run.points.clone()));
+        self.found(run, failure, result);
+    }
+
+    /// Adds a failure to the report.
+    fn found(&mut self, run: Run, failure: Option<(String, bool)>, result: RunResult) {
+        let (message, is_hang) = failure.unwrap_or_default();
+        if self.report.failures.len() < FAILURES_MAX {
+            let failure =
+                SweepFailure::new(run.points, message, is_hang, &result.entries, result.story);
+            self.report.failures.push(failure);
+        }
+    }
+
+    fn confirmed(&mut self, run: &Run, has_failed: bool, result: &RunResult) {
+        let failure =
+            (self.report.failures.iter_mut()).find(|failure| failure.points == run.points);
+        let Some(failure) = failure else {
+            return;
+        };
+        failure.is_flaky = !has_failed;
+        if failure.is_flaky {
+            self.report.flaky += 1;
+        } else if failure.story.is_none() {
+            failure.story.clone_from(&result.story);
+        }
+    }
+
+    /// Adds the pairs of a point that passes with each point after it.
+    fn add_pairs(&mut self, first: &FaultPoint, entries: &[JournalEntry]) {
+        let acted = entries.iter().position(|entry| entry.kind() == "fault");
+        let Some(acted) = acted else {
+            return;
+        };
+        let before = point::points_of(&entries[..acted], &self.options.faults, true);
+        let before: BTreeSet<_> = before.into_iter().collect();
+        for second in point::points_of(entries, &self.options.faults, self.options.all) {
+            if self.pairs.len() >= PAIRS_MAX {
+                break;
+            }
+            if second == *first || before.contains(&second) {
+                continue;
+            }
+            self.report.points += 1;
+            let pair = vec![first.clone(), second];
+            if self.options.tried.contains(&pair) {
+                continue;
+            }
+            self.pairs.push(pair);
+            // Each gets a random place at once, because they are tried while others come.
+            let last = self.pairs.len() - 1;
+            self.pairs.swap(last, self.chance.below(last + 1));
+        }
+    }
+
+    /// Returns what was found so far.
+    pub(crate) const fn report(&self) -> &SweepReport {
+        &self.report
+    }
+
+    pub(crate) fn into_report(self) -> SweepReport {
+        self.report
+    }
+}
+
+fn shuffle(points: &mut [FaultPoint], chance: &mut Chance) {
+    for last in (1..points.len()).rev() {
+        points.swap(last, chance.below(last + 1));
+    }
+}

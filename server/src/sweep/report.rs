@@ -1,0 +1,364 @@
+//! What a sweep has found, as text and as a page.
+
+use std::{
+    fmt::{self, Write as _},
+    time::Duration,
+};
+
+use crate::{
+    journal::entry::{JournalEntry, Occurrence},
+    sweep::point::FaultPoint,
+};
+
+/// How many requests and events a failure shows before the fault, and after it.
+const BEFORE_MAX: usize = 5;
+const AFTER_MAX: usize = 10;
+
+/// The longest message that a report shows. Unit: characters.
+const MESSAGE_CHARS_MAX: usize = 600;
+
+/// The maximum number of failures of one group that the text shows in full.
+const SHOWN_MAX: usize = 1;
+
+/// What a sweep has found.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SweepReport {
+    /// The seed of the order.
+    pub seed: u64,
+    /// The number of points to try: places times faults, and with depth 2 pairs of them.
+    pub points: u64,
+    /// The number of points that were left out because equivalent ones are tried.
+    pub equivalent: u64,
+    /// The number of points tried.
+    pub tried: u64,
+    /// The number of points at which the test passed.
+    pub passed: u64,
+    /// The number of points at which it failed.
+    pub failed: u64,
+    /// The number of points at which it did not end in time.
+    pub hung: u64,
+    /// The number of runs in which the place was not reached, so that they tell nothing.
+    pub not_reached: u64,
+    /// The number of failures that did not happen again.
+    pub flaky: u64,
+    /// The number of points that were not tried, because the time or the number of runs was over.
+    pub left: u64,
+    /// The number of runs, those without faults and those that confirm failures included.
+    pub runs: u64,
+    /// How long the sweep took.
+    pub elapsed: Duration,
+    /// The failure of the test without faults, if it fails: then the sweep tells nothing.
+    pub without_faults: Option<String>,
+    /// The page with the story of that failure.
+    pub story: Option<String>,
+    /// What was not reached, at most 1,000 of them.
+    pub unreached: Vec<Vec<FaultPoint>>,
+    /// The failures, at most 1,000.
+    pub failures: Vec<SweepFailure>,
+}
+
+/// A run that failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SweepFailure {
+    /// What went wrong in it.
+    pub points: Vec<FaultPoint>,
+    /// The failure of the test.
+    pub message: String,
+    /// Whether it did not end in time.
+    pub is_hang: bool,
+    /// Whether it passed when it was repeated.
+    pub is_flaky: bool,
+    /// The last requests and events before the first fault acted, and those after it.
+    pub before: Vec<String>,
+    /// The fault in the journal, and what followed.
+    pub after: Vec<String>,
+    /// The page with its story.
+    pub story: Option<String>,
+}
+
+impl SweepFailure {
+    pub(crate) fn new(
+        points: Vec<FaultPoint>,
+        message: String,
+        is_hang: bool,
+        entries: &[JournalEntry],
+        story: Option<String>,
+    ) -> Self {
+        let is_shown = |entry: &&JournalEntry| {
+            entry.op() != Some("ping") && !matches!(entry.what, Occurrence::Verb(_))
+        };
+        let acted = entries.iter().position(|entry| entry.kind() == "fault");
+        let acted = acted.unwrap_or(entries.len());
+        let mut before: Vec<_> = (entries[..acted].iter().rev())
+            .filter(is_shown)
+            .take(BEFORE_MAX)
+            .map(JournalEntry::to_string)
+            .collect();
+        before.reverse();
+        let after = entries[acted..].iter().filter(is_shown);
+        let after = after.take(AFTER_MAX).map(JournalEntry::to_string).collect();
+        let message = match message.char_indices().nth(MESSAGE_CHARS_MAX) {
+            Some((end, _)) => format!("{}...", &message[..end]),
+            None => message,
+        };
+        Self {
+            points,
+            message,
+            is_hang,
+            is_flaky: false,
+            before,
+            after,
+            story,
+        }
+    }
+
+    /// Returns what failures with the same cause have in common: the operations, the paths and the
+    /// message without numbers.
+    fn cause(&self) -> String {
+        let mut cause = String::new();
+        for point in &self.points {
+            let _ = write!(cause, "{} {} ", point.op, point.path);
+        }
+        let mut was_digit = false;
+        for letter in self.message.chars() {
+            let is_digit = letter.is_ascii_hexdigit() && (was_digit || letter.is_ascii_digit());
+            if !is_digit {
+                cause.push(letter);
+            } else if !was_digit {
+                cause.push('#');
+            }
+            was_digit = is_digit;
+        }
+        cause
+    }
+
+    /// Says what went wrong, in a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let sentences: Vec<_> = self.points.iter().map(FaultPoint::sentence).collect();
+        sentences.join(", and then ")
+    }
+
+    /// Returns the options of `minikeeper sweep` that do this run again.
+    #[must_use]
+    pub fn only(&self) -> String {
+        let points: Vec<_> = self.points.iter().map(FaultPoint::to_string).collect();
+        format!("--only {}", quoted(&points.join("+")))
+    }
+}
+
+/// Quotes a text for a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+impl SweepReport {
+    /// Returns whether the test passed with every fault that was tried, and without any.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.failures.is_empty() && self.without_faults.is_none()
+    }
+
+    /// Panics with the report unless the sweep [is clean](SweepReport::is_clean).
+    ///
+    /// # Panics
+    /// If a run failed.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        assert!(self.is_clean(), "{self}");
+    }
+
+    /// Returns the failures in groups with one cause each, the largest group first.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Vec<&SweepFailure>> {
+        let mut groups: Vec<(String, Vec<&SweepFailure>)> = Vec::new();
+        for failure in &self.failures {
+            let cause = failure.cause();
+            match groups.iter_mut().find(|(other, _)| *other == cause) {
+                Some((_, group)) => group.push(failure),
+                None => groups.push((cause, vec![failure])),
+            }
+        }
+        crate::order::sort_by_key(&mut groups, |(_, group)| std::cmp::Reverse(group.len()));
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+
+    /// Returns what was tried, in a line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let Self {
+            points,
+            tried,
+            passed,
+            failed,
+            hung,
+            not_reached,
+            runs,
+            ..
+        } = self;
+        let ms = self.elapsed.as_millis();
+        let mut line = format!(
+            "{tried} of {points} points tried: {passed} passed, {failed} failed, {hung} hung, \
+             {not_reached} not reached; {runs} runs in {}.{:03} s, seed {}",
+            ms / 1_000,
+            ms % 1_000,
+            self.seed
+        );
+        if self.equivalent > 0 {
+            let _ = write!(line, "; {} equivalent points left out", self.equivalent);
+        }
+        if self.flaky > 0 {
+            let _ = write!(line, "; {} failures did not happen again", self.flaky);
+        }
+        line
+    }
+
+    /// Prints the report. `repeat` makes the command that does a failed run again of its options.
+    pub(crate) fn print(
+        &self,
+        f: &mut impl fmt::Write,
+        repeat: &dyn Fn(&SweepFailure) -> String,
+    ) -> fmt::Result {
+        writeln!(f, "minikeeper sweep: {}", self.summary())?;
+        if let Some(message) = &self.without_faults {
+            writeln!(f, "\nThe test fails without any fault: {message}")?;
+            if let Some(story) = &self.story {
+                writeln!(f, "  story: {story}")?;
+            }
+        }
+        for (index, group) in self.groups().into_iter().enumerate() {
+            let first = group[0];
+            let kind = if first.is_hang { "hangs" } else { "fails" };
+            let number = index + 1;
+            writeln!(
+                f,
+                "\n{number}. The test {kind}: {}",
+                first.message.trim_end()
+            )?;
+            for (place, failure) in group.iter().enumerate() {
+                let flaky = if failure.is_flaky {
+                    " (passed when it was repeated)"
+                } else {
+                    ""
+                };
+                writeln!(f, "   when {}{flaky}", failure.sentence())?;
+                writeln!(f, "     {}", repeat(failure))?;
+                if let Some(story) = &failure.story {
+                    writeln!(f, "     story: {story}")?;
+                }
+                if place < SHOWN_MAX {
+                    for line in &failure.before {
+                        writeln!(f, "       {line}")?;
+                    }
+                    for (place, line) in failure.after.iter().enumerate() {
+                        let mark = if place == 0 { "    -> " } else { "       " };
+                        writeln!(f, "{mark}{line}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the report as a page for browsers, which loads nothing. `repeat` makes the command that
+    /// does a failed run again.
+    pub(crate) fn to_html(&self, title: &str, repeat: &dyn Fn(&SweepFailure) -> String) -> String {
+        let mut page = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_html(&mut page, title, repeat);
+        page
+    }
+
+    fn write_html(
+        &self,
+        f: &mut String,
+        title: &str,
+        repeat: &dyn Fn(&SweepFailure) -> String,
+    ) -> fmt::Result {
+        let title = escaped(title);
+        writeln!(
+            f,
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+             content=\"width=device-width\"><title>Sweep of {title}</title>\n<style>{STYLE}</style>\n\
+             <h1>Sweep of {title}</h1>\n<p>{}</p>",
+            escaped(&self.summary())
+        )?;
+        if self.is_clean() {
+            writeln!(
+                f,
+                "<p class=\"ok\">The test passed with every fault that was tried.</p>"
+            )?;
+        }
+        if let Some(message) = &self.without_faults {
+            let message = escaped(message);
+            writeln!(
+                f,
+                "<h2>The test fails without any fault</h2><pre>{message}</pre>"
+            )?;
+        }
+        for (index, group) in self.groups().into_iter().enumerate() {
+            let number = index + 1;
+            let kind = if group[0].is_hang { "hangs" } else { "fails" };
+            let message = escaped(&group[0].message);
+            writeln!(
+                f,
+                "<section><h2>{number}. The test {kind}</h2><pre>{message}</pre>"
+            )?;
+            for failure in group {
+                let sentence = escaped(&failure.sentence());
+                let flaky = if failure.is_flaky {
+                    " <em>passed when it was repeated</em>"
+                } else {
+                    ""
+                };
+                writeln!(f, "<details open><summary>{sentence}{flaky}</summary>")?;
+                writeln!(f, "<p><code>{}</code></p><ol>", escaped(&repeat(failure)))?;
+                for line in &failure.before {
+                    writeln!(f, "<li>{}", escaped(line))?;
+                }
+                for (place, line) in failure.after.iter().enumerate() {
+                    let class = if place == 0 { " class=\"fault\"" } else { "" };
+                    writeln!(f, "<li{class}>{}", escaped(line))?;
+                }
+                writeln!(f, "</ol>")?;
+                if let Some(story) = &failure.story {
+                    let name = story.rsplit(['/', '\\']).next().unwrap_or(story);
+                    let name = escaped(name);
+                    writeln!(f, "<p><a href=\"{name}\">The story of this run</a></p>")?;
+                }
+                writeln!(f, "</details>")?;
+            }
+            writeln!(f, "</section>")?;
+        }
+        Ok(())
+    }
+}
+
+const STYLE: &str = ":root{color-scheme:light dark}\
+    body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+    pre,code,li{font:.85rem/1.5 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}\
+    summary{cursor:pointer;font-weight:600}.fault{color:light-dark(#b00020,#ff8a80);font-weight:700}\
+    .ok{color:light-dark(#1b6e2c,#8fe3a1)}section{border-top:1px solid #8888}";
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '"' => escaped += "&quot;",
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// Each failure with the options of `minikeeper sweep` that do its run again.
+impl fmt::Display for SweepReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.print(f, &SweepFailure::only)
+    }
+}

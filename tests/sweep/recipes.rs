@@ -1,0 +1,132 @@
+//! The recipes with every fault at every place: the contenders of the simulation, one round each and
+//! a last one, judged as there.
+
+use std::{sync::Arc, time::Duration};
+
+use minikeeper::{Server, Sweep, SweepReport};
+use minikeeper_client::{Client, Epoch};
+use minikeeper_test_kit::{clock, random, servers};
+use minikeeper_tests::sim::{
+    CONTENDERS,
+    chance::Chance,
+    contender::{Contender, PROGRESS},
+    history::{History, VIOLATION},
+    judge::Judge,
+    worlds::World,
+};
+use tokio::time::{sleep, timeout};
+
+const CLIENTS: usize = 2;
+/// The limit for a contender to notice a loss.
+const NOTICE: Duration = Duration::from_millis(5);
+
+/// Lets the contenders of a world compete once.
+async fn play(server: Arc<Server>, world: World, seed: u64) -> Result<(), String> {
+    let mut clients = Vec::new();
+    for number in 0..CLIENTS as u64 {
+        clients.push(connect(&server, seed * 1_000 + number).await?);
+    }
+    let judge = Arc::new(Judge::new(CLIENTS, NOTICE, true));
+    let (known, asked) = (clients.clone(), Arc::clone(&server));
+    judge.expect_faults(Box::new(move |client, epoch: Epoch| {
+        let client: &Client = &known[client];
+        let is_its = |session| asked.sessions().iter().any(|info| Some(info.id) == session);
+        client.epoch() == epoch && is_its(client.session_id())
+    }));
+    let mut tasks = Vec::new();
+    let contenders = match world {
+        // All of them enter it.
+        World::DoubleBarrier => CONTENDERS,
+        _ => 3,
+    };
+    for who in 0..contenders {
+        let mut chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
+        let options = chance.options();
+        let number = who % CLIENTS;
+        let contender = Contender {
+            who,
+            number,
+            client: clients[number].clone(),
+            options,
+            chance,
+            judge: Arc::clone(&judge),
+            end: clock::now(),
+            is_last: false,
+        };
+        tasks.push(servers::spawn(world.contend(seed, contender)));
+    }
+    for (who, task) in tasks.into_iter().enumerate() {
+        match timeout(5 * PROGRESS, task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(format!("{who}: {error}")),
+            Err(_) => return Err(format!("{who} has not ended")),
+        }
+    }
+    let history = judge.with_history(|history| std::mem::replace(history, History::begin()));
+    if let Some(first) = history.violations.first() {
+        let lines = history.lines.iter().rev().take(12).rev().cloned();
+        let lines: Vec<_> = lines.filter(|line| !line.contains(VIOLATION)).collect();
+        return Err(format!("{first}\n{}", lines.join("\n")));
+    }
+    nothing_is_left(&server, &clients).await
+}
+
+/// Connects as often as it takes: a handshake may fail.
+async fn connect(server: &Arc<Server>, seed: u64) -> Result<Client, String> {
+    let mut last = String::new();
+    for _ in 0..3 {
+        let link = minikeeper_test_kit::link::Link::to(server);
+        match servers::client_builder(&link, seed).connect().await {
+            Ok(client) => return Ok(client),
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(last)
+}
+
+/// Checks that no contender's znode and no watch stays.
+async fn nothing_is_left(server: &Server, clients: &[Client]) -> Result<(), String> {
+    let until = clock::now() + PROGRESS;
+    loop {
+        let pending: usize = clients.iter().map(Client::clean_ups_pending).sum();
+        let dump = server.dump();
+        let is_left = |line: &&str| line.starts_with("watch ") || line.contains("_c_");
+        let left: Vec<_> = dump.lines().filter(is_left).collect();
+        if pending == 0 && left.is_empty() {
+            return server.check().map_err(|broken| broken.to_string());
+        }
+        if clock::now() > until {
+            return Err(format!("left: {pending} pending, {left:#?}"));
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn sweep(world: World, seed: u64, pairs: Option<Duration>) -> SweepReport {
+    let sweep = Sweep::new(move |server| play(server, world, seed))
+        .server(servers::server)
+        .seed(seed)
+        .jobs(2);
+    match pairs {
+        Some(time) => sweep.pairs().time(time).run(),
+        None => sweep.run(),
+    }
+}
+
+/// Every world, one fault a run. `MINIKEEPER_SWEEP_PAIRS_S` also tries pairs of faults, for so many
+/// seconds a world; `MINIKEEPER_SEED` chooses what the contenders do.
+#[test]
+fn recipes_pass_with_every_fault() {
+    let seed = random::seed_or(1);
+    let pairs_s = random::number_of_environment("MINIKEEPER_SWEEP_PAIRS_S", 0);
+    let pairs = (pairs_s > 0).then(|| Duration::from_secs(pairs_s));
+    let mut reports = Vec::new();
+    for world in World::ALL {
+        let report = sweep(world, seed, pairs);
+        println!("{world:?}: {}", report.summary());
+        reports.push((world, report));
+    }
+    for (world, report) in reports {
+        assert!(report.is_clean(), "{world:?}, seed {seed}: {report}");
+    }
+}
