@@ -138,6 +138,9 @@ pub use story::{
     Story,
     panics::{Stories, StoryGuard},
 };
+#[cfg(feature = "control")]
+#[doc(hidden)]
+pub use sweep::command as sweeping;
 #[cfg(feature = "sweep")]
 pub use sweep::in_process::{Sweep, SweepOutcome};
 #[cfg(any(feature = "control", feature = "sweep"))]

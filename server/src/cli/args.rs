@@ -13,7 +13,7 @@ use minikeeper::{
 };
 use tracing_subscriber::filter::Targets;
 
-use crate::{ctl::CtlArgs, token};
+use crate::{ctl::CtlArgs, sweep::SweepArgs, token};
 
 /// An in-memory coordination server for development and test that speaks the ZooKeeper wire
 /// protocol.
@@ -32,6 +32,7 @@ use crate::{ctl::CtlArgs, token};
   minikeeper --log info                     log sessions as they open and close
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
   minikeeper ctl sessions                   list the sessions of a server on this machine
+  minikeeper sweep -- pytest                run the tests once for every fault
   minikeeper cli -server 127.0.0.1:2181     open a ZooKeeper shell
   minikeeper --no-control                   refuse `minikeeper ctl` and HTTP requests
 
@@ -66,6 +67,18 @@ pub(crate) enum Subcommand {
     #[command(after_help = "Example:
   minikeeper healthcheck 127.0.0.1:2181")]
     Healthcheck(HealthcheckArgs),
+    /// Run a command once for every fault at every request, and report which break it
+    ///
+    /// Starts a server for each run and hands its address to the command in MINIKEEPER_CONNECT, and
+    /// in place of {} in its arguments. The command passes if its exit code is 0. The first run has
+    /// no fault: its requests and events are the places where something can go wrong.
+    #[command(after_help = "Examples:
+  minikeeper sweep -- pytest tests/test_lock.py
+  minikeeper sweep --time 60 --jobs 2 -- ./worker --zookeeper {}
+  minikeeper sweep --only 'reply-lost:1:create:1:/locks/*' -- ./worker --zookeeper {}
+
+Exit codes: 0 the command passes with every fault, 1 it does not, 2 wrong usage.")]
+    Sweep(SweepArgs),
     /// Control a running server: clock, sessions, data, faults
     Ctl(CtlArgs),
     /// Run a ZooKeeper shell, with the commands and the output of zkCli.sh

@@ -16,6 +16,7 @@ mod properties;
 #[allow(dead_code, reason = "only the description is needed here")]
 mod shell_args;
 mod sibling;
+mod sweep;
 mod system;
 mod token;
 mod zoo_cfg;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Some(Subcommand::Ctl(ctl)) => ctl.run().map_err(ExitFailure::from),
         Some(Subcommand::Cli(cli)) => sibling::run_shell(&cli.args).map_err(ExitFailure::from),
         Some(Subcommand::Export(args)) => export(&args),
+        Some(Subcommand::Sweep(args)) => args.run(),
         #[cfg(feature = "completions")]
         Some(Subcommand::Completions(args)) => {
             completions::print(args.shell);

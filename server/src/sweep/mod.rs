@@ -7,6 +7,8 @@
 //! `minikeeper sweep` a command, and the verbs `sweep_...` tests in other languages.
 
 pub(crate) mod armed;
+#[cfg(feature = "control")]
+pub mod command;
 #[cfg(feature = "sweep")]
 pub(crate) mod in_process;
 pub(crate) mod plan;

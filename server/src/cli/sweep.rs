@@ -1,0 +1,149 @@
+//! `minikeeper sweep`: runs a command once for every fault.
+
+use std::{
+    ffi::OsString,
+    io::{self, Write as _},
+    path::PathBuf,
+    time::Duration,
+};
+
+use minikeeper::{
+    Server, SweepFault, SweepOptions,
+    sweeping::{CommandSweep, SweepStop, points_of},
+};
+
+use crate::{ExitFailure, system::StopSignals};
+
+/// The arguments of `minikeeper sweep`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// Try two faults a run, too, until --time or --runs is over
+    #[arg(long, value_name = "1|2", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=2))]
+    depth: u32,
+    /// Try equivalent points, too: the same fault at the same request after the same one
+    #[arg(long)]
+    all: bool,
+    /// Try only this fault; may be given several times
+    #[arg(long = "fault", value_name = "FAULT", value_parser = fault_parser())]
+    faults: Vec<SweepFault>,
+    /// Do only the run with this point; + stands between two; may be given several times
+    #[arg(long, value_name = "POINT")]
+    only: Vec<String>,
+    /// Begin no run after N seconds
+    #[arg(long, value_name = "N")]
+    time: Option<u64>,
+    /// Do at most N runs
+    #[arg(long, value_name = "N")]
+    runs: Option<u64>,
+    /// Run N commands at a time
+    #[arg(long, value_name = "N", default_value = "1")]
+    jobs: usize,
+    /// The order in which points are tried, a number
+    #[arg(long, value_name = "N", default_value = "0")]
+    seed: u64,
+    /// Kill a run after N seconds: it hangs
+    #[arg(long, value_name = "N", default_value = "60")]
+    run_time: u64,
+    /// The folder for the report, and the stories and outputs of failed runs
+    #[arg(long, value_name = "DIR", default_value = "minikeeper-sweep")]
+    out: PathBuf,
+    /// Leave out what an earlier sweep with the same folder has tried
+    #[arg(long)]
+    resume: bool,
+    /// Let the server's tick time be N milliseconds: sessions may be as short as two ticks
+    #[arg(long, value_name = "N")]
+    tick_time: Option<u64>,
+    /// Start each server with the znodes in this file
+    #[arg(long, value_name = "FILE")]
+    tree: Option<PathBuf>,
+    /// The command and its arguments; {} stands for the server's address
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn fault_parser() -> impl clap::builder::TypedValueParser<Value = SweepFault> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+    PossibleValuesParser::new(SweepFault::NAMES).map(|name| {
+        name.parse()
+            .expect("the parser accepts only names of faults")
+    })
+}
+
+impl SweepArgs {
+    /// Does the sweep and prints the report.
+    pub(crate) fn run(self) -> Result<(), ExitFailure> {
+        let usage = |error: minikeeper::SweepError| ExitFailure {
+            text: error.to_string(),
+            exit_code: 2,
+        };
+        let only = self.only.iter().map(|text| points_of(text));
+        let mut options = SweepOptions::default();
+        options.only = only.collect::<Result<_, _>>().map_err(usage)?;
+        options.all = self.all;
+        options.depth = self.depth;
+        options.seed = self.seed;
+        options.runs_max = self.runs;
+        options.time_max = self.time.map(Duration::from_secs);
+        if !self.faults.is_empty() {
+            options.faults.clone_from(&self.faults);
+        }
+        let tree = match &self.tree {
+            Some(file) => Some(crate::seed(file)?),
+            None => None,
+        };
+        let mut again = "minikeeper sweep".to_owned();
+        if let Some(tick_ms) = self.tick_time {
+            again += &format!(" --tick-time {tick_ms}");
+        }
+        if let Some(file) = &self.tree {
+            again += &format!(" --tree {}", file.display());
+        }
+        let tick_ms = self.tick_time;
+        let builder = move || {
+            let mut builder = Server::builder().control();
+            if let Some(tick_ms) = tick_ms {
+                builder = builder.tick_time(Duration::from_millis(tick_ms));
+            }
+            match &tree {
+                Some(tree) => builder.seed(tree.clone()),
+                None => builder,
+            }
+        };
+        let sweep = CommandSweep {
+            command: self.command,
+            options,
+            jobs: self.jobs,
+            run_max: Duration::from_secs(self.run_time),
+            folder: self.out,
+            resumes: self.resume,
+            again,
+        };
+        let runtime = tokio::runtime::Runtime::new();
+        let runtime = runtime.map_err(|error| format!("cannot start a runtime: {error}"))?;
+        let stop = SweepStop::default();
+        let mut signals = {
+            let _inside = runtime.enter();
+            StopSignals::listen().map_err(|error| format!("cannot handle signals: {error}"))?
+        };
+        let stopping = stop.clone();
+        runtime.spawn(async move {
+            signals.next().await;
+            stopping.stop();
+        });
+        let tell = |line: &str| eprintln!("{line}");
+        let report = sweep.run(runtime.handle(), &builder, &stop, &tell);
+        let report = report.map_err(|error| error.to_string())?;
+        let page = sweep.folder.join("report.html");
+        let text = format!("{}\nreport: {}\n", sweep.text(&report), page.display());
+        // Nothing can be reported if stdout is closed.
+        let _ = io::stdout().write_all(text.as_bytes());
+        if report.is_clean() {
+            return Ok(());
+        }
+        let text = match &report.without_faults {
+            Some(_) => "the command fails without any fault".to_owned(),
+            None => format!("{} failures", report.failures.len()),
+        };
+        Err(text.into())
+    }
+}

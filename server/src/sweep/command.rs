@@ -1,0 +1,436 @@
+//! Sweeps of a command: `minikeeper sweep`.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
+
+use crate::{
+    Builder, Server, Universe,
+    clock::Stopwatch,
+    story::panics::Stories,
+    sweep::{
+        SweepError,
+        armed::Armed,
+        plan::{Next, Plan, Run, RunResult, SweepOptions, Verdict},
+        point::FaultPoint,
+        report::{SweepFailure, SweepReport},
+    },
+};
+
+/// The end of a command's output that is read for its failure. Unit: bytes.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
+/// The maximum number of lines of output that a failure shows.
+const LINES_MAX: usize = 6;
+
+/// The file with the points that were tried, in the folder of the report.
+const TRIED: &str = "tried";
+
+/// A sweep of a command, which passes if its exit code is 0.
+#[derive(Debug)]
+pub struct CommandSweep {
+    /// The program and its arguments. `{}` in an argument stands for the server's address.
+    pub command: Vec<OsString>,
+    /// What to try.
+    pub options: SweepOptions,
+    /// How many commands run at a time.
+    pub jobs: usize,
+    /// How long a run may take, in real time.
+    pub run_max: Duration,
+    /// The folder for the report, the stories and the output of failed runs.
+    pub folder: PathBuf,
+    /// Whether to leave out what an earlier sweep with this folder has tried.
+    pub resumes: bool,
+    /// The start of the command that does a run again, such as `minikeeper sweep --tick-time 200`.
+    pub again: String,
+}
+
+/// Ends the commands that run, from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct SweepStop(Arc<Mutex<Stop>>);
+
+#[derive(Debug, Default)]
+struct Stop {
+    is_asked: bool,
+    running: Vec<u32>,
+}
+
+impl SweepStop {
+    /// Kills the commands that run and begins no other.
+    pub fn stop(&self) {
+        let mut stop = self.0.lock();
+        stop.is_asked = true;
+        for process in &stop.running {
+            kill(*process);
+        }
+    }
+
+    fn is_asked(&self) -> bool {
+        self.0.lock().is_asked
+    }
+
+    fn began(&self, process: u32) {
+        let mut stop = self.0.lock();
+        stop.running.push(process);
+        if stop.is_asked {
+            kill(process);
+        }
+    }
+
+    fn ended(&self, process: u32) {
+        self.0.lock().running.retain(|running| *running != process);
+    }
+}
+
+impl CommandSweep {
+    /// Does the sweep with servers of this builder, whose tasks run on `runtime`. Calls `tell` with
+    /// each failure as it is found. Writes `report.html` into the folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, a server cannot start or the command cannot be run.
+    pub fn run(
+        &self,
+        runtime: &Handle,
+        builder: &(dyn Fn() -> Builder + Sync),
+        stop: &SweepStop,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<SweepReport, SweepError> {
+        let unwritable = |error: io::Error| {
+            SweepError(format!(
+                "cannot write to {}: {error}",
+                self.folder.display()
+            ))
+        };
+        fs::create_dir_all(&self.folder).map_err(unwritable)?;
+        // Nobody wants it in a repository.
+        fs::write(self.folder.join(".gitignore"), "*\n").map_err(unwritable)?;
+        let tried = self.folder.join(TRIED);
+        let mut options = self.options.clone();
+        if self.resumes {
+            options.tried = read_tried(&tried)?;
+        }
+        let tried = File::options()
+            .create(true)
+            .write(true)
+            .append(self.resumes)
+            .truncate(!self.resumes)
+            .open(&tried)
+            .map_err(unwritable)?;
+        let sweep = Running {
+            watch: Stopwatch::start(),
+            plan: Mutex::new(Plan::new(options)),
+            changed: Condvar::new(),
+            failure: Mutex::new(None),
+            tried: Mutex::new(tried),
+            of: self,
+            runtime,
+            builder,
+            stop,
+            tell,
+        };
+        thread::scope(|scope| {
+            for job in 1..=self.jobs.max(1) {
+                let sweep = &sweep;
+                scope.spawn(move || sweep.work(job));
+            }
+        });
+        if let Some(error) = sweep.failure.into_inner() {
+            return Err(error);
+        }
+        let elapsed = sweep.watch.elapsed();
+        let mut report = sweep.plan.into_inner().into_report();
+        report.elapsed = elapsed;
+        let page = report.to_html(&self.shown(), &|failure| self.repeat(failure));
+        fs::write(self.folder.join("report.html"), page).map_err(unwritable)?;
+        Ok(report)
+    }
+
+    /// Returns the text of a report.
+    #[must_use]
+    pub fn text(&self, report: &SweepReport) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = report.print(&mut text, &|failure| self.repeat(failure));
+        text
+    }
+
+    /// Returns the command that does the run of a failure again.
+    fn repeat(&self, failure: &SweepFailure) -> String {
+        format!("{} {} -- {}", self.again, failure.only(), self.shown())
+    }
+
+    fn shown(&self) -> String {
+        let words = self.command.iter().map(|word| {
+            let word = word.to_string_lossy();
+            let is_plain =
+                |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
+            if !word.is_empty() && word.chars().all(is_plain) {
+                return word.into_owned();
+            }
+            format!("'{}'", word.replace('\'', "'\\''"))
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Reads the points that an earlier sweep has tried without finding anything.
+fn read_tried(file: &Path) -> Result<Vec<Vec<FaultPoint>>, SweepError> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(SweepError(format!(
+                "cannot read {}: {error}",
+                file.display()
+            )));
+        }
+    };
+    let passed = text.lines().filter_map(|line| line.strip_prefix("passed "));
+    passed.map(points_of).collect()
+}
+
+/// Parses points with `+` between them.
+///
+/// # Errors
+/// When one is no point.
+pub fn points_of(text: &str) -> Result<Vec<FaultPoint>, SweepError> {
+    // A path may contain the sign, too: a point begins with the name of a fault.
+    let mut points: Vec<String> = Vec::new();
+    for part in text.split('+') {
+        let fault = part.split(':').next().unwrap_or_default();
+        match points.last_mut() {
+            Some(last) if fault.parse::<super::point::SweepFault>().is_err() => {
+                last.push('+');
+                last.push_str(part);
+            }
+            _ => points.push(part.to_owned()),
+        }
+    }
+    if points.len() > 2 {
+        return Err(SweepError(format!(
+            "points {text:?}: {} points, a run has at most 2",
+            points.len()
+        )));
+    }
+    points.iter().map(|point| point.parse()).collect()
+}
+
+/// A sweep that is being done.
+struct Running<'a> {
+    watch: Stopwatch,
+    plan: Mutex<Plan>,
+    changed: Condvar,
+    failure: Mutex<Option<SweepError>>,
+    tried: Mutex<File>,
+    of: &'a CommandSweep,
+    runtime: &'a Handle,
+    builder: &'a (dyn Fn() -> Builder + Sync),
+    stop: &'a SweepStop,
+    tell: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Running<'_> {
+    fn work(&self, job: usize) {
+        loop {
+            let mut plan = self.plan.lock();
+            let run = loop {
+                if self.failure.lock().is_some() || self.stop.is_asked() {
+                    self.changed.notify_all();
+                    return;
+                }
+                match plan.next(self.watch.elapsed()) {
+                    Next::Run(run) => break run,
+                    Next::Wait => self.changed.wait(&mut plan),
+                    Next::Over => {
+                        self.changed.notify_all();
+                        return;
+                    }
+                }
+            };
+            drop(plan);
+            match self.do_run(job, &run) {
+                Ok(_) if self.stop.is_asked() => {}
+                Ok(result) => self.ended(run, result),
+                Err(error) => *self.failure.lock() = Some(error),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn ended(&self, run: Run, result: RunResult) {
+        let text = text_of(&run.points);
+        if !run.points.is_empty() {
+            let how = match &result.verdict {
+                Verdict::Passed => "passed",
+                Verdict::Failed(_) => "failed",
+                Verdict::Hung(_) => "hung",
+            };
+            // What cannot be noted is tried again when the sweep is resumed.
+            let _ = writeln!(self.tried.lock(), "{how} {text}");
+            if !matches!(result.verdict, Verdict::Passed) {
+                (self.tell)(&format!("{how}: {text}"));
+            }
+        }
+        self.plan.lock().ended(run, result);
+    }
+
+    fn do_run(&self, job: usize, run: &Run) -> Result<RunResult, SweepError> {
+        let server = self.runtime.block_on(async {
+            let server = (self.builder)().stories(Stories::Off).start().await;
+            server.map_err(|error| SweepError(format!("cannot start a server: {error}")))
+        })?;
+        let armed = Armed::new(server.universe(), &run.points)?;
+        let output = self.of.folder.join(format!("output-{job}"));
+        let verdict = self.run_command(&server, run, &output)?;
+        let has_failed = verdict != Verdict::Passed;
+        let story = has_failed.then(|| self.save(server.universe(), run, &verdict, &output));
+        let mut result = armed.end(verdict);
+        result.story = story.flatten();
+        let _ = fs::remove_file(&output);
+        let mut server = server;
+        // Nothing is saved.
+        let _ = self.runtime.block_on(server.stop_within(Duration::ZERO));
+        Ok(result)
+    }
+
+    /// Runs the command with the address of a server.
+    fn run_command(
+        &self,
+        server: &Server,
+        run: &Run,
+        output: &Path,
+    ) -> Result<Verdict, SweepError> {
+        let failed = |what: &str, error: io::Error| SweepError(format!("cannot {what}: {error}"));
+        let address = server.connect_string();
+        let words = self.of.command.iter().map(|word| match word.to_str() {
+            Some(text) => OsString::from(text.replace("{}", &address)),
+            None => word.clone(),
+        });
+        let words: Vec<_> = words.collect();
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(SweepError("no command".to_owned()));
+        };
+        let written = File::create(output).and_then(|file| Ok((file.try_clone()?, file)));
+        let (out, err) = written.map_err(|error| failed("write the output", error))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env("MINIKEEPER_CONNECT", &address)
+            .env("MINIKEEPER_SWEEP_RUN", run.number.to_string())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn();
+        let mut child =
+            child.map_err(|error| failed(&format!("run {}", program.to_string_lossy()), error))?;
+        let process = child.id();
+        self.stop.began(process);
+        let ended = wait(&mut child, self.of.run_max);
+        self.stop.ended(process);
+        // What it has started and left behind must not use the next run's server.
+        kill(process);
+        Ok(
+            match ended.map_err(|error| failed("wait for the command", error))? {
+                None => Verdict::Hung(format!(
+                    "it did not end within {} s\n{}",
+                    self.of.run_max.as_secs_f64(),
+                    last_lines(output)
+                )),
+                Some(status) if status.success() => Verdict::Passed,
+                Some(status) => Verdict::Failed(format!("{status}\n{}", last_lines(output))),
+            },
+        )
+    }
+
+    /// Saves the story and the output of a failed run. Returns the page.
+    fn save(
+        &self,
+        universe: &Universe,
+        run: &Run,
+        verdict: &Verdict,
+        output: &Path,
+    ) -> Option<String> {
+        let (Verdict::Failed(message) | Verdict::Hung(message)) = verdict else {
+            return None;
+        };
+        let title = match &text_of(&run.points)[..] {
+            "" => "without a fault".to_owned(),
+            points => points.to_owned(),
+        };
+        let story = universe.story().with_title(&title).with_failure(message);
+        let page = story.save(&self.of.folder).ok()?;
+        // A report is complete without it.
+        let _ = fs::copy(output, page.with_extension("out"));
+        Some(page.display().to_string())
+    }
+}
+
+fn text_of(points: &[FaultPoint]) -> String {
+    let points: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
+    points.join("+")
+}
+
+/// Waits until a child has ended, or kills it after this time.
+fn wait(child: &mut Child, within: Duration) -> io::Result<Option<std::process::ExitStatus>> {
+    let (give_up, over) = mpsc::sync_channel::<()>(1);
+    let process = child.id();
+    thread::scope(|scope| {
+        let watchdog = scope.spawn(move || {
+            let is_late = over.recv_timeout(within) == Err(mpsc::RecvTimeoutError::Timeout);
+            if is_late {
+                kill(process);
+            }
+            is_late
+        });
+        let status = child.wait();
+        drop(give_up);
+        let is_late = watchdog.join().unwrap_or(false);
+        status.map(|status| (!is_late).then_some(status))
+    })
+}
+
+/// Kills a command with everything that it has started.
+#[cfg(unix)]
+fn kill(process: u32) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    if let Some(process) = process {
+        // It may have ended.
+        let _ = kill_process_group(process, Signal::KILL);
+    }
+}
+
+/// Kills a command with everything that it has started.
+#[cfg(windows)]
+fn kill(process: u32) {
+    // It may have ended.
+    let _ = Command::new("taskkill")
+        .args(["/F", "/T", "/PID", &process.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+}
+
+/// Returns the last lines of a command's output.
+fn last_lines(output: &Path) -> String {
+    let bytes = fs::read(output).unwrap_or_default();
+    let end = &bytes[bytes.len().saturating_sub(OUTPUT_BYTES_MAX)..];
+    let text = String::from_utf8_lossy(end);
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
