@@ -16,6 +16,9 @@ export type Kind =
   'request' | 'event' | 'fault' | 'session' | 'session_opened' | 'session_resumed' | 'session_expired' |
   'session_closed' | 'connection' | 'connection_opened' | 'connection_closed' | 'clock' | 'verb' | 'omitted';
 
+/** How the test ended. */
+export type Outcome = 'passed' | 'failed' | 'hung';
+
 /** Whether to return the tree as a JSON object or as YAML text. */
 export type TreeFormat = 'json' | 'yaml';
 
@@ -103,6 +106,20 @@ export interface Story {
   json: string;
   /** The title as the name of a file, without an extension */
   fileName: string;
+}
+
+/**
+ * The result of `sweepNext`.
+ *
+ * Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+ */
+export interface SweepNext {
+  /** The number of the run; 0 if the sweep is over */
+  run: number;
+  /** Its points; empty for a run without faults */
+  points: string;
+  /** What goes wrong, in a sentence */
+  sentence: string;
 }
 
 /**
@@ -406,6 +423,59 @@ export interface Verbs {
     /** Why the test failed, which the page shows; cut after 4000 characters */
     failure?: string | undefined;
   }): Promise<Story>;
+
+  /**
+   * Start a sweep: a test runs once for every fault at every place where it can happen.
+   *
+   * Then, until `sweepNext` returns run 0: call `sweepNext` on a universe that no client uses yet, run the test
+   * with it, and call `sweepEnd`. The fixtures of the packages do so.
+   * @param depth How many faults a run has; with 2, pairs are tried until a budget ends; by default 1
+   * @param seed The order in which points are tried; by default 0
+   */
+  sweepStart(depth?: number, seed?: number, options?: {
+    /** Whether to try equivalent points, too */
+    all?: boolean | undefined;
+    /** The maximum number of runs */
+    runs?: number | undefined;
+    /** The time after which no run begins, in milliseconds */
+    timeMs?: number | undefined;
+    /** The faults to try, separated by commas: reply-lost,session-expired */
+    faults?: string | undefined;
+    /** The points of the only run, as a report names them, with + between two */
+    only?: string | undefined;
+  }): Promise<number>;
+
+  /**
+   * Inject the faults of a sweep's next run into this universe, which no client uses yet.
+   *
+   * Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+   * @param sweep The number that sweep_start returned
+   */
+  sweepNext(sweep: number): Promise<SweepNext>;
+
+  /**
+   * End the run of a sweep with the outcome of the test, and remove its faults.
+   * @param sweep The number that sweep_start returned
+   */
+  sweepEnd(sweep: number, options: {
+    /** How the test ended */
+    outcome: Outcome;
+    /** Why it failed */
+    message?: string | undefined;
+    /** The page with the story of the failure, which the report names */
+    story?: string | undefined;
+  }): Promise<boolean>;
+
+  /**
+   * Show what a sweep has found so far.
+   * @param sweep The number that sweep_start returned
+   */
+  sweepReport(sweep: number, options?: {
+    /** The command that does a run again, with {} in place of its points */
+    repeat?: string | undefined;
+    /** The name of the test */
+    title?: string | undefined;
+  }): Promise<string>;
 
   /**
    * Read the data and stat of a znode.

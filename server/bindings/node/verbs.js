@@ -99,6 +99,23 @@ class Verbs {
     return { text: answer.text, html: answer.html, json: answer.json, fileName: answer.file_name };
   }
 
+  async sweepStart(depth = 1, seed = 0, options) {
+    return (await this._api.act('sweep_start', { depth, seed, ...fields(options) })).sweep;
+  }
+
+  async sweepNext(sweep) {
+    const answer = await this._api.act('sweep_next', { sweep });
+    return { run: answer.run, points: answer.points, sentence: answer.sentence };
+  }
+
+  async sweepEnd(sweep, options) {
+    return (await this._api.act('sweep_end', { sweep, ...fields(options) })).is_reached;
+  }
+
+  async sweepReport(sweep, options) {
+    return (await this._api.read('sweep_report', { sweep, ...fields(options) })).text;
+  }
+
   async get(path) {
     const answer = await this._api.read('get', { path });
     return { data: dataOf(answer), stat: answer.stat };

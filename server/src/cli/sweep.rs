@@ -4,11 +4,12 @@ use std::{
     ffi::OsString,
     io::{self, Write as _},
     path::PathBuf,
+    thread,
     time::Duration,
 };
 
 use minikeeper::{
-    Server, SweepFault, SweepOptions,
+    Server, SweepError, SweepFault, SweepOptions,
     sweeping::{CommandSweep, SweepStop, points_of},
 };
 
@@ -72,7 +73,7 @@ fn fault_parser() -> impl clap::builder::TypedValueParser<Value = SweepFault> {
 impl SweepArgs {
     /// Does the sweep and prints the report.
     pub(crate) fn run(self) -> Result<(), ExitFailure> {
-        let usage = |error: minikeeper::SweepError| ExitFailure {
+        let usage = |error: SweepError| ExitFailure {
             text: error.to_string(),
             exit_code: 2,
         };
@@ -118,20 +119,31 @@ impl SweepArgs {
             resumes: self.resume,
             again,
         };
-        let runtime = tokio::runtime::Runtime::new();
-        let runtime = runtime.map_err(|error| format!("cannot start a runtime: {error}"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("cannot start a runtime: {error}"))?;
         let stop = SweepStop::default();
-        let mut signals = {
-            let _inside = runtime.enter();
-            StopSignals::listen().map_err(|error| format!("cannot handle signals: {error}"))?
-        };
-        let stopping = stop.clone();
-        runtime.spawn(async move {
-            signals.next().await;
-            stopping.stop();
-        });
         let tell = |line: &str| eprintln!("{line}");
-        let report = sweep.run(runtime.handle(), &builder, &stop, &tell);
+        let report = thread::scope(|scope| {
+            let (done, is_done) = tokio::sync::oneshot::channel();
+            let handle = runtime.handle().clone();
+            let (sweep, builder, stop) = (&sweep, &builder, &stop);
+            scope.spawn(move || {
+                // The other end waits until the sweep is over.
+                let _ = done.send(sweep.run(&handle, builder, stop, &tell));
+            });
+            runtime.block_on(async {
+                let mut signals = StopSignals::listen()
+                    .map_err(|error| SweepError::from(format!("cannot handle signals: {error}")))?;
+                tokio::pin!(is_done);
+                tokio::select! {
+                    report = &mut is_done => return report.expect("it is sent"),
+                    () = signals.next() => stop.stop(),
+                }
+                is_done.await.expect("it is sent")
+            })
+        });
         let report = report.map_err(|error| error.to_string())?;
         let page = sweep.folder.join("report.html");
         let text = format!("{}\nreport: {}\n", sweep.text(&report), page.display());

@@ -22,8 +22,8 @@ impl Chance {
     }
 
     /// Draws a number below this one, which is not 0.
-    pub(crate) const fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).unwrap_or_default()
     }
 
     const fn next(&mut self) -> u64 {

@@ -158,10 +158,7 @@ impl CommandSweep {
     /// Returns the text of a report.
     #[must_use]
     pub fn text(&self, report: &SweepReport) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = report.print(&mut text, &|failure| self.repeat(failure));
-        text
+        report.to_text(&|failure| self.repeat(failure))
     }
 
     /// Returns the command that does the run of a failure again.
@@ -277,7 +274,7 @@ impl Running<'_> {
             };
             // What cannot be noted is tried again when the sweep is resumed.
             let _ = writeln!(self.tried.lock(), "{how} {text}");
-            if !matches!(result.verdict, Verdict::Passed) {
+            if !matches!(result.verdict, Verdict::Passed) && !run.is_repeated() {
                 (self.tell)(&format!("{how}: {text}"));
             }
         }

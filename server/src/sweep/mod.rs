@@ -13,6 +13,8 @@ pub mod command;
 pub(crate) mod in_process;
 pub(crate) mod plan;
 pub(crate) mod point;
+#[cfg(feature = "control")]
+pub(crate) mod remote;
 pub(crate) mod report;
 
 use std::{error::Error, fmt};
@@ -28,3 +30,9 @@ impl fmt::Display for SweepError {
 }
 
 impl Error for SweepError {}
+
+impl From<String> for SweepError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}

@@ -82,6 +82,14 @@ pub(crate) struct Run {
     purpose: Purpose,
 }
 
+impl Run {
+    /// Returns whether it repeats a failure.
+    #[cfg(feature = "control")]
+    pub(crate) fn is_repeated(&self) -> bool {
+        matches!(self.purpose, Purpose::Confirm | Purpose::Reduce)
+    }
+}
+
 /// What to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
@@ -211,8 +219,7 @@ impl Plan {
         })
     }
 
-    /// Judges a run that has ended. Returns whether the sweep learns anything that its user should
-    /// see at once.
+    /// Judges a run that has ended.
     pub(crate) fn ended(&mut self, run: Run, result: RunResult) {
         self.running -= 1;
         let failure = match &result.verdict {
@@ -363,6 +370,7 @@ impl Plan {
     }
 
     /// Returns what was found so far.
+    #[cfg(feature = "control")]
     pub(crate) const fn report(&self) -> &SweepReport {
         &self.report
     }

@@ -144,8 +144,14 @@ impl SweepFailure {
     /// Returns the options of `minikeeper sweep` that do this run again.
     #[must_use]
     pub fn only(&self) -> String {
+        format!("--only {}", quoted(&self.text()))
+    }
+
+    /// Returns its points, as `--only` takes them.
+    #[must_use]
+    pub fn text(&self) -> String {
         let points: Vec<_> = self.points.iter().map(FaultPoint::to_string).collect();
-        format!("--only {}", quoted(&points.join("+")))
+        points.join("+")
     }
 }
 
@@ -215,12 +221,15 @@ impl SweepReport {
         line
     }
 
-    /// Prints the report. `repeat` makes the command that does a failed run again of its options.
-    pub(crate) fn print(
-        &self,
-        f: &mut impl fmt::Write,
-        repeat: &dyn Fn(&SweepFailure) -> String,
-    ) -> fmt::Result {
+    /// Returns the report for people. `repeat` makes the command that does a failed run again.
+    pub(crate) fn to_text(&self, repeat: &dyn Fn(&SweepFailure) -> String) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_text(&mut text, repeat);
+        text
+    }
+
+    fn write_text(&self, f: &mut String, repeat: &dyn Fn(&SweepFailure) -> String) -> fmt::Result {
         writeln!(f, "minikeeper sweep: {}", self.summary())?;
         if let Some(message) = &self.without_faults {
             writeln!(f, "\nThe test fails without any fault: {message}")?;
@@ -264,6 +273,7 @@ impl SweepReport {
 
     /// Returns the report as a page for browsers, which loads nothing. `repeat` makes the command that
     /// does a failed run again.
+    #[cfg(feature = "control")]
     pub(crate) fn to_html(&self, title: &str, repeat: &dyn Fn(&SweepFailure) -> String) -> String {
         let mut page = String::new();
         // Writing to a string cannot fail.
@@ -271,6 +281,7 @@ impl SweepReport {
         page
     }
 
+    #[cfg(feature = "control")]
     fn write_html(
         &self,
         f: &mut String,
@@ -336,12 +347,14 @@ impl SweepReport {
     }
 }
 
+#[cfg(feature = "control")]
 const STYLE: &str = ":root{color-scheme:light dark}\
     body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
     pre,code,li{font:.85rem/1.5 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}\
     summary{cursor:pointer;font-weight:600}.fault{color:light-dark(#b00020,#ff8a80);font-weight:700}\
     .ok{color:light-dark(#1b6e2c,#8fe3a1)}section{border-top:1px solid #8888}";
 
+#[cfg(feature = "control")]
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -359,6 +372,6 @@ fn escaped(text: &str) -> String {
 /// Each failure with the options of `minikeeper sweep` that do its run again.
 impl fmt::Display for SweepReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.print(f, &SweepFailure::only)
+        f.write_str(&self.to_text(&SweepFailure::only))
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod sessions;
 mod snapshots;
 mod state;
 mod story;
+mod sweep;
 mod time;
 mod universes;
 mod waiting;
@@ -26,6 +27,7 @@ const OF_UNIVERSES: &[&[Verb]] = &[
     journal::VERBS,
     locks::VERBS,
     story::VERBS,
+    sweep::VERBS,
     state::VERBS,
     snapshots::VERBS,
     waiting::VERBS,

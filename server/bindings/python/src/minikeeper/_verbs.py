@@ -86,6 +86,21 @@ class Story:
 
 
 @dataclass(frozen=True)
+class SweepNext:
+    """The result of `sweep_next`.
+
+    Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+    """
+
+    run: int
+    """The number of the run; 0 if the sweep is over."""
+    points: str
+    """Its points; empty for a run without faults."""
+    sentence: str
+    """What goes wrong, in a sentence."""
+
+
+@dataclass(frozen=True)
 class Znode:
     """The result of `get`.
 
@@ -602,6 +617,100 @@ class Verbs:
             },
         )
         return Story(text=answer["text"], html=answer["html"], json=answer["json"], file_name=answer["file_name"])
+
+    def sweep_start(
+        self,
+        *,
+        all: bool = False,
+        depth: int = 1,
+        seed: int = 0,
+        runs: Optional[int] = None,
+        time_ms: Optional[int] = None,
+        faults: Optional[str] = None,
+        only: Optional[str] = None,
+    ) -> int:
+        """Start a sweep: a test runs once for every fault at every place where it can happen.
+
+        Then, until `sweep_next` returns run 0: call `sweep_next` on a universe that no client uses yet, run the
+        test with it, and call `sweep_end`. The fixtures of the packages do so.
+
+        - `all`: Whether to try equivalent points, too
+        - `depth`: How many faults a run has; with 2, pairs are tried until a budget ends; by default 1
+        - `seed`: The order in which points are tried; by default 0
+        - `runs`: The maximum number of runs
+        - `time_ms`: The time after which no run begins, in milliseconds
+        - `faults`: The faults to try, separated by commas: reply-lost,session-expired
+        - `only`: The points of the only run, as a report names them, with + between two
+        """
+        return cast("int", self._control.do(
+            "sweep_start",
+            {
+                "depth": depth,
+                "seed": seed,
+                **given(
+                    all=all,
+                    runs=runs,
+                    time_ms=time_ms,
+                    faults=faults,
+                    only=only,
+                ),
+            },
+        )["sweep"])
+
+    def sweep_next(self, sweep: int) -> SweepNext:
+        """Inject the faults of a sweep's next run into this universe, which no client uses yet.
+
+        Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+
+        - `sweep`: The number that sweep_start returned
+        """
+        answer = self._control.do("sweep_next", {"sweep": sweep})
+        return SweepNext(run=answer["run"], points=answer["points"], sentence=answer["sentence"])
+
+    def sweep_end(
+        self,
+        sweep: int,
+        *,
+        outcome: Literal["passed", "failed", "hung"],
+        message: Optional[str] = None,
+        story: Optional[str] = None,
+    ) -> bool:
+        """End the run of a sweep with the outcome of the test, and remove its faults.
+
+        - `sweep`: The number that sweep_start returned
+        - `outcome`: How the test ended
+        - `message`: Why it failed
+        - `story`: The page with the story of the failure, which the report names
+        """
+        return cast("bool", self._control.do(
+            "sweep_end",
+            {
+                "sweep": sweep,
+                "outcome": outcome,
+                **given(
+                    message=message,
+                    story=story,
+                ),
+            },
+        )["is_reached"])
+
+    def sweep_report(self, sweep: int, *, repeat: Optional[str] = None, title: Optional[str] = None) -> str:
+        """Show what a sweep has found so far.
+
+        - `sweep`: The number that sweep_start returned
+        - `repeat`: The command that does a run again, with {} in place of its points
+        - `title`: The name of the test
+        """
+        return cast("str", self._control.read(
+            "sweep_report",
+            {
+                "sweep": sweep,
+                **given(
+                    repeat=repeat,
+                    title=title,
+                ),
+            },
+        )["text"])
 
     def get(self, path: str) -> Znode:
         """Read the data and stat of a znode.

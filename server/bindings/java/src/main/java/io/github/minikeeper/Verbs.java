@@ -329,6 +329,67 @@ abstract class Verbs {
   }
 
   /**
+   * Start a sweep: a test runs once for every fault at every place where it can happen.
+   *
+   * <p>Then, until {@code sweepNext} returns run 0: call {@code sweepNext} on a universe that no client uses yet, run
+   * the test with it, and call {@code sweepEnd}. The fixtures of the packages do so.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code all}: Whether to try equivalent points, too
+   * <li>{@code depth}: How many faults a run has; with 2, pairs are tried until a budget ends; by default 1
+   * <li>{@code seed}: The order in which points are tried; by default 0
+   * <li>{@code runs}: The maximum number of runs
+   * <li>{@code time_ms}: The time after which no run begins, in milliseconds
+   * <li>{@code faults}: The faults to try, separated by commas: reply-lost,session-expired
+   * <li>{@code only}: The points of the only run, as a report names them, with + between two
+   * </ul>
+   */
+  public long sweepStart(Map<String, ?> fields) {
+    return Values.number(control().act("sweep_start", fields).get("sweep"));
+  }
+
+  /**
+   * Inject the faults of a sweep's next run into this universe, which no client uses yet.
+   *
+   * <p>Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+   *
+   * @param sweep The number that sweep_start returned
+   */
+  public SweepNext sweepNext(long sweep) {
+    return new SweepNext(control().act("sweep_next", fields("sweep", sweep)));
+  }
+
+  /**
+   * End the run of a sweep with the outcome of the test, and remove its faults.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code sweep}: The number that sweep_start returned
+   * <li>{@code outcome}: How the test ended
+   * <li>{@code message}: Why it failed
+   * <li>{@code story}: The page with the story of the failure, which the report names
+   * </ul>
+   */
+  public boolean sweepEnd(Map<String, ?> fields) {
+    return Boolean.TRUE.equals(control().act("sweep_end", fields).get("is_reached"));
+  }
+
+  /**
+   * Show what a sweep has found so far.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code sweep}: The number that sweep_start returned
+   * <li>{@code repeat}: The command that does a run again, with {} in place of its points
+   * <li>{@code title}: The name of the test
+   * </ul>
+   */
+  public String sweepReport(Map<String, ?> fields) {
+    return (String) control().read("sweep_report", fields).get("text");
+  }
+
+  /**
    * Read the data and stat of a znode.
    *
    * <p>Fails (404) if there is no such znode.

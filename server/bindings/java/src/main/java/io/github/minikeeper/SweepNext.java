@@ -1,0 +1,38 @@
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
+// UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
+package io.github.minikeeper;
+
+import java.util.Map;
+
+/**
+ * The result of {@code sweepNext}.
+ *
+ * <p>Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+ */
+public final class SweepNext {
+  private final Map<String, Object> json;
+
+  SweepNext(Map<String, Object> json) {
+    this.json = json;
+  }
+
+  /** The number of the run; 0 if the sweep is over. */
+  public long run() {
+    return Values.number(json.get("run"));
+  }
+
+  /** Its points; empty for a run without faults. */
+  public String points() {
+    return (String) json.get("points");
+  }
+
+  /** What goes wrong, in a sentence. */
+  public String sentence() {
+    return (String) json.get("sentence");
+  }
+
+  @Override
+  public String toString() {
+    return json.toString();
+  }
+}

@@ -1,0 +1,231 @@
+//! Sweeps of tests in other languages.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    control::{
+        error::ControlError,
+        parameter::{Parameter, ParameterKind},
+        verb::{Call, Field, FieldKind, Handler, Method, Outcome, Verb},
+    },
+    sweep::{
+        SweepError,
+        command::points_of,
+        plan::{SweepOptions, Verdict},
+        point::FaultPoint,
+        remote::Sweeps,
+        report::SweepFailure,
+    },
+};
+
+const SWEEP: Parameter = Parameter::required(
+    "sweep",
+    ParameterKind::Count(u64::MAX),
+    "The number that sweep_start returned",
+);
+
+pub(super) const VERBS: &[Verb] = &[
+    Verb {
+        name: "sweep_start",
+        method: Method::Post,
+        docs: "Start a sweep: a test runs once for every fault at every place where it can happen\n\n\
+               Then, until `sweep_next` returns run 0: call `sweep_next` on a universe that no client \
+               uses yet, run the test with it, and call `sweep_end`. The fixtures of the packages do so.",
+        parameters: &[
+            Parameter::required(
+                "all",
+                ParameterKind::Flag,
+                "Whether to try equivalent points, too",
+            )
+            .with_default("false"),
+            Parameter::required(
+                "depth",
+                ParameterKind::Count(2),
+                "How many faults a run has; with 2, pairs are tried until a budget ends",
+            )
+            .with_default("1"),
+            Parameter::required(
+                "seed",
+                ParameterKind::Count(u64::MAX),
+                "The order in which points are tried",
+            )
+            .with_default("0"),
+            Parameter::optional(
+                "runs",
+                ParameterKind::Count(u64::MAX),
+                "The maximum number of runs",
+            ),
+            Parameter::optional(
+                "time_ms",
+                ParameterKind::DurationMs,
+                "The time after which no run begins",
+            ),
+            Parameter::optional(
+                "faults",
+                ParameterKind::Text,
+                "The faults to try, separated by commas: reply-lost,session-expired",
+            ),
+            Parameter::optional(
+                "only",
+                ParameterKind::Text,
+                "The points of the only run, as a report names them, with + between two",
+            ),
+        ],
+        plain: Some("sweep"),
+        answer: &[Field::new("sweep", FieldKind::Count)],
+        handler: Handler::AtOnce(|call| {
+            let options = options(call).map_err(refused)?;
+            Ok(json!({"sweep": sweeps(call).begin(options)}))
+        }),
+    },
+    Verb {
+        name: "sweep_next",
+        method: Method::Post,
+        docs: "Inject the faults of a sweep's next run into this universe, which no client uses yet\n\n\
+               Returns the number of the run, 0 if the sweep is over. The first runs have no faults.",
+        parameters: &[SWEEP],
+        plain: None,
+        answer: &[
+            Field::new("run", FieldKind::Count)
+                .help("The number of the run; 0 if the sweep is over"),
+            Field::new("points", FieldKind::Text)
+                .help("Its points; empty for a run without faults"),
+            Field::new("sentence", FieldKind::Text).help("What goes wrong, in a sentence"),
+        ],
+        handler: Handler::AtOnce(|call| {
+            let next = sweeps(call).next(call.arguments.count("sweep")?, &call.universe);
+            let run = next.map_err(refused)?;
+            let points = run.as_ref().map_or(&[][..], |run| &run.points[..]);
+            let texts: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
+            let sentences: Vec<_> = points.iter().map(FaultPoint::sentence).collect();
+            Ok(json!({
+                "run": run.as_ref().map_or(0, |run| run.number),
+                "points": texts.join("+"),
+                "sentence": sentences.join(", and then "),
+            }))
+        }),
+    },
+    Verb {
+        name: "sweep_end",
+        method: Method::Post,
+        docs: "End the run of a sweep with the outcome of the test, and remove its faults",
+        parameters: &[
+            SWEEP,
+            Parameter::required(
+                "outcome",
+                ParameterKind::OneOf(&["passed", "failed", "hung"]),
+                "How the test ended",
+            ),
+            Parameter::optional("message", ParameterKind::Text, "Why it failed"),
+            Parameter::optional(
+                "story",
+                ParameterKind::Text,
+                "The page with the story of the failure, which the report names",
+            ),
+        ],
+        plain: None,
+        answer: &[Field::new("is_reached", FieldKind::Flag).help("Whether every fault has acted")],
+        handler: Handler::AtOnce(|call| {
+            let text = |name| {
+                let given = call.arguments.given(name).and_then(Value::as_str);
+                given.map(str::to_owned)
+            };
+            let message = text("message").unwrap_or_default();
+            let verdict = match call.arguments.text("outcome")? {
+                "passed" => Verdict::Passed,
+                "failed" => Verdict::Failed(message),
+                _ => Verdict::Hung(message),
+            };
+            let ended = sweeps(call).end(call.arguments.count("sweep")?, verdict, text("story"));
+            Ok(json!({"is_reached": ended.map_err(refused)?}))
+        }),
+    },
+    Verb {
+        name: "sweep_report",
+        method: Method::Get,
+        docs: "Show what a sweep has found so far",
+        parameters: &[
+            SWEEP,
+            Parameter::optional(
+                "repeat",
+                ParameterKind::Text,
+                "The command that does a run again, with {} in place of its points",
+            ),
+            Parameter::optional("title", ParameterKind::Text, "The name of the test"),
+        ],
+        plain: Some("text"),
+        answer: &[
+            Field::new("is_clean", FieldKind::Flag).help("Whether no run has failed"),
+            Field::new("summary", FieldKind::Text).help("What was tried, in a line"),
+            Field::new("text", FieldKind::Text).help("The report for people"),
+            Field::new("html", FieldKind::Text).help("The report as a page, which loads nothing"),
+            Field::new("runs", FieldKind::Count),
+            Field::new("points", FieldKind::Count),
+            Field::new("tried", FieldKind::Count),
+            Field::new("passed", FieldKind::Count),
+            Field::new("failed", FieldKind::Count),
+            Field::new("hung", FieldKind::Count),
+            Field::new("not_reached", FieldKind::Count),
+            Field::new("failures", FieldKind::Texts).help("The points of the runs that failed"),
+        ],
+        handler: Handler::AtOnce(report),
+    },
+];
+
+fn sweeps(call: &Call) -> &Sweeps {
+    &call.universe.shared.server.sweeps
+}
+
+fn refused(error: SweepError) -> ControlError {
+    ControlError::bad_input(error.to_string())
+}
+
+fn options(call: &Call) -> Result<SweepOptions, SweepError> {
+    let arguments = &call.arguments;
+    let number = |name| (arguments.given(name)).and_then(crate::control::parameter::whole);
+    let text = |name| arguments.given(name).and_then(Value::as_str);
+    let mut options = SweepOptions {
+        all: arguments.flag("all"),
+        depth: number("depth")
+            .and_then(|depth| u32::try_from(depth).ok())
+            .unwrap_or(1),
+        seed: number("seed").unwrap_or(0),
+        runs_max: number("runs"),
+        time_max: number("time_ms").map(Duration::from_millis),
+        ..SweepOptions::default()
+    };
+    if let Some(faults) = text("faults") {
+        let faults = faults.split(',').map(|fault| fault.trim().parse());
+        options.faults = faults.collect::<Result<_, _>>()?;
+    }
+    if let Some(only) = text("only") {
+        options.only.push(points_of(only)?);
+    }
+    Ok(options)
+}
+
+fn report(call: &Call) -> Outcome {
+    let report = sweeps(call).report(call.arguments.count("sweep")?);
+    let report = report.map_err(refused)?;
+    let text = |name| call.arguments.given(name).and_then(Value::as_str);
+    let repeat = |failure: &SweepFailure| match text("repeat") {
+        Some(command) => command.replace("{}", &failure.text()),
+        None => failure.only(),
+    };
+    Ok(json!({
+        "is_clean": report.is_clean(),
+        "summary": report.summary(),
+        "text": report.to_text(&repeat),
+        "html": report.to_html(text("title").unwrap_or("a test"), &repeat),
+        "runs": report.runs,
+        "points": report.points,
+        "tried": report.tried,
+        "passed": report.passed,
+        "failed": report.failed,
+        "hung": report.hung,
+        "not_reached": report.not_reached,
+        "failures": report.failures.iter().map(SweepFailure::text).collect::<Vec<_>>(),
+    }))
+}

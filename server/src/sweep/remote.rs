@@ -1,0 +1,118 @@
+//! Sweeps of tests in other processes, which ask for each run: the verbs `sweep_...`.
+
+use parking_lot::Mutex;
+
+use crate::{
+    Universe,
+    clock::Stopwatch,
+    sweep::{
+        SweepError,
+        armed::Armed,
+        plan::{Next, Plan, Run, SweepOptions, Verdict},
+        report::SweepReport,
+    },
+};
+
+/// The maximum number of sweeps that a server keeps; the oldest is forgotten.
+const SWEEPS_MAX: usize = 64;
+
+/// The sweeps of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Sweeps {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    begun: u64,
+    /// Oldest first.
+    sweeps: Vec<RemoteSweep>,
+}
+
+/// A sweep whose caller does one run after the other.
+#[derive(Debug)]
+struct RemoteSweep {
+    number: u64,
+    plan: Plan,
+    watch: Stopwatch,
+    /// The run that is being done.
+    running: Option<(Run, Armed)>,
+}
+
+impl Sweeps {
+    /// Begins a sweep. Returns its number.
+    pub(crate) fn begin(&self, options: SweepOptions) -> u64 {
+        let mut kept = self.kept.lock();
+        kept.begun += 1;
+        let number = kept.begun;
+        if kept.sweeps.len() >= SWEEPS_MAX {
+            kept.sweeps.remove(0);
+        }
+        kept.sweeps.push(RemoteSweep {
+            number,
+            plan: Plan::new(options),
+            watch: Stopwatch::start(),
+            running: None,
+        });
+        number
+    }
+
+    /// Prepares a universe, which no client uses yet, for the next run. Returns `None` if the sweep is
+    /// over.
+    pub(crate) fn next(&self, number: u64, universe: &Universe) -> Result<Option<Run>, SweepError> {
+        self.with(number, |sweep| {
+            if sweep.running.is_some() {
+                return Err(SweepError(format!(
+                    "sweep {number}: the last run has not ended; call sweep_end"
+                )));
+            }
+            match sweep.plan.next(sweep.watch.elapsed()) {
+                Next::Run(run) => {
+                    let armed = Armed::new(universe, &run.points)?;
+                    sweep.running = Some((run.clone(), armed));
+                    Ok(Some(run))
+                }
+                Next::Wait | Next::Over => Ok(None),
+            }
+        })
+    }
+
+    /// Ends the run that is being done. Returns whether it tells anything about its points.
+    pub(crate) fn end(
+        &self,
+        number: u64,
+        verdict: Verdict,
+        story: Option<String>,
+    ) -> Result<bool, SweepError> {
+        self.with(number, |sweep| {
+            let (run, armed) = sweep.running.take().ok_or_else(|| {
+                SweepError(format!(
+                    "sweep {number}: no run is being done; call sweep_next"
+                ))
+            })?;
+            let mut result = armed.end(verdict);
+            result.story = story;
+            let is_reached = result.is_reached;
+            sweep.plan.ended(run, result);
+            Ok(is_reached)
+        })
+    }
+
+    pub(crate) fn report(&self, number: u64) -> Result<SweepReport, SweepError> {
+        self.with(number, |sweep| {
+            let mut report = sweep.plan.report().clone();
+            report.elapsed = sweep.watch.elapsed();
+            Ok(report)
+        })
+    }
+
+    fn with<T>(
+        &self,
+        number: u64,
+        act: impl FnOnce(&mut RemoteSweep) -> Result<T, SweepError>,
+    ) -> Result<T, SweepError> {
+        let mut kept = self.kept.lock();
+        let sweep = kept.sweeps.iter_mut().find(|sweep| sweep.number == number);
+        act(sweep.ok_or_else(|| SweepError(format!("sweep {number}: unknown")))?)
+    }
+}
