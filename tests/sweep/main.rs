@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | `behaviour` | what a sweep finds, and what it says of it |
 //! | `recipes` | the recipes pass with every fault |
 #![allow(
     clippy::unwrap_used,
@@ -10,4 +11,5 @@
     reason = "the lint does not count test helpers as tests; time is paused; a sweep prints what it tried"
 )]
 
+mod behaviour;
 mod recipes;

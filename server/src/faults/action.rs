@@ -63,8 +63,8 @@ pub enum FaultAction {
     /// and other events overtake held ones, so a reply may show a change before its event arrives.
     HoldEvents,
     /// `delay-events`: holds each watch event back until the watcher's next request has been
-    /// served, pings aside, but no longer than this time of the server's clock. Otherwise like
-    /// `hold-events`. Unit: whole milliseconds.
+    /// answered and another one arrives, pings aside, but no longer than this time of the server's
+    /// clock. Otherwise like `hold-events`. Unit: whole milliseconds.
     DelayEvents(Duration),
     /// `delay-reply`: carries the request out now, and sends its reply later, by this time of the
     /// server's clock. Until then nothing is sent to the client or read from it, and its session

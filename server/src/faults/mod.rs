@@ -340,6 +340,7 @@ impl Faults {
         rule.held.push(HeldEvent {
             conn,
             frame,
+            is_late: false,
             until_ms,
         });
         rule.hits
@@ -347,10 +348,20 @@ impl Faults {
         EventFate::Held
     }
 
+    /// Notes that a request of this connection is served: the events that are only delayed for it
+    /// are late enough.
+    pub(crate) fn note_served(&self, conn: ConnId) {
+        for rule in &mut self.table.lock().rules {
+            for event in &mut rule.held {
+                event.is_late |= event.conn == conn;
+            }
+        }
+    }
+
     /// Takes the events that are only delayed and have waited long enough: those for a connection
-    /// whose request has been served, or those that are due by this time. Called under the engine's
-    /// lock.
-    pub(crate) fn take_events(&self, served: Option<ConnId>, now_ms: u64) -> Vec<HeldEvent> {
+    /// that sends a request and has been served one before, or those that are due by this time.
+    /// Called under the engine's lock.
+    pub(crate) fn take_events(&self, to: Option<ConnId>, now_ms: u64) -> Vec<HeldEvent> {
         let Table {
             rules, held_bytes, ..
         } = &mut *self.table.lock();
@@ -360,7 +371,7 @@ impl Faults {
                 continue;
             }
             for event in std::mem::take(&mut rule.held) {
-                if Some(event.conn) == served || event.until_ms <= now_ms {
+                if event.is_late && Some(event.conn) == to || event.until_ms <= now_ms {
                     *held_bytes -= event.frame.len() + HELD_EVENT_BYTES;
                     taken.push(event);
                 } else {

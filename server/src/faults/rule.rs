@@ -36,6 +36,8 @@ pub(crate) struct HeldEvent {
     pub(crate) conn: ConnId,
     /// The whole frame.
     pub(crate) frame: Vec<u8>,
+    /// Whether a request of its watcher has been served since.
+    pub(crate) is_late: bool,
     /// When it is sent at the latest, in milliseconds since the start; `u64::MAX` if it waits for
     /// the fault to be removed.
     pub(crate) until_ms: u64,

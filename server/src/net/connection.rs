@@ -603,6 +603,9 @@ impl Connection {
         };
         let is_lost = (verdict.as_ref())
             .is_some_and(|verdict| matches!(verdict.action, FaultAction::DropRequest));
+        if op != Some(OpCode::Ping) {
+            fault_turn::send_delayed_events(&self.shared, Some(self.id));
+        }
         let Scratch { out, wakes, .. } = scratch;
         let from = out.len();
         let (leftover, delays) = fault_turn::serve(&self.shared, verdict, request, out, wakes);
@@ -624,7 +627,7 @@ impl Connection {
             _ => {}
         }
         if op != Some(OpCode::Ping) {
-            fault_turn::send_delayed_events(&self.shared, Some(self.id));
+            self.shared.turns.faults.note_served(self.id);
         }
         if let Some(verdict) = delays {
             let by = verdict.action.delay().unwrap_or_default();

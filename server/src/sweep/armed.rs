@@ -9,7 +9,7 @@ use crate::{
     sweep::{
         SweepError,
         plan::{RunResult, Verdict},
-        point::{self, FaultPoint, SweepFault},
+        point::{self, EVENT_DELAY, FaultPoint, SweepFault},
     },
     universe::Universe,
 };
@@ -46,9 +46,12 @@ impl Armed {
             let guard = universe.inject(point.to_fault(late)?);
             let guard = guard.map_err(|error| refused(&error))?;
             let hits = Arc::clone(guard.counters());
-            armed.faults.push((guard.keep(), Arc::clone(&hits)));
-            if let SweepFault::ReplyLate | SweepFault::ServerRestarted = point.fault {
-                let then = follow_up(universe.clone(), hits, point.fault, late);
+            let id = guard.keep();
+            armed.faults.push((id, Arc::clone(&hits)));
+            if let SweepFault::ReplyLate | SweepFault::ServerRestarted | SweepFault::EventLate =
+                point.fault
+            {
+                let then = follow_up(universe.clone(), (id, hits), point.fault, late);
                 let task = universe.shared.server.runtime.spawn(then);
                 armed.tasks.push(task.abort_handle());
             }
@@ -91,12 +94,23 @@ impl Drop for Armed {
 }
 
 /// Does what a fault cannot do by itself, once it has acted.
-async fn follow_up(universe: Universe, hits: Arc<Hits>, fault: SweepFault, late: Duration) {
+async fn follow_up(
+    universe: Universe,
+    (id, hits): (u64, Arc<Hits>),
+    fault: SweepFault,
+    late: Duration,
+) {
     if hits.until(1).await.is_removed {
         return;
     }
     match fault {
         SweepFault::ReplyLate => universe.advance(late),
+        SweepFault::EventLate => {
+            // The server's clock may be frozen.
+            tokio::time::sleep(EVENT_DELAY).await;
+            // It is optional.
+            let _ = universe.remove_fault(id);
+        }
         _ => universe.disconnect_all(),
     }
 }

@@ -238,9 +238,15 @@ impl Plan {
             Purpose::Confirm => self.confirmed(&run, failure.is_some(), &result),
             Purpose::Reduce => {
                 let alone = &run.points[0];
-                if failure.is_some() && result.is_reached && self.failing.insert(alone.clone()) {
-                    self.report.failed += 1;
-                    self.found(run, failure, result);
+                if failure.is_some() && result.is_reached {
+                    // One fault suffices: the pairs with it add nothing.
+                    let is_pair = |found: &SweepFailure| found.points.len() > 1;
+                    self.report
+                        .failures
+                        .retain(|found| !(is_pair(found) && found.points.contains(alone)));
+                    if self.failing.insert(alone.clone()) {
+                        self.found(run, failure, result);
+                    }
                 }
             }
         }
@@ -354,7 +360,7 @@ impl Plan {
             if self.pairs.len() >= PAIRS_MAX {
                 break;
             }
-            if second == *first || before.contains(&second) {
+            if before.contains(&second) {
                 continue;
             }
             self.report.points += 1;
@@ -383,5 +389,187 @@ impl Plan {
 fn shuffle(points: &mut [FaultPoint], chance: &mut Chance) {
     for last in (1..points.len()).rev() {
         points.swap(last, chance.below(last + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(nth: u64) -> FaultPoint {
+        format!("reply-lost:1:create:{nth}:/a").parse().unwrap()
+    }
+
+    fn result(verdict: Verdict) -> RunResult {
+        RunResult {
+            verdict,
+            is_reached: true,
+            entries: Vec::new(),
+            story: None,
+        }
+    }
+
+    fn failed(why: &str) -> Verdict {
+        Verdict::Failed(why.to_owned())
+    }
+
+    /// Does a whole sweep of these points with a test that ends so; returns the points of each run.
+    fn sweep(
+        options: SweepOptions,
+        mut test: impl FnMut(&[FaultPoint]) -> Verdict,
+    ) -> (Vec<Vec<FaultPoint>>, SweepReport) {
+        let mut plan = Plan::new(options);
+        let mut runs = Vec::new();
+        loop {
+            match plan.next(Duration::ZERO) {
+                Next::Run(run) => {
+                    runs.push(run.points.clone());
+                    let verdict = test(&run.points);
+                    plan.ended(run, result(verdict));
+                }
+                Next::Wait => panic!("nothing runs"),
+                Next::Over => return (runs, plan.into_report()),
+            }
+        }
+    }
+
+    fn only(points: &[&[u64]]) -> SweepOptions {
+        let run = |numbers: &&[u64]| numbers.iter().map(|nth| point(*nth)).collect();
+        SweepOptions {
+            only: points.iter().map(run).collect(),
+            ..SweepOptions::default()
+        }
+    }
+
+    #[test]
+    fn test_that_fails_without_faults_ends_the_sweep() {
+        let (runs, report) = sweep(SweepOptions::default(), |_| failed("always"));
+        assert_eq!(runs, [vec![]]);
+        assert_eq!(report.without_faults.as_deref(), Some("always"));
+        assert!(!report.is_clean());
+        let mut count = 0;
+        let (runs, report) = sweep(SweepOptions::default(), |_| {
+            count += 1;
+            if count == 2 {
+                failed("now and then")
+            } else {
+                Verdict::Passed
+            }
+        });
+        assert_eq!(runs.len(), 2);
+        let why = report.without_faults.unwrap();
+        assert_eq!(why, "the second time: now and then");
+    }
+
+    #[test]
+    fn sweep_ends_with_a_run_without_faults() {
+        let mut count = 0;
+        let (runs, report) = sweep(SweepOptions::default(), |_| {
+            count += 1;
+            if count == 3 {
+                failed("worn out")
+            } else {
+                Verdict::Passed
+            }
+        });
+        assert_eq!(runs.len(), 3);
+        assert_eq!(
+            report.without_faults.as_deref(),
+            Some("at the end: worn out")
+        );
+    }
+
+    #[test]
+    fn failure_is_repeated_and_one_that_passes_then_is_flaky() {
+        let mut count = 0;
+        let (runs, report) = sweep(only(&[&[1], &[2]]), |points| {
+            count += u64::from(points == [point(1)]);
+            match points {
+                [one] if *one == point(2) => failed("always"),
+                [one] if *one == point(1) && count == 1 => failed("once"),
+                _ => Verdict::Passed,
+            }
+        });
+        assert_eq!(
+            runs,
+            [
+                vec![],
+                vec![point(1)],
+                vec![point(1)],
+                vec![point(2)],
+                vec![point(2)]
+            ]
+        );
+        let flaky: Vec<_> = report
+            .failures
+            .iter()
+            .map(|failure| failure.is_flaky)
+            .collect();
+        assert_eq!(flaky, [true, false]);
+        assert_eq!((report.tried, report.failed, report.flaky), (2, 2, 1));
+    }
+
+    #[test]
+    fn pair_that_fails_is_reduced_to_the_fault_that_suffices() {
+        let (runs, report) = sweep(only(&[&[1, 2]]), |points| {
+            if points.contains(&point(2)) {
+                failed("because of 2")
+            } else {
+                Verdict::Passed
+            }
+        });
+        let pair = vec![point(1), point(2)];
+        assert_eq!(runs[..3], [vec![], pair.clone(), pair.clone()]);
+        assert!(runs[3..].contains(&vec![point(1)]) && runs[3..].contains(&vec![point(2)]));
+        let found: Vec<_> = report
+            .failures
+            .iter()
+            .map(|failure| &failure.points[..])
+            .collect();
+        assert_eq!(found, [&[point(2)]], "the pair adds nothing");
+    }
+
+    #[test]
+    fn pair_stays_if_neither_fault_suffices() {
+        let (_, report) = sweep(only(&[&[1, 2]]), |points| {
+            if points.len() == 2 {
+                failed("both")
+            } else {
+                Verdict::Passed
+            }
+        });
+        let found: Vec<_> = report
+            .failures
+            .iter()
+            .map(|failure| failure.points.len())
+            .collect();
+        assert_eq!(found, [2]);
+    }
+
+    #[test]
+    fn budget_ends_a_sweep_and_the_rest_is_counted() {
+        let mut options = only(&[&[1], &[2], &[3], &[4]]);
+        options.runs_max = Some(3);
+        let (runs, report) = sweep(options, |_| Verdict::Passed);
+        assert_eq!(runs.len(), 3);
+        assert_eq!((report.tried, report.left), (2, 2));
+    }
+
+    #[test]
+    fn causes_group_failures_whatever_their_numbers() {
+        let (_, report) = sweep(only(&[&[1], &[2], &[3]]), |points| match points {
+            [] => Verdict::Passed,
+            [one] if one.nth == 3 => failed("something else"),
+            [one] => failed(&format!("7{} of 0xabc{} left", one.nth, one.nth)),
+            _ => unreachable!(),
+        });
+        let sizes: Vec<_> = report.groups().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1]);
+        let text = report.to_string();
+        assert!(text.contains("--only 'reply-lost:1:create:2:/a'"), "{text}");
+        assert!(
+            text.contains("when the reply to the 2nd create of /a by client 1 was lost"),
+            "{text}"
+        );
     }
 }

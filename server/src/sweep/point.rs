@@ -31,7 +31,7 @@ pub enum SweepFault {
     /// `server-restarted`: the request is carried out, and all connections close instead of a reply,
     /// as when the server restarts. Znodes and sessions stay, watches do not.
     ServerRestarted,
-    /// `event-late`: an event comes after the watcher's next request has been served.
+    /// `event-late`: an event comes after the reply to the watcher's next request, or 100 ms late.
     EventLate,
 }
 
@@ -129,7 +129,7 @@ impl FaultPoint {
 }
 
 /// How long an event is held at most: long enough for a request that is on its way.
-const EVENT_DELAY: std::time::Duration = std::time::Duration::from_millis(100);
+pub(crate) const EVENT_DELAY: std::time::Duration = std::time::Duration::from_millis(100);
 
 impl fmt::Display for FaultPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -204,7 +204,9 @@ impl FaultPoint {
             SweepFault::ServerRestarted => format!("the server restarted while it served {what}"),
             SweepFault::EventLate => {
                 let client = self.client;
-                format!("{what} came after the next request of its watcher, client {client}")
+                format!(
+                    "{what} came after the reply to the next request of its watcher, client {client}"
+                )
             }
         }
     }
@@ -308,6 +310,8 @@ struct Places {
     /// What each client did last, client 0 included.
     before: Vec<String>,
     ordinals: Vec<Ordinals>,
+    /// Where the entries of requests are that a fault acted on: no other fault counts them.
+    faulted: Vec<usize>,
 }
 
 /// Returns the fault points of a run that its journal shows. Those of equivalent places are left out,
@@ -365,7 +369,6 @@ impl Places {
         let mut places = Vec::new();
         self.before.push(String::new());
         let entries = &entries[..entries.len().min(ENTRIES_MAX)];
-        // The request that a fault acted on is not counted by the faults after it.
         let mut faulted: Option<&JournalEntry> = None;
         for (index, entry) in entries.iter().enumerate() {
             let (is_event, op) = match &entry.what {
@@ -390,6 +393,7 @@ impl Places {
                 self.client(session)
             };
             if faulted.take_if(|fault| is_same(fault, entry)).is_some() {
+                self.faulted.push(index);
                 continue;
             }
             let op = if is_handshake { "connect" } else { op };
@@ -457,7 +461,10 @@ impl Places {
             path,
             count: 1,
         };
-        for entry in earlier {
+        for (index, entry) in earlier.iter().enumerate() {
+            if self.faulted.contains(&index) {
+                continue;
+            }
             let Some(session) = entry.session else {
                 continue;
             };

@@ -207,15 +207,15 @@ pub(crate) fn delay_reply(
     Ok(())
 }
 
-/// Sends the events whose delay is over: those for a connection that has just been served, or those
-/// that are due.
-pub(crate) fn send_delayed_events(shared: &UniverseState, served: Option<ConnId>) {
+/// Sends the events whose delay is over: those for a connection that sends a request, if one was
+/// served before, or those that are due.
+pub(crate) fn send_delayed_events(shared: &UniverseState, to: Option<ConnId>) {
     let faults = &shared.turns.faults;
     if !faults.hold_events() {
         return;
     }
     shared.turns.alter(|_, now, effects| {
-        for event in faults.take_events(served, now.elapsed_ms) {
+        for event in faults.take_events(to, now.elapsed_ms) {
             send(event, effects);
         }
     });

@@ -198,7 +198,7 @@ fn fault_that_expires_a_session_may_act_on_its_end() {
 }
 
 #[test]
-fn event_is_delayed_until_the_watchers_next_request_is_served() {
+fn event_is_delayed_until_the_watchers_next_request_is_answered() {
     both(async |scene| {
         let (mut client, mut other) = (scene.open().await, scene.open().await);
         for path in ["/a", "/b"] {
@@ -215,7 +215,10 @@ fn event_is_delayed_until_the_watchers_next_request_is_served() {
         assert_eq!(client.event().await.1, "/b");
         client.check_quiet().await;
         client.must(&wire::get("/a", false)).await;
+        client.check_quiet().await;
+        client.send(&[wire::get("/a", false)]).await;
         assert_eq!(client.event().await, (EventKind::Created, "/a".to_owned()));
+        client.answer(OpCode::GetData).await.unwrap();
         scene.end();
     });
 }
