@@ -156,7 +156,8 @@ impl FromStr for FaultPoint {
         };
         let mut parts = text.splitn(5, ':');
         let mut part = |name| parts.next().ok_or_else(|| wrong(&format!("no {name}")));
-        let fault = part("fault")?.parse()?;
+        let fault = part("fault")?.parse();
+        let fault: SweepFault = fault.map_err(|error: SweepError| wrong(&error.to_string()))?;
         let client = part("client")?.parse();
         let client = client.map_err(|_| wrong("the client is no number"))?;
         let op = part("operation")?.to_owned();

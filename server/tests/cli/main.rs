@@ -7,6 +7,7 @@
 //! | `data_dir` | the state that survives a restart |
 //! | `environment` | options from variables |
 //! | `shell` | `minikeeper cli` |
+//! | `sweep` | `minikeeper sweep` |
 //! | `moving` | export and import of data directories |
 
 #![allow(
@@ -21,6 +22,7 @@ mod environment;
 mod moving;
 mod program;
 mod shell;
+mod sweep;
 
 use std::{
     fs,

@@ -1,0 +1,201 @@
+//! `minikeeper sweep`: runs of a command, the report and its files.
+
+use std::{fs, io::BufRead as _, io::BufReader, path::PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::{program, run, scratch_file, text, wait};
+
+/// Returns a new folder for a report.
+fn folder(name: &str) -> PathBuf {
+    let folder = scratch_file(name);
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+/// Sweeps a script of a shell, in which `$cli` is the ZooKeeper shell with the server's address.
+/// Returns the exit code, stdout and stderr.
+#[track_caller]
+fn sweep(options: &[&str], script: &str) -> (i32, String, String) {
+    let script = format!(
+        "cli='{} cli -server {{}}'\n{script}",
+        env!("CARGO_BIN_EXE_minikeeper")
+    );
+    let output = run(&[&["sweep"], options, &["--", "sh", "-c", &script]].concat());
+    let code = output.status.code().expect("an exit code");
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn failure_is_reported_with_a_command_that_repeats_it() {
+    let out = folder("sweep-failure");
+    let out = out.to_str().unwrap();
+    let script = "$cli create /a";
+    let options = [
+        "--out",
+        out,
+        "--fault",
+        "request-lost",
+        "--fault",
+        "connection-cut",
+    ];
+    let (code, report, told) = sweep(&options, script);
+    assert_eq!(code, 1, "{report}{told}");
+    let point = "request-lost:1:create2:1:/a";
+    assert!(
+        report.contains("1. The test fails: exit status: 1"),
+        "{report}"
+    );
+    assert!(
+        report.contains("when the 1st create2 of /a by client 1 was lost with its connection"),
+        "{report}"
+    );
+    assert!(
+        report.contains(&format!("minikeeper sweep --only '{point}' -- sh -c ")),
+        "{report}"
+    );
+    assert!(report.contains("fault 1: cut create2 /a"), "{report}");
+    assert!(told.contains(&format!("failed: {point}\n")), "{told}");
+    let page = fs::read_to_string(format!("{out}/report.html")).unwrap();
+    assert!(page.contains("was lost with its connection"), "{page}");
+    let story = page.split("<a href=\"").nth(1).unwrap();
+    let story = format!("{out}/{}", story.split('"').next().unwrap());
+    assert!(fs::read_to_string(&story).unwrap().contains("request-lost"));
+    let output = fs::read_to_string(story.replace(".html", ".out")).unwrap();
+    assert!(output.to_lowercase().contains("connection"), "{output}");
+    assert!(
+        fs::read_to_string(format!("{out}/tried"))
+            .unwrap()
+            .contains(&format!("failed {point}"))
+    );
+    // As printed.
+    let (code, report, _) = sweep(&["--out", out, "--only", point], script);
+    assert_eq!(code, 1);
+    assert!(
+        report.contains("1 of 1 points tried: 0 passed, 1 failed"),
+        "{report}"
+    );
+}
+
+#[test]
+fn command_that_copes_passes_and_a_resumed_sweep_leaves_out_what_passed() {
+    let out = folder("sweep-clean");
+    let out = out.to_str().unwrap();
+    // What is left after a fault is not its concern.
+    let script = "for try in 1 2 3; do $cli create /a && exit; $cli get /a && exit; done; exit 1";
+    let options = [
+        "--out",
+        out,
+        "--jobs",
+        "2",
+        "--fault",
+        "reply-lost",
+        "--fault",
+        "request-lost",
+    ];
+    let (code, report, told) = sweep(&options, script);
+    assert_eq!((code, told.as_str()), (0, ""), "{report}");
+    assert!(
+        report.contains(" 0 failed, 0 hung, 0 not reached"),
+        "{report}"
+    );
+    assert!(report.contains("report: "), "{report}");
+    let (code, report, _) = sweep(&[&options[..], &["--resume"]].concat(), script);
+    assert_eq!(code, 0, "{report}");
+    assert!(report.contains("minikeeper sweep: 0 of "), "{report}");
+    let (_, report, _) = sweep(&[&options[..], &["--runs", "4"]].concat(), script);
+    assert!(report.contains("minikeeper sweep: 2 of "), "{report}");
+}
+
+#[test]
+fn command_that_does_not_end_hangs() {
+    let out = folder("sweep-hang");
+    let options = [
+        "--out",
+        out.to_str().unwrap(),
+        "--fault",
+        "request-lost",
+        "--run-time",
+        "2",
+    ];
+    let (code, report, told) = sweep(&options, "$cli create /a || sleep 600");
+    assert_eq!(code, 1, "{report}");
+    assert!(
+        report.contains("The test hangs: it did not end within 2 s"),
+        "{report}"
+    );
+    assert!(told.contains("hung: request-lost:1:create2:1:/a"), "{told}");
+}
+
+#[test]
+fn command_that_fails_without_faults_is_not_swept() {
+    let out = folder("sweep-always");
+    let options = ["--out", out.to_str().unwrap()];
+    let (code, report, told) = sweep(&options, "echo because; exit 3");
+    assert_eq!(code, 1);
+    assert!(
+        report.contains("The test fails without any fault: exit status: 3\nbecause"),
+        "{report}"
+    );
+    assert!(
+        told.contains("minikeeper: the command fails without any fault"),
+        "{told}"
+    );
+    let output = run(&["sweep", "--out", options[1], "--", "/no/such/program"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("cannot run /no/such/program"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn wrong_usage_names_what_is_right() {
+    for (options, wanted) in [
+        (
+            &["--only", "nonsense", "--", "true"][..],
+            "FAULT:CLIENT:OPERATION:ORDINAL:PATH",
+        ),
+        (
+            &["--fault", "nonsense", "--", "true"],
+            "[possible values: reply-lost,",
+        ),
+        (&["--depth", "3", "--", "true"], "3 is not in 1..=2"),
+        (&["--time", "1"], "COMMAND"),
+    ] {
+        let output = run(&[&["sweep"], options].concat());
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(text(&output.stderr).contains(wanted), "{output:?}");
+    }
+}
+
+#[test]
+fn signal_ends_the_command_and_the_sweep() {
+    let out = folder("sweep-signal");
+    let note = out.with_extension("note");
+    let _ = fs::remove_file(&note);
+    let script = format!("echo $$ >{}.new; mv {0}.new {0}; sleep 600", note.display());
+    let out = out.to_str().unwrap();
+    let mut child = program(&["sweep", "--out", out, "--", "sh", "-c", &script])
+        .spawn()
+        .unwrap();
+    while !note.exists() {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    assert!(
+        stdout
+            .lines()
+            .map_while(Result::ok)
+            .any(|line| line.contains("0 of 0 points"))
+    );
+    wait(&mut child);
+    // The shell has gone with what it has started.
+    let process = fs::read_to_string(&note).unwrap();
+    let state = fs::read_to_string(format!("/proc/{}/stat", process.trim()));
+    assert!(
+        state.is_err() || state.unwrap().contains(") Z"),
+        "{process} lives"
+    );
+}
