@@ -25,11 +25,11 @@ const ELAPSED_MAX_MS: u64 = 1 << 45;
 const FROZEN: u64 = 1 << 63;
 
 /// Measures how long something takes, in real time.
-#[cfg(any(feature = "control", feature = "sweep"))]
+#[cfg(feature = "control")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch(std::time::Instant);
 
-#[cfg(any(feature = "control", feature = "sweep"))]
+#[cfg(feature = "control")]
 impl Stopwatch {
     pub(crate) fn start() -> Self {
         Self(std::time::Instant::now())

@@ -22,6 +22,7 @@ impl Chance {
     }
 
     /// Draws a number below this one, which is not 0.
+    #[cfg(feature = "control")]
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).unwrap_or_default()
     }

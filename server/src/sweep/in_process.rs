@@ -164,7 +164,6 @@ where
     }
 
     /// Saves the pages with the stories of failures in this folder.
-    #[cfg(feature = "control")]
     pub fn stories(mut self, folder: impl Into<PathBuf>) -> Self {
         self.stories = Some(folder.into());
         self
@@ -257,7 +256,6 @@ where
         result
     }
 
-    #[cfg(feature = "control")]
     fn save_story(&self, server: &Server, run: &Run, failure: &str) -> Option<String> {
         let folder = self.stories.as_ref()?;
         let points: Vec<_> = run.points.iter().map(FaultPoint::to_string).collect();
@@ -267,11 +265,6 @@ where
             .with_failure(failure);
         let saved = story.save(folder).ok()?;
         Some(saved.display().to_string())
-    }
-
-    #[cfg(not(feature = "control"))]
-    fn save_story(&self, _: &Server, _: &Run, _: &str) -> Option<String> {
-        None
     }
 }
 

@@ -7,13 +7,11 @@
 //! `minikeeper sweep` a command, and the verbs `sweep_...` tests in other languages.
 
 pub(crate) mod armed;
-#[cfg(feature = "control")]
 pub mod command;
 #[cfg(feature = "sweep")]
 pub(crate) mod in_process;
 pub(crate) mod plan;
 pub(crate) mod point;
-#[cfg(feature = "control")]
 pub(crate) mod remote;
 pub(crate) mod report;
 

@@ -84,7 +84,6 @@ pub(crate) struct Run {
 
 impl Run {
     /// Returns whether it repeats a failure.
-    #[cfg(feature = "control")]
     pub(crate) fn is_repeated(&self) -> bool {
         matches!(self.purpose, Purpose::Confirm | Purpose::Reduce)
     }
@@ -376,7 +375,6 @@ impl Plan {
     }
 
     /// Returns what was found so far.
-    #[cfg(feature = "control")]
     pub(crate) const fn report(&self) -> &SweepReport {
         &self.report
     }

@@ -273,7 +273,6 @@ impl SweepReport {
 
     /// Returns the report as a page for browsers, which loads nothing. `repeat` makes the command that
     /// does a failed run again.
-    #[cfg(feature = "control")]
     pub(crate) fn to_html(&self, title: &str, repeat: &dyn Fn(&SweepFailure) -> String) -> String {
         let mut page = String::new();
         // Writing to a string cannot fail.
@@ -281,7 +280,6 @@ impl SweepReport {
         page
     }
 
-    #[cfg(feature = "control")]
     fn write_html(
         &self,
         f: &mut String,
@@ -347,14 +345,12 @@ impl SweepReport {
     }
 }
 
-#[cfg(feature = "control")]
 const STYLE: &str = ":root{color-scheme:light dark}\
     body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
     pre,code,li{font:.85rem/1.5 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}\
     summary{cursor:pointer;font-weight:600}.fault{color:light-dark(#b00020,#ff8a80);font-weight:700}\
     .ok{color:light-dark(#1b6e2c,#8fe3a1)}section{border-top:1px solid #8888}";
 
-#[cfg(feature = "control")]
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

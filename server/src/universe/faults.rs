@@ -275,7 +275,7 @@ impl FaultGuard {
     }
 
     /// Returns its counters, which outlive it.
-    #[cfg(any(feature = "control", feature = "sweep"))]
+    #[cfg(feature = "control")]
     pub(crate) const fn counters(&self) -> &Arc<Hits> {
         &self.hits
     }
