@@ -8,7 +8,7 @@ use crate::{
     faults::hits::Hits,
     sweep::{
         SweepError,
-        plan::{RunResult, Verdict},
+        plan::{RunResult, RunVerdict},
         point::{self, EVENT_DELAY, FaultPoint, SweepFault},
     },
     universe::Universe,
@@ -60,7 +60,7 @@ impl Armed {
     }
 
     /// Removes the faults. Returns the result of the run.
-    pub(crate) fn end(mut self, verdict: Verdict) -> RunResult {
+    pub(crate) fn end(mut self, verdict: RunVerdict) -> RunResult {
         let is_reached = (self.faults.iter()).all(|(_, hits)| hits.seen().hits > 0);
         self.remove();
         let entries = self.universe.copy_journal(self.since);

@@ -21,7 +21,7 @@ use crate::{
     sweep::{
         SweepError,
         armed::Armed,
-        plan::{Next, Plan, Run, RunResult, SweepOptions, Verdict},
+        plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::FaultPoint,
         report::{SweepFailure, SweepReport},
     },
@@ -268,13 +268,13 @@ impl Running<'_> {
         let text = text_of(&run.points);
         if !run.points.is_empty() {
             let how = match &result.verdict {
-                Verdict::Passed => "passed",
-                Verdict::Failed(_) => "failed",
-                Verdict::Hung(_) => "hung",
+                RunVerdict::Passed => "passed",
+                RunVerdict::Failed(_) => "failed",
+                RunVerdict::Hung(_) => "hung",
             };
             // What cannot be noted is tried again when the sweep is resumed.
             let _ = writeln!(self.tried.lock(), "{how} {text}");
-            if !matches!(result.verdict, Verdict::Passed) && !run.is_repeated() {
+            if !matches!(result.verdict, RunVerdict::Passed) && !run.is_repeated() {
                 (self.tell)(&format!("{how}: {text}"));
             }
         }
@@ -289,7 +289,7 @@ impl Running<'_> {
         let armed = Armed::new(server.universe(), &run.points)?;
         let output = self.of.folder.join(format!("output-{job}"));
         let verdict = self.run_command(&server, run, &output)?;
-        let has_failed = verdict != Verdict::Passed;
+        let has_failed = verdict != RunVerdict::Passed;
         let story = has_failed.then(|| self.save(server.universe(), run, &verdict, &output));
         let mut result = armed.end(verdict);
         result.story = story.flatten();
@@ -306,7 +306,7 @@ impl Running<'_> {
         server: &Server,
         run: &Run,
         output: &Path,
-    ) -> Result<Verdict, SweepError> {
+    ) -> Result<RunVerdict, SweepError> {
         let failed = |what: &str, error: io::Error| SweepError(format!("cannot {what}: {error}"));
         let address = server.connect_string();
         let words = self.of.command.iter().map(|word| match word.to_str() {
@@ -340,13 +340,13 @@ impl Running<'_> {
         kill(process);
         Ok(
             match ended.map_err(|error| failed("wait for the command", error))? {
-                None => Verdict::Hung(format!(
+                None => RunVerdict::Hung(format!(
                     "it did not end within {} s\n{}",
                     self.of.run_max.as_secs_f64(),
                     last_lines(output)
                 )),
-                Some(status) if status.success() => Verdict::Passed,
-                Some(status) => Verdict::Failed(format!("{status}\n{}", last_lines(output))),
+                Some(status) if status.success() => RunVerdict::Passed,
+                Some(status) => RunVerdict::Failed(format!("{status}\n{}", last_lines(output))),
             },
         )
     }
@@ -356,10 +356,10 @@ impl Running<'_> {
         &self,
         universe: &Universe,
         run: &Run,
-        verdict: &Verdict,
+        verdict: &RunVerdict,
         output: &Path,
     ) -> Option<String> {
-        let (Verdict::Failed(message) | Verdict::Hung(message)) = verdict else {
+        let (RunVerdict::Failed(message) | RunVerdict::Hung(message)) = verdict else {
             return None;
         };
         let title = match &text_of(&run.points)[..] {

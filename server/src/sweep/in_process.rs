@@ -20,7 +20,7 @@ use crate::{
     sweep::{
         SweepError,
         armed::Armed,
-        plan::{Next, Plan, Run, RunResult, SweepOptions, Verdict},
+        plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::{FaultPoint, SweepFault},
         report::SweepReport,
     },
@@ -226,24 +226,24 @@ where
             let armed = armed.expect("the points come from a run");
             let test = catch(|| (self.test)(Arc::clone(&server)));
             let verdict = match test {
-                Err(message) => Verdict::Failed(message),
+                Err(message) => RunVerdict::Failed(message),
                 Ok(test) => {
                     let ended = tokio::time::timeout(self.hang_after, CatchPanics(Box::pin(test)));
                     match ended.await {
-                        Err(_) => Verdict::Hung(format!(
+                        Err(_) => RunVerdict::Hung(format!(
                             "it did not end within {} s of paused time",
                             self.hang_after.as_secs_f64()
                         )),
-                        Ok(Err(message)) => Verdict::Failed(message),
-                        Ok(Ok(outcome)) => {
-                            outcome.failure().map_or(Verdict::Passed, Verdict::Failed)
-                        }
+                        Ok(Err(message)) => RunVerdict::Failed(message),
+                        Ok(Ok(outcome)) => outcome
+                            .failure()
+                            .map_or(RunVerdict::Passed, RunVerdict::Failed),
                     }
                 }
             };
             let failure = match &verdict {
-                Verdict::Passed => None,
-                Verdict::Failed(message) | Verdict::Hung(message) => Some(message.clone()),
+                RunVerdict::Passed => None,
+                RunVerdict::Failed(message) | RunVerdict::Hung(message) => Some(message.clone()),
             };
             let story = failure.and_then(|failure| self.save_story(&server, run, &failure));
             let mut result = armed.end(verdict);

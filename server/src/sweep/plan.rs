@@ -100,7 +100,7 @@ pub(crate) enum Next {
 
 /// How the test ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum RunVerdict {
     Passed,
     Failed(String),
     Hung(String),
@@ -109,7 +109,7 @@ pub(crate) enum Verdict {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunResult {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: RunVerdict,
     /// Whether every fault has acted.
     pub(crate) is_reached: bool,
     pub(crate) entries: Vec<JournalEntry>,
@@ -222,9 +222,9 @@ impl Plan {
     pub(crate) fn ended(&mut self, run: Run, result: RunResult) {
         self.running -= 1;
         let failure = match &result.verdict {
-            Verdict::Passed => None,
-            Verdict::Failed(message) => Some((message.clone(), false)),
-            Verdict::Hung(message) => Some((message.clone(), true)),
+            RunVerdict::Passed => None,
+            RunVerdict::Failed(message) => Some((message.clone(), false)),
+            RunVerdict::Hung(message) => Some((message.clone(), true)),
         };
         match run.purpose {
             Purpose::Explore | Purpose::Check => self.looked(run.purpose, failure, &result),
@@ -398,7 +398,7 @@ mod tests {
         format!("reply-lost:1:create:{nth}:/a").parse().unwrap()
     }
 
-    fn result(verdict: Verdict) -> RunResult {
+    fn result(verdict: RunVerdict) -> RunResult {
         RunResult {
             verdict,
             is_reached: true,
@@ -407,14 +407,14 @@ mod tests {
         }
     }
 
-    fn failed(why: &str) -> Verdict {
-        Verdict::Failed(why.to_owned())
+    fn failed(why: &str) -> RunVerdict {
+        RunVerdict::Failed(why.to_owned())
     }
 
     /// Does a whole sweep of these points with a test that ends so; returns the points of each run.
     fn sweep(
         options: SweepOptions,
-        mut test: impl FnMut(&[FaultPoint]) -> Verdict,
+        mut test: impl FnMut(&[FaultPoint]) -> RunVerdict,
     ) -> (Vec<Vec<FaultPoint>>, SweepReport) {
         let mut plan = Plan::new(options);
         let mut runs = Vec::new();
@@ -451,7 +451,7 @@ mod tests {
             if count == 2 {
                 failed("now and then")
             } else {
-                Verdict::Passed
+                RunVerdict::Passed
             }
         });
         assert_eq!(runs.len(), 2);
@@ -467,7 +467,7 @@ mod tests {
             if count == 3 {
                 failed("worn out")
             } else {
-                Verdict::Passed
+                RunVerdict::Passed
             }
         });
         assert_eq!(runs.len(), 3);
@@ -485,7 +485,7 @@ mod tests {
             match points {
                 [one] if *one == point(2) => failed("always"),
                 [one] if *one == point(1) && count == 1 => failed("once"),
-                _ => Verdict::Passed,
+                _ => RunVerdict::Passed,
             }
         });
         assert_eq!(
@@ -513,7 +513,7 @@ mod tests {
             if points.contains(&point(2)) {
                 failed("because of 2")
             } else {
-                Verdict::Passed
+                RunVerdict::Passed
             }
         });
         let pair = vec![point(1), point(2)];
@@ -533,7 +533,7 @@ mod tests {
             if points.len() == 2 {
                 failed("both")
             } else {
-                Verdict::Passed
+                RunVerdict::Passed
             }
         });
         let found: Vec<_> = report
@@ -548,7 +548,7 @@ mod tests {
     fn budget_ends_a_sweep_and_the_rest_is_counted() {
         let mut options = only(&[&[1], &[2], &[3], &[4]]);
         options.runs_max = Some(3);
-        let (runs, report) = sweep(options, |_| Verdict::Passed);
+        let (runs, report) = sweep(options, |_| RunVerdict::Passed);
         assert_eq!(runs.len(), 3);
         assert_eq!((report.tried, report.left), (2, 2));
     }
@@ -556,7 +556,7 @@ mod tests {
     #[test]
     fn causes_group_failures_whatever_their_numbers() {
         let (_, report) = sweep(only(&[&[1], &[2], &[3]]), |points| match points {
-            [] => Verdict::Passed,
+            [] => RunVerdict::Passed,
             [one] if one.nth == 3 => failed("something else"),
             [one] => failed(&format!("7{} of 0xabc{} left", one.nth, one.nth)),
             _ => unreachable!(),

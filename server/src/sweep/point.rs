@@ -285,7 +285,7 @@ fn push_without_numbers(text: &str, pattern: &mut String) {
 pub(crate) const ENTRIES_MAX: usize = 100_000;
 
 /// A place of a run.
-struct Place {
+struct SweepPlace {
     client: u32,
     op: String,
     is_read: bool,
@@ -348,7 +348,7 @@ pub(crate) fn points_of(
 }
 
 /// Returns whether a fault makes sense at a place, and is not equivalent to another one there.
-fn is_possible(fault: SweepFault, place: &Place, clients: usize, all: bool) -> bool {
+fn is_possible(fault: SweepFault, place: &SweepPlace, clients: usize, all: bool) -> bool {
     match place.op.as_str() {
         EVENT => fault == SweepFault::EventLate,
         "connect" | "closeSession" => {
@@ -366,7 +366,7 @@ fn is_possible(fault: SweepFault, place: &Place, clients: usize, all: bool) -> b
 }
 
 impl Places {
-    fn of(&mut self, entries: &[JournalEntry]) -> Vec<Place> {
+    fn of(&mut self, entries: &[JournalEntry]) -> Vec<SweepPlace> {
         let mut places = Vec::new();
         self.before.push(String::new());
         let entries = &entries[..entries.len().min(ENTRIES_MAX)];
@@ -415,7 +415,7 @@ impl Places {
             if !is_event {
                 *before = did;
             }
-            places.push(Place {
+            places.push(SweepPlace {
                 client,
                 op: op.to_owned(),
                 is_read: is_read(op),

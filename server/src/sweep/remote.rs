@@ -8,7 +8,7 @@ use crate::{
     sweep::{
         SweepError,
         armed::Armed,
-        plan::{Next, Plan, Run, SweepOptions, Verdict},
+        plan::{Next, Plan, Run, RunVerdict, SweepOptions},
         report::SweepReport,
     },
 };
@@ -19,11 +19,11 @@ const SWEEPS_MAX: usize = 64;
 /// The sweeps of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptSweeps>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptSweeps {
     begun: u64,
     /// Oldest first.
     sweeps: Vec<RemoteSweep>,
@@ -81,7 +81,7 @@ impl Sweeps {
     pub(crate) fn end(
         &self,
         number: u64,
-        verdict: Verdict,
+        verdict: RunVerdict,
         story: Option<String>,
     ) -> Result<bool, SweepError> {
         self.with(number, |sweep| {

@@ -13,7 +13,7 @@ use crate::{
     sweep::{
         SweepError,
         command::points_of,
-        plan::{SweepOptions, Verdict},
+        plan::{RunVerdict, SweepOptions},
         point::FaultPoint,
         remote::Sweeps,
         report::SweepFailure,
@@ -134,9 +134,9 @@ pub(super) const VERBS: &[Verb] = &[
             };
             let message = text("message").unwrap_or_default();
             let verdict = match call.arguments.text("outcome")? {
-                "passed" => Verdict::Passed,
-                "failed" => Verdict::Failed(message),
-                _ => Verdict::Hung(message),
+                "passed" => RunVerdict::Passed,
+                "failed" => RunVerdict::Failed(message),
+                _ => RunVerdict::Hung(message),
             };
             let ended = sweeps(call).end(call.arguments.count("sweep")?, verdict, text("story"));
             Ok(json!({"is_reached": ended.map_err(refused)?}))
