@@ -53,7 +53,7 @@ pub(crate) enum Subcommand {
     /// Serve until interrupted (the default)
     #[command(after_help = "Example:
   minikeeper serve --port 0 --address-file addr")]
-    Serve(Box<ServeArgs>),
+    Serve(ServeCommandArgs),
     /// Copy a data directory, logs included, to a new one with a single snapshot
     ///
     /// Reads directories of ZooKeeper 3.4 to 3.9 and of minikeeper; writes one that ZooKeeper 3.8
@@ -96,6 +96,31 @@ Exit codes: 0 the command passes with every fault, 1 it does not, 2 wrong usage.
     #[command(after_help = "Example:
   minikeeper man /usr/local/share/man/man1")]
     Man(ManArgs),
+}
+
+/// The options of `serve`, which the program also has without a subcommand. Deferred, so that the usual start does not
+/// build them twice.
+#[derive(Debug)]
+pub(crate) struct ServeCommandArgs(pub(crate) Box<ServeArgs>);
+
+impl clap::Args for ServeCommandArgs {
+    fn augment_args(command: Command) -> Command {
+        command.defer(ServeArgs::augment_args)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ServeCommandArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        ServeArgs::from_arg_matches(matches).map(|args| Self(Box::new(args)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 #[derive(clap::Args, Debug)]

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         }
         Some(Subcommand::Serve(serve_args)) => {
             let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
-            run(&serve_args, matches)
+            run(&serve_args.0, matches)
         }
         None => run(&args.serve, &matches),
     };
