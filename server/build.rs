@@ -21,7 +21,7 @@ fn main() {
     println!("cargo::rustc-link-arg-bins=-no-pie");
     // The shared library is 0.1 MB of memory, and what is needed of its static form is 24 kB.
     if has_static_unwinder() {
-        println!("cargo::rustc-link-lib=gcc_eh");
+        println!("cargo::rustc-link-arg-bins=-Wl,--whole-archive,-lgcc_eh,--no-whole-archive");
     }
 }
 
