@@ -123,6 +123,11 @@ impl SweepArgs {
             .enable_all()
             .build()
             .map_err(|error| format!("cannot start a runtime: {error}"))?;
+        // Before any command runs, so that none is left behind.
+        let mut signals = {
+            let _inside = runtime.enter();
+            StopSignals::listen().map_err(|error| format!("cannot handle signals: {error}"))?
+        };
         let stop = SweepStop::default();
         let tell = |line: &str| eprintln!("{line}");
         let report = thread::scope(|scope| {
@@ -134,8 +139,6 @@ impl SweepArgs {
                 let _ = done.send(sweep.run(&handle, builder, stop, &tell));
             });
             runtime.block_on(async {
-                let mut signals = StopSignals::listen()
-                    .map_err(|error| SweepError::from(format!("cannot handle signals: {error}")))?;
                 tokio::pin!(is_done);
                 tokio::select! {
                     report = &mut is_done => return report.expect("it is sent"),
