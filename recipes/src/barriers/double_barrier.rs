@@ -30,7 +30,8 @@ const READY: &str = "ready";
 ///
 /// It can be used in rounds: a member that has left may enter again, and waits until N members have
 /// entered again. A member that comes while N others are in the barrier is late, and enters at
-/// once.
+/// once. A member whose session expires after all have entered, and before it knows, enters again;
+/// if the others have left by then, it waits for the next round.
 ///
 /// Two things differ from Curator:
 /// - Members that leave do not wait for members of the next round. Curator's do, if a member enters
