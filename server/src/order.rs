@@ -1,6 +1,6 @@
-//! Sorts that are small rather than fast, for what no request waits for.
+//! Sorts and sorted collections that are small rather than fast, for what no request waits for.
 //!
-//! The standard library compiles a sort of 5 to 10 kB for each type and order. These share one.
+//! The standard library compiles a sort of 5 to 10 kB for each type and order. These share one, or do without.
 
 use std::cmp::Ordering;
 
@@ -24,6 +24,15 @@ pub(crate) fn sort_by<T>(items: &mut [T], mut compare: impl FnMut(&T, &T) -> Ord
 /// Sorts a list by a key; items with equal keys keep their order.
 pub(crate) fn sort_by_key<T, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) {
     sort_by(items, |one, other| key(one).cmp(&key(other)));
+}
+
+/// Collects items in a set or a map, one after the other.
+///
+/// The standard library's `collect` sorts them first, with one more sort for each type.
+pub(crate) fn collect<C: Default + Extend<T>, T>(items: impl IntoIterator<Item = T>) -> C {
+    let mut collection = C::default();
+    collection.extend(items);
+    collection
 }
 
 /// Returns the places of a list in the order of what is there.

@@ -26,6 +26,7 @@ use crate::{
     },
     data,
     net::{ensemble::ServerMode, reachability::Phase},
+    order,
     turn::stats::{Counters, Peer},
     universe::state::UniverseState,
 };
@@ -86,7 +87,7 @@ commands! {
     Read true "dump" => |shared, _, _| dump(shared);
     Read false "environment" | "env" | "envi" => |_, _, _| {
         let pairs = server_words::environment().into_iter();
-        pairs.map(|(key, value)| (key.to_owned(), value.into())).collect()
+        order::collect(pairs.map(|(key, value)| (key.to_owned(), value.into())))
     };
     Read false "get_trace_mask" | "gtmk" => |shared, _, _| {
         object(json!({"tracemask": shared.trace_mask.load(Ordering::Relaxed)}))
@@ -305,7 +306,7 @@ fn voting_view(shared: &UniverseState) -> Map<String, Value> {
         });
         (id.to_string(), value)
     };
-    object(json!({"current_config": ids.map(entry).collect::<Map<_, _>>()}))
+    object(json!({"current_config": order::collect::<Map<_, _>, _>(ids.map(entry))}))
 }
 
 /// Returns the settings in the notation of a `zoo.cfg`; ZooKeeper returns the text of its file.
@@ -502,10 +503,8 @@ fn set_trace_mask(shared: &UniverseState, parameters: &Parameters, _: u8) -> Map
 /// There is no JVM; these are its properties of the host.
 fn system_properties() -> Map<String, Value> {
     let pairs = server_words::environment().into_iter();
-    pairs
-        .filter(|(key, _)| ["os.name", "os.arch", "os.version"].contains(key))
-        .map(|(key, value)| (key.to_owned(), value.into()))
-        .collect()
+    let host = pairs.filter(|(key, _)| ["os.name", "os.arch", "os.version"].contains(key));
+    order::collect(host.map(|(key, value)| (key.to_owned(), value.into())))
 }
 
 #[cfg(test)]

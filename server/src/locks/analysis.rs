@@ -82,11 +82,8 @@ fn queues(group: &Group, collected: &Collected) -> Vec<Analysed> {
                 Role::Election => LockKind::LeaderElection,
                 Role::Lease | Role::KazooLease => LockKind::Semaphore,
             };
-            let kinds: BTreeSet<_> = directory
-                .contenders
-                .iter()
-                .map(|member| kind(member.role))
-                .collect();
+            let members = directory.contenders.iter();
+            let kinds: BTreeSet<_> = order::collect(members.map(|member| kind(member.role)));
             let one = |wanted| {
                 let is_meant = |member: &&ContenderNode| kind(member.role) == wanted;
                 let members: Vec<_> = directory.contenders.iter().filter(is_meant).collect();
@@ -205,7 +202,8 @@ impl<'a> Lock<'a> {
                 nearest = Some(member);
             }
         }
-        let holding: BTreeSet<_> = lock.holders.iter().map(|holder| &holder.path).collect();
+        let holding: BTreeSet<_> =
+            order::collect(lock.holders.iter().map(|holder| holder.path.as_str()));
         let is_held_by_readers = lock
             .holders
             .iter()
@@ -214,7 +212,7 @@ impl<'a> Lock<'a> {
             // A reader that waits behind a waiting writer does not wait for the readers that hold.
             let is_reader = waiter.member.role == Role::Reader;
             waiter.awaits_holders = !(is_reader && is_held_by_readers);
-            if holding.contains(&waiter.waits_for[0].path) {
+            if holding.contains(waiter.waits_for[0].path.as_str()) {
                 waiter.ahead = None;
             }
         }
@@ -360,12 +358,12 @@ impl<'a> Lock<'a> {
         directory: &Directory,
         members: &[&ContenderNode],
     ) {
-        let waiting: BTreeSet<_> = self
+        let waiting = self
             .waiters
             .iter()
             .filter(|waiter| waiter.member.role != Role::Reader)
-            .filter_map(|waiter| waiter.member.session)
-            .collect();
+            .filter_map(|waiter| waiter.member.session);
+        let waiting: BTreeSet<_> = order::collect(waiting);
         let mut warn =
             |path: &str, watchers: &BTreeSet<SessionId>, own: Option<SessionId>, what| {
                 let herd = watchers

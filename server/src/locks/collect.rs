@@ -425,7 +425,7 @@ impl BoundedReader<'_> {
 
     fn sessions(&self, groups: &[Group], elapsed_ms: u64) -> BTreeMap<SessionId, SessionFacts> {
         let members = groups.iter().flat_map(Group::members);
-        let ids: BTreeSet<_> = members.filter_map(|member| member.session).collect();
+        let ids: BTreeSet<_> = order::collect(members.filter_map(|member| member.session));
         let facts = |id| {
             let lease = self.look.engine.session_lease(id)?;
             let connection = lease
@@ -439,9 +439,10 @@ impl BoundedReader<'_> {
                 is_late: left_ms.saturating_mul(3) < u64::from(lease.timeout_ms),
             })
         };
-        ids.into_iter()
-            .map(|id| (id, facts(id).unwrap_or_default()))
-            .collect()
+        order::collect(
+            ids.into_iter()
+                .map(|id| (id, facts(id).unwrap_or_default())),
+        )
     }
 }
 

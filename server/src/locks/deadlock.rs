@@ -112,7 +112,7 @@ impl Graph {
                 queue.holders.iter().copied().chain(waiting).flatten()
             })
             .collect();
-        sessions.sort_unstable();
+        order::sort_by_key(&mut sessions, |session| *session);
         sessions.dedup();
         let count = sessions.len() + queues.len();
         let mut graph = Self {

@@ -105,7 +105,7 @@ pub(super) fn add(locks: &mut Locks, journal: &Copied) {
             .then(|| (lock.path.clone(), (index, ReplayedQueue::default())))
     });
     let mut replay = Replay {
-        queues: queues.collect(),
+        queues: order::collect(queues),
         forgotten: (!journal.is_since_start()).then_some(0),
         ..Replay::default()
     };
@@ -118,10 +118,9 @@ pub(super) fn add(locks: &mut Locks, journal: &Copied) {
     for (index, queue) in replay.queues.into_values() {
         let lock = &mut locks.locks[index];
         let contenders = lock.holders.iter().chain(&lock.waiters);
-        let now: BTreeSet<_> = contenders
-            .map(|contender| contender.path.as_str())
-            .collect();
-        let replayed: BTreeSet<_> = queue.places.keys().map(|(_, path)| path.as_str()).collect();
+        let now: BTreeSet<_> = order::collect(contenders.map(|contender| contender.path.as_str()));
+        let replayed = queue.places.keys().map(|(_, path)| path.as_str());
+        let replayed: BTreeSet<_> = order::collect(replayed);
         let is_known = !queue.is_unknown && replay.forgotten.is_none_or(|at| queue.began > at);
         if is_known && replayed == now {
             lock.history = Some(queue.finish());
@@ -198,11 +197,11 @@ impl Replay {
                 }
                 let taken = self.taken.remove(&session).unwrap_or_default();
                 // All at once: no place of the session gets the lock from another one.
-                let left: BTreeSet<_> = taken
+                let left = taken
                     .into_iter()
                     .filter(|(lock, key)| self.take(lock, key).is_some())
-                    .map(|(lock, _)| lock)
-                    .collect();
+                    .map(|(lock, _)| lock);
+                let left: BTreeSet<_> = order::collect(left);
                 for lock in left {
                     self.hand_over(entry.at, lock);
                 }

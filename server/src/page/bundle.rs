@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use super::ASSETS;
 
+use crate::order;
+
 /// The modules of the page. Each imports only others of them.
 const MODULES: [&str; 5] = [
     "preact.js",
@@ -26,15 +28,13 @@ const MODULES: [&str; 5] = [
 /// which the modules show as text.
 pub(crate) fn html(story: &Value) -> String {
     let nonce = nonce();
-    let imports: serde_json::Map<_, _> = MODULES
-        .iter()
-        .map(|name| {
-            // A module from a `data:` URL cannot import relative names; the import map resolves bare ones.
-            let module = asset(name).replace("from \"./", "from \"");
-            let url = format!("data:text/javascript;base64,{}", STANDARD.encode(module));
-            ((*name).to_owned(), url.into())
-        })
-        .collect();
+    let imports = MODULES.iter().map(|name| {
+        // A module from a `data:` URL cannot import relative names; the import map resolves bare ones.
+        let module = asset(name).replace("from \"./", "from \"");
+        let url = format!("data:text/javascript;base64,{}", STANDARD.encode(module));
+        ((*name).to_owned(), url.into())
+    });
+    let imports: serde_json::Map<_, _> = order::collect(imports);
     let imports = in_script(&json!({"imports": imports}));
     let story = in_script(story);
     let (base, styles) = (asset("app.css"), asset("story.css"));

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use crate::tree::{Lifetime, Tree, Znode};
+use crate::{
+    order,
+    tree::{Lifetime, Tree, Znode},
+};
 
 /// The maximum number of differences printed; a last line gives the number of the others.
 const SHOWN_MAX: usize = 50;
@@ -39,11 +42,8 @@ impl TreeDiff {
     pub(crate) fn of(expected: &Tree, found: &Tree) -> Option<Self> {
         let implied = ancestors(expected);
         let mut differences = Vec::new();
-        let paths: BTreeSet<_> = [expected, found]
-            .into_iter()
-            .flat_map(Tree::iter)
-            .map(|(path, _)| path)
-            .collect();
+        let paths = [expected, found].into_iter().flat_map(Tree::iter);
+        let paths: BTreeSet<_> = order::collect(paths.map(|(path, _)| path));
         for path in paths {
             let (wanted, there) = (expected.get(path), found.get(path));
             let is_right = match (wanted, there) {

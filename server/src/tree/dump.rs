@@ -22,7 +22,7 @@ pub(crate) fn dump(engine: &Engine, with_ids: bool) -> String {
     let mut sessions: Vec<_> = engine.session_reports().collect();
     for session in &mut sessions {
         // The order of creation, which the dump does not show.
-        session.ephemerals.sort_unstable();
+        order::sort_by(&mut session.ephemerals, Ord::cmp);
     }
     if with_ids {
         order::sort_by_key(&mut sessions, |session| session.id);
@@ -31,12 +31,11 @@ pub(crate) fn dump(engine: &Engine, with_ids: bool) -> String {
             contents(one).cmp(&contents(other))
         });
     }
-    let labels: BTreeMap<SessionId, String> = (sessions.iter().zip(1..))
-        .map(|(session, number)| match with_ids {
-            true => (session.id, session.id.to_string()),
-            false => (session.id, usize::to_string(&number)),
-        })
-        .collect();
+    let labels = (sessions.iter().zip(1..)).map(|(session, number)| match with_ids {
+        true => (session.id, session.id.to_string()),
+        false => (session.id, usize::to_string(&number)),
+    });
+    let labels: BTreeMap<SessionId, String> = order::collect(labels);
     let mut znodes: Vec<_> = image.znodes().collect();
     order::sort_by(&mut znodes, |one, other| {
         names(one.path).cmp(names(other.path))

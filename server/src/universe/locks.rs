@@ -8,6 +8,7 @@ use crate::{
     faults::{FaultInfo, who::FaultFor},
     locks::{self, Locks},
     net::ensemble::ServerMode,
+    order,
     universe::Universe,
 };
 
@@ -56,5 +57,5 @@ fn silenced(faults: &[FaultInfo]) -> BTreeSet<SessionId> {
         FaultFor::Session(session) if info.fault.silences(session) => Some(session),
         _ => None,
     };
-    faults.iter().filter_map(session).collect()
+    order::collect(faults.iter().filter_map(session))
 }

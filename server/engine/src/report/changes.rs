@@ -73,8 +73,10 @@ impl Engine {
             }
         }
         let now = touched.keys().filter_map(|id| tree.slot(id.0 as usize));
-        let mut paths: BTreeSet<_> = now.map(Znode::path).collect();
-        let before: BTreeMap<_, _> = touched.values().flatten().copied().collect();
+        // Item by item: to collect them would compile a sort for each of the two.
+        let (mut paths, mut before) = (BTreeSet::new(), BTreeMap::new());
+        paths.extend(now.map(Znode::path));
+        before.extend(touched.values().flatten().copied());
         paths.extend(before.keys());
         let changes = paths.into_iter().filter_map(|path| {
             let before = before.get(path).copied();

@@ -132,10 +132,8 @@ impl Tree {
     #[cfg(feature = "control")]
     pub(crate) fn to_json_value(&self) -> Value {
         let znodes = self.iter();
-        let fields: Map<_, _> = znodes
-            .map(|(path, znode)| (path.to_owned(), to_value(znode)))
-            .collect();
-        fields.into()
+        let fields = znodes.map(|(path, znode)| (path.to_owned(), to_value(znode)));
+        crate::order::collect::<Map<_, _>, _>(fields).into()
     }
 
     pub(crate) fn from_value(value: &Value) -> Result<Self, TreeFileError> {
