@@ -413,7 +413,7 @@ impl BoundedReader<'_> {
         let mut above = Some(path);
         while let Some(path) = above {
             let is_recursive = |kind| kind == WatchKind::PersistentRecursive;
-            sessions.append(&mut self.watchers(path, is_recursive));
+            sessions.extend(self.watchers(path, is_recursive));
             above = match path.rfind('/') {
                 Some(0) if path.len() > 1 => Some("/"),
                 Some(slash) if slash > 0 => Some(&path[..slash]),

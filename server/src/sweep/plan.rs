@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use crate::{
     faults::chance::Chance,
     journal::entry::JournalEntry,
+    order,
     sweep::{
         point::{self, FaultPoint, SweepFault},
         report::{SweepFailure, SweepReport},
@@ -354,7 +355,7 @@ impl Plan {
             return;
         };
         let before = point::points_of(&entries[..acted], &self.options.faults, true);
-        let before: BTreeSet<_> = before.into_iter().collect();
+        let before: BTreeSet<_> = order::collect(before);
         for second in point::points_of(entries, &self.options.faults, self.options.all) {
             if self.pairs.len() >= PAIRS_MAX {
                 break;

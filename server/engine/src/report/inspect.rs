@@ -279,6 +279,15 @@ fn data_watchers_from(watches: &Watches, head: WatchId) -> impl Iterator<Item = 
     })
 }
 
+/// Returns watches by path and kind. Those of one session and of all share this sort.
+fn sorted<'a>(watches: impl Iterator<Item = (&'a Watch, &'a [u8])>) -> Vec<(&'a [u8], WatchKind)> {
+    let mut list: Vec<_> = watches
+        .flat_map(|(watch, path)| WatchKind::of(watch).map(move |kind| (path, kind)))
+        .collect();
+    list.sort_unstable();
+    list
+}
+
 fn text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
@@ -397,16 +406,12 @@ impl Engine {
 
     fn watches_of(&self, conn: ConnId) -> Vec<(String, WatchKind)> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
-        let mut list: Vec<_> = watches
-            .conn_watches(conn)
-            .flat_map(|id| {
-                let watch = watches.at(id);
-                let path = watches.path(tree, watch.place);
-                WatchKind::of(watch).map(move |kind| (text(path), kind))
-            })
-            .collect();
-        list.sort_unstable();
-        list
+        let list = watches.conn_watches(conn).map(|id| {
+            let watch = watches.at(id);
+            (watch, watches.path(tree, watch.place))
+        });
+        let list = sorted(list).into_iter();
+        list.map(|(path, kind)| (text(path), kind)).collect()
     }
 
     /// Returns whether a change at this path would fire a watch: one on it, or a recursive one on
@@ -433,11 +438,7 @@ impl Engine {
     #[must_use]
     pub fn watched_paths(&self, max: usize) -> Vec<(String, WatchKind)> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
-        let mut list: Vec<_> = watches
-            .iter(tree)
-            .flat_map(|(_, watch, path)| WatchKind::of(watch).map(move |kind| (path, kind)))
-            .collect();
-        list.sort_unstable();
+        let mut list = sorted(watches.iter(tree).map(|(_, watch, path)| (watch, path)));
         list.dedup();
         let rows = list.into_iter().take(max);
         rows.map(|(path, kind)| (text(path), kind)).collect()
