@@ -53,7 +53,7 @@ pub(crate) enum Subcommand {
     /// Serve until interrupted (the default)
     #[command(after_help = "Example:
   minikeeper serve --port 0 --address-file addr")]
-    Serve(ServeCommandArgs),
+    Serve(Deferred<ServeArgs>),
     /// Copy a data directory, logs included, to a new one with a single snapshot
     ///
     /// Reads directories of ZooKeeper 3.4 to 3.9 and of minikeeper; writes one that ZooKeeper 3.8
@@ -78,7 +78,7 @@ pub(crate) enum Subcommand {
   minikeeper sweep --only 'reply-lost:1:create:1:/locks/*' -- ./worker --zookeeper {}
 
 Exit codes: 0 the command passes with every fault, 1 it does not, 2 wrong usage.")]
-    Sweep(SweepArgs),
+    Sweep(Deferred<SweepArgs>),
     /// Control a running server: clock, sessions, data, faults
     Ctl(CtlArgs),
     /// Run a ZooKeeper shell, with the commands and the output of zkCli.sh
@@ -98,14 +98,15 @@ Exit codes: 0 the command passes with every fault, 1 it does not, 2 wrong usage.
     Man(ManArgs),
 }
 
-/// The options of `serve`, which the program also has without a subcommand. Deferred, so that the usual start does not
-/// build them twice.
+/// The options of a subcommand that has many. Deferred: clap builds them only if the subcommand is given, because the
+/// memory of what a server builds at its start, the code included, stays resident. A doc comment on `T` would replace the
+/// subcommand's help.
 #[derive(Debug)]
-pub(crate) struct ServeCommandArgs(pub(crate) Box<ServeArgs>);
+pub(crate) struct Deferred<T>(pub(crate) Box<T>);
 
-impl clap::Args for ServeCommandArgs {
+impl<T: clap::Args> clap::Args for Deferred<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(ServeArgs::augment_args)
+        command.defer(T::augment_args)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -113,9 +114,9 @@ impl clap::Args for ServeCommandArgs {
     }
 }
 
-impl FromArgMatches for ServeCommandArgs {
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        ServeArgs::from_arg_matches(matches).map(|args| Self(Box::new(args)))
+        T::from_arg_matches(matches).map(|args| Self(Box::new(args)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Some(Subcommand::Ctl(ctl)) => ctl.run().map_err(ExitFailure::from),
         Some(Subcommand::Cli(cli)) => sibling::run_shell(&cli.args).map_err(ExitFailure::from),
         Some(Subcommand::Export(args)) => export(&args),
-        Some(Subcommand::Sweep(args)) => args.run(),
+        Some(Subcommand::Sweep(args)) => args.0.run(),
         #[cfg(feature = "completions")]
         Some(Subcommand::Completions(args)) => {
             completions::print(args.shell);

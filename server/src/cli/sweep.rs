@@ -15,12 +15,11 @@ use minikeeper::{
 
 use crate::{ExitFailure, system::StopSignals};
 
-/// The arguments of `minikeeper sweep`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct SweepArgs {
     /// Try two faults a run, too, until --time or --runs is over
-    #[arg(long, value_name = "1|2", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=2))]
-    depth: u32,
+    #[arg(long, value_name = "1|2", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=2))]
+    depth: u16,
     /// Try equivalent points, too: the same fault at the same request after the same one
     #[arg(long)]
     all: bool,
@@ -38,7 +37,7 @@ pub(crate) struct SweepArgs {
     runs: Option<u64>,
     /// Run N commands at a time
     #[arg(long, value_name = "N", default_value = "1")]
-    jobs: usize,
+    jobs: u16,
     /// The order in which points are tried, a number
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
@@ -81,7 +80,7 @@ impl SweepArgs {
         let mut options = SweepOptions::default();
         options.only = only.collect::<Result<_, _>>().map_err(usage)?;
         options.all = self.all;
-        options.depth = self.depth;
+        options.depth = self.depth.into();
         options.seed = self.seed;
         options.runs_max = self.runs;
         options.time_max = self.time.map(Duration::from_secs);
@@ -113,7 +112,7 @@ impl SweepArgs {
         let sweep = CommandSweep {
             command: self.command,
             options,
-            jobs: self.jobs,
+            jobs: self.jobs.into(),
             run_max: Duration::from_secs(self.run_time),
             folder: self.out,
             resumes: self.resume,
