@@ -66,7 +66,11 @@ impl Server {
         config.validate()?;
         // Takes the tree out, so that copies of the settings do not copy it.
         let seed = std::mem::take(&mut config.seed);
-        seeding::check(&seed, config.frame_bytes_max)?;
+        // Without a tree, the code that seeds does not run, and so is not resident.
+        let seed = (!seed.is_empty()).then_some(seed);
+        if let Some(seed) = &seed {
+            seeding::check(seed, config.frame_bytes_max)?;
+        }
         #[cfg(feature = "sasl")]
         config.warn_of_locked_out_clients();
         let (listeners, addresses) = Listeners::bind_all(&mut config)?;
@@ -83,7 +87,9 @@ impl Server {
         let shared = Arc::new(UniverseState::root(config, turns, ensemble));
         shared.begin_saving(loaded).await?;
         let universe = Universe::root(Arc::clone(&shared));
-        universe.seed(&seed)?;
+        if let Some(seed) = &seed {
+            universe.seed(seed)?;
+        }
         #[cfg(feature = "control")]
         let control = &shared.config.control;
         #[cfg(feature = "control")]
