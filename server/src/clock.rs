@@ -185,6 +185,14 @@ impl Clock {
         true
     }
 
+    /// Freezes time at this moment. For the holder of the engine lock.
+    pub(crate) fn set(&self, now: Now) {
+        let wall_start_ms = now.wall_ms - now.elapsed_ms.cast_signed();
+        self.wall_start_ms.store(wall_start_ms, Ordering::Relaxed);
+        let elapsed_ms = now.elapsed_ms.min(ELAPSED_MAX_MS);
+        self.stand.store(elapsed_ms | FROZEN, Ordering::Relaxed);
+    }
+
     /// Advances time, frozen or not. For the holder of the engine lock.
     pub(crate) fn jump(&self, by_ms: u64) {
         let stand = self.stand.load(Ordering::Relaxed);

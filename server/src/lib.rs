@@ -87,6 +87,8 @@ mod order;
 #[cfg(feature = "control")]
 mod page;
 mod race;
+#[doc(hidden)]
+pub mod recording;
 mod server;
 mod start;
 mod story;
@@ -134,6 +136,10 @@ pub use net::limits::LimitCounts;
 pub use net::local::LocalStream;
 #[cfg(feature = "tls")]
 pub use net::tls::TlsError;
+pub use recording::{
+    Recording, RecordingError,
+    replay::{ReplayDifference, ReplayError, Replayed, replay},
+};
 pub use server::{Builder, Server};
 pub use start::StartError;
 pub use story::{

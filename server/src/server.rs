@@ -87,6 +87,13 @@ impl Server {
         let shared = Arc::new(UniverseState::root(config, turns, ensemble));
         shared.begin_saving(loaded).await?;
         let universe = Universe::root(Arc::clone(&shared));
+        if let Some(path) = &shared.config.record {
+            let recorded = universe.record_to(path, shared.config.record_bytes);
+            recorded.map_err(|source| StartError::Record {
+                path: path.clone(),
+                source,
+            })?;
+        }
         if let Some(seed) = &seed {
             universe.seed(seed)?;
         }

@@ -42,6 +42,13 @@ pub enum StartError {
     Seed(SeedError),
     /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
     Thread(io::Error),
+    /// The recording cannot be made.
+    Record {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 impl fmt::Display for StartError {
@@ -55,6 +62,7 @@ impl fmt::Display for StartError {
             Self::Tls(_) => f.write_str("cannot serve over TLS"),
             Self::Seed(_) => f.write_str("cannot seed the tree"),
             Self::Thread(_) => f.write_str("cannot start the server's thread"),
+            Self::Record { path, .. } => write!(f, "cannot record to {}", path.display()),
         }
     }
 }
@@ -68,7 +76,9 @@ impl Error for StartError {
             #[cfg(feature = "tls")]
             Self::Tls(error) => Some(error),
             Self::Seed(error) => Some(error),
-            Self::Listen { source: error, .. } | Self::Thread(error) => Some(error),
+            Self::Listen { source: error, .. }
+            | Self::Record { source: error, .. }
+            | Self::Thread(error) => Some(error),
         }
     }
 }

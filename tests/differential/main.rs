@@ -3,6 +3,7 @@
 //! These need no Java; `tests/differential/run` compares with ZooKeeper.
 
 mod hunting;
+mod recordings;
 mod table;
 mod twice;
 

@@ -76,6 +76,7 @@ mod moving;
 mod pacing;
 mod page;
 mod paths;
+mod recording;
 mod restarting;
 mod rewinding;
 mod saving;

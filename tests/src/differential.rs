@@ -9,28 +9,28 @@
 //! | --- | --- |
 //! | [`server`] | the trait [`server::Server`]; minikeeper in this process |
 //! | [`original`] | ZooKeeper in a Java process, controlled by commands |
-//! | [`link`] | connections over blocking sockets |
 //! | [`socket`] | scenarios over sockets |
 //! | [`scenarios`] | the scenario files on both servers |
-//! | [`canonical`] | the normal form of frames |
 //! | [`history`] | steps, run on two servers side by side |
 //! | [`generate`] | random steps |
 //! | [`shrink`] | the smallest history that still differs |
 //! | [`report`] | a history as a scenario |
+//! | [`recordings`] | random recordings, replayed on another server |
 //! | [`hunt`] | random histories until there is a difference |
 //! | [`known`] | the differences that are excused |
 
-pub mod canonical;
 pub mod generate;
 mod generate_words;
 pub mod history;
 pub mod hunt;
 pub mod known;
-pub mod link;
 pub mod original;
+pub mod recordings;
 pub mod report;
 pub mod scenarios;
 pub mod server;
 pub mod shrink;
 pub mod side;
 pub mod socket;
+
+pub use minikeeper::recording::{canonical, link};

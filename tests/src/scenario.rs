@@ -68,14 +68,7 @@ pub enum Incoming {
     Closed,
 }
 
-/// What an older ZooKeeper leaves out, so that scenarios do not expect it there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Quirks {
-    /// Event headers carry no zxid.
-    pub events_without_zxid: bool,
-    /// A create2 inside a multi is answered as a create.
-    pub create2_in_multi_is_create: bool,
-}
+pub use minikeeper::recording::canonical::Quirks;
 
 /// A newly started server on which scenarios run.
 pub trait Target {

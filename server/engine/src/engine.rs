@@ -1,7 +1,7 @@
 //! [`Engine`]: applies inputs to the state. Has methods for the server and tests: deadlines, marks,
 //! forks, restarts, sessions that move.
 
-use minikeeper_protocol::{SessionId, Stat, Zxid};
+use minikeeper_protocol::{SessionId, Stat, Ustring, Zxid};
 
 use crate::{
     effects::Effects,
@@ -18,7 +18,7 @@ use crate::{
     },
     state::{
         State,
-        identities::Identity,
+        identities::{Identity, Scheme},
         undo::{Mark, Undo},
     },
 };
@@ -210,21 +210,14 @@ impl Engine {
         expiry.into_iter().chain(cleanup).min()
     }
 
-    /// Renews the sessions whose clients send pings, as a ping at this time would: see
-    /// [`Engine::next_deadline_of_silent_ms`].
-    pub fn renew_sessions(&mut self, now: Now, answers: impl Fn(SessionId, u32, ConnId) -> bool) {
+    /// Renews these sessions, as pings of their clients at this time would.
+    pub fn renew_sessions(&mut self, now: Now, renewed: &[SessionId]) {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         let sessions = &mut self.state.sessions;
-        let heard: Vec<_> = sessions
-            .iter()
-            .filter(|(_, session)| {
-                let answers = |conn| answers(session.id, session.timeout_ms, conn);
-                session.conn.is_some_and(answers)
-            })
-            .map(|(key, _)| key)
-            .collect();
-        for key in heard {
-            sessions.touch(key, now);
+        for id in renewed {
+            if let Some(key) = sessions.find(*id) {
+                sessions.touch(key, now);
+            }
         }
     }
 
@@ -364,6 +357,34 @@ impl Handover {
     #[must_use]
     pub const fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// Returns the session's timeout in milliseconds.
+    #[must_use]
+    pub const fn timeout_ms(&self) -> u32 {
+        self.timeout_ms
+    }
+
+    /// Returns the scheme and the id of each identity, for [`Handover::new`].
+    pub fn identities(&self) -> impl ExactSizeIterator<Item = (&'static str, &Ustring)> {
+        let identities = self.identities.iter();
+        identities.map(|identity| (identity.scheme.name(), &identity.id))
+    }
+
+    /// Creates one from its parts. Leaves out identities of unknown schemes.
+    #[must_use]
+    pub fn new(session: SessionId, timeout_ms: u32, identities: &[(Ustring, Ustring)]) -> Self {
+        let known = identities.iter().filter_map(|(name, id)| {
+            let mut schemes = Scheme::ALL.into_iter();
+            let scheme = schemes.find(|scheme| scheme.name().as_bytes() == name.as_bytes())?;
+            let id = id.clone();
+            Some(Identity { scheme, id })
+        });
+        Self {
+            session,
+            timeout_ms,
+            identities: known.collect(),
+        }
     }
 }
 

@@ -208,7 +208,6 @@ impl Spec {
         self
     }
 
-    #[cfg(any(feature = "data", feature = "tls"))]
     const fn needs(mut self, option: &'static str) -> Self {
         self.needs = Some(option);
         self
@@ -327,7 +326,6 @@ impl SettingField for Option<Secret> {
     }
 }
 
-#[cfg(any(feature = "data", feature = "tls"))]
 impl SettingField for Option<PathBuf> {
     const LARGEST: u64 = 0;
 
@@ -762,6 +760,17 @@ settings! {
     /// An entry takes about 150 bytes. `None` is [`Config::JOURNAL_BYTES`].
     journal_bytes: Option<usize> = None,
         Spec::number(LIMITS, "journal-bytes", Bytes, 0, ANY).unset("4194304 with --control, otherwise 0");
+
+    /// Record what clients send, and what follows, in this file, which must not exist.
+    ///
+    /// `minikeeper replay` plays it again; see [`Universe::record_to`](crate::Universe::record_to). The
+    /// file contains the data of znodes, and what clients send to authenticate. Needs the journal.
+    record: Option<PathBuf> = None,
+        Spec::new(None, "record", Form::File("FILE")).unset("record nothing");
+
+    /// The size limit of the recording; when it is reached, the recording ends.
+    record_bytes: usize = 1 << 30,
+        Spec::number(LIMITS, "record-bytes", Bytes, 0, ANY).needs("record");
 
     /// Runtimes that serve connections in turn, besides the one that the server is started on.
     /// Default: none.

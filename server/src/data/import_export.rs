@@ -39,8 +39,11 @@ impl Universe {
         settings.zxid = Zxid(0);
         let imported = source.into().load(settings)?;
         shared.replace_state(|turns, replacement| {
-            turns.renew(|engine, now| {
+            turns.renew(|engine, now, recorder| {
                 engine.replace(imported, now);
+                if let Some(recorder) = recorder {
+                    recorder.state(now, engine);
+                }
                 replacement.save(engine);
             });
         });

@@ -20,7 +20,7 @@ use self::{
     entry::JournalEntry,
     record::{Context, Decoder, Operation, Record, RecordKind, address_of},
 };
-use crate::turn::stats::Peer;
+use crate::{recording::recorder::Recorder, turn::stats::Peer};
 
 /// The room of a chunk. Unit: bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -83,6 +83,8 @@ pub(crate) struct Journal {
     contexts: Vec<usize>,
     /// The number of the first record since the journal was cleared.
     cleared: u64,
+    /// Writes a recording, if one is wanted: everything that a replay needs.
+    pub(crate) recorder: Option<Box<Recorder>>,
 }
 
 /// Consecutive records.
@@ -140,6 +142,7 @@ impl Journal {
             context: None,
             contexts: Vec::new(),
             cleared: 1,
+            recorder: None,
         }
     }
 
@@ -153,6 +156,9 @@ impl Journal {
 
     /// Ends a turn, which took this long.
     pub(crate) fn end_turn(&mut self, micros: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush();
+        }
         self.write_pending();
         if self.omitted > 0 {
             let omitted = Record {
@@ -374,6 +380,9 @@ impl Journal {
 
     /// Adds the act of a fault on a client's message. The action is a word such as `delay`.
     pub(crate) fn fault(&mut self, who: Who<'_>, input: &Input, fault: u64, action: &str) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.fault(who, input, fault, action);
+        }
         let mut record = Record {
             kind: RecordKind::Fault,
             cause: fault,
@@ -415,6 +424,9 @@ impl Journal {
 
     /// Adds that a session ended.
     pub(crate) fn session_ended(&mut self, session: SessionId, expired: bool) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.session_ended(session, expired);
+        }
         let record = Record {
             kind: RecordKind::SessionEnded,
             is_flagged: expired,
@@ -433,6 +445,9 @@ impl Journal {
         text: &str,
     ) {
         self.begin_turn(now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(who.map_or(0, |who| who.conn), text);
+        }
         let record = Record {
             kind,
             ..Record::default()

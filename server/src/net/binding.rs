@@ -59,7 +59,13 @@ impl Connection {
                     return false;
                 };
                 let turns = &self.shared.turns;
-                let left = turns.alter(|engine, _, _| (engine.hand_over(self.id), engine.zxid()));
+                let left = turns.alter(|engine, now, effects| {
+                    let handover = engine.hand_over(self.id);
+                    if let (Some(recorder), true) = (effects.recorder(), handover.is_some()) {
+                        recorder.hand_over(now, self.id);
+                    }
+                    (handover, engine.zxid())
+                });
                 // Without a session there is no client to reply to.
                 let Some((Some(handover), zxid)) = left else {
                     return false;
@@ -83,9 +89,12 @@ impl Connection {
         self.id = to.turns.attach(member);
         if let Some((handover, seen)) = session {
             let conn = self.id;
-            let taken = to
-                .turns
-                .alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
+            let taken = to.turns.alter(|engine, now, effects| {
+                if let Some(recorder) = effects.recorder() {
+                    recorder.take_over(now, conn, &handover, seen);
+                }
+                engine.take_over(conn, handover, seen, now)
+            });
             to.turns
                 .note(RecordKind::ConnectionOpened, Some(conn), String::new);
             if taken != Some(true) {

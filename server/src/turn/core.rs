@@ -7,6 +7,7 @@ use slab::Slab;
 use crate::{
     clock::Clock,
     journal::{Journal, record::RecordKind},
+    recording::recorder::Recorder,
     turn::{change_log::ChangeLog, effects::Member, stats::Counters},
 };
 
@@ -66,6 +67,11 @@ impl Core {
         };
         log.keep_up(self.engine.zxid(), now.wall_ms);
         log.write()
+    }
+
+    /// Returns what writes the recording, if there is one.
+    pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.journal.as_mut()?.recorder.as_deref_mut()
     }
 
     /// Notifies the log, if there is one, that the state was replaced and saved.

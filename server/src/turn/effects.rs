@@ -2,15 +2,19 @@
 
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
-use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Input, Limit};
+use minikeeper_engine::{
+    Change, ChangeHead, CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Mark, Now,
+};
 use minikeeper_protocol::{
-    ConnectResponse, ErrorCode, MultiResult, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event,
+    ConnectResponse, ErrorCode, MultiResult, ReplyHeader, ReplyRef, Request, SessionId, Xid, Zxid,
+    event, frame,
 };
 use slab::Slab;
 
 use crate::{
-    faults::{EventFate, Faults},
+    faults::{EventFate, Faults, aftermath},
     journal::{Journal, RequestOutcome, Who},
+    recording::{format::kind, recorder::Recorder},
     turn::{
         change_log::ChangeLog,
         outbox::{Close, Outbox, UnsentTotal},
@@ -66,6 +70,8 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) outcome: RequestOutcome,
     /// Whether requests are recorded, in the journal or in the log.
     pub(crate) is_recorded: bool,
+    /// Where the output for the request begins that is being recorded.
+    pub(crate) recorded_from: usize,
 }
 
 impl Member {
@@ -82,17 +88,95 @@ impl Member {
 impl TurnEffects<'_> {
     /// Notes that what follows belongs to an input, which is recorded afterwards.
     #[inline]
-    pub(crate) fn begin_record(&mut self) {
+    pub(crate) fn begin_record(&mut self, now: Now, input: &Input) {
+        if let Some(journal) = &mut self.journal {
+            journal.begin_request();
+            if let Some(recorder) = &mut journal.recorder {
+                recorder.input(now, input);
+                self.recorded_from = self.out.len();
+            }
+        }
+        self.outcome.clear();
+    }
+
+    /// Returns what writes the recording, if there is one.
+    pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.journal.as_mut()?.recorder.as_deref_mut()
+    }
+
+    /// Applies an input that is no client's request.
+    #[inline(never)]
+    pub(crate) fn apply(&mut self, engine: &mut Engine, now: Now, input: &Input) {
+        if let Some(recorder) = self.recorder() {
+            recorder.input(now, input);
+        }
+        engine.apply(now, input, self);
+    }
+
+    /// Applies an input of a recording, as a turn applies a client's.
+    pub(crate) fn replay(&mut self, engine: &mut Engine, now: Now, conn: ConnId, input: &Input) {
         if let Some(journal) = &mut self.journal {
             journal.begin_request();
         }
+        self.recorded_from = self.out.len();
         self.outcome.clear();
+        self.apply(engine, now, input);
+        let members = self.members;
+        self.record(input, conn, &members[conn.0 as usize]);
+    }
+
+    /// Makes a change as the administrator. Returns the path of the created znode, if any.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    #[inline(never)]
+    pub(crate) fn administer(
+        &mut self,
+        engine: &mut Engine,
+        now: Now,
+        request: &Request,
+    ) -> Result<String, ErrorCode> {
+        if let Some(recorder) = self.recorder() {
+            recorder.administer(now, request);
+        }
+        engine.administer(now, request, self)
+    }
+
+    /// Rewinds to a mark. Returns whether it exists.
+    #[inline(never)]
+    pub(crate) fn rewind(&mut self, engine: &mut Engine, now: Now, mark: Mark) -> bool {
+        let is_known = self
+            .recorder()
+            .is_none_or(|recorder| recorder.return_to(now, kind::REWIND, mark));
+        let is_there = engine.rewind(mark, now, self);
+        if let (false, true, Some(recorder)) = (is_known, is_there, self.recorder()) {
+            recorder.rewound(now, engine);
+        }
+        is_there
+    }
+
+    /// Records the reply to the request that was applied last.
+    #[cold]
+    fn record_reply(&mut self, conn: ConnId) {
+        let from = self.recorded_from;
+        let Some(reply) = aftermath::last_reply(self.out, from) else {
+            return;
+        };
+        let length = frame::next(&self.out[reply..], usize::MAX);
+        if let (Ok(Some(body)), Some(journal)) = (length, &mut self.journal)
+            && let Some(recorder) = &mut journal.recorder
+        {
+            recorder.sent(conn, &self.out[reply..reply + body.end]);
+        }
     }
 
     /// Records an input of this connection that was applied, with its outcome, in the journal and in
     /// the server's log.
     #[inline(never)]
-    pub(crate) fn record(&mut self, input: &Input, member: &Member) {
+    pub(crate) fn record(&mut self, input: &Input, conn: ConnId, member: &Member) {
+        if self.recorder().is_some() {
+            self.record_reply(conn);
+        }
         if let Some(journal) = &mut self.journal {
             journal.request(member.who(), input, &self.outcome);
         }
@@ -278,6 +362,14 @@ impl Effects for TurnEffects<'_> {
         if let Some(journal) = &mut self.journal {
             let member = &self.members[to.0 as usize];
             journal.event(member.who(), event, is_held);
+            if let Some(recorder) = &mut journal.recorder {
+                let path: Cow<'_, [u8]> = if self.prefix.is_empty() {
+                    Cow::Borrowed(event.path)
+                } else {
+                    Cow::Owned(prefix_replies::path(self.prefix, event.path))
+                };
+                recorder.event(to, (event, &path), is_held);
+            }
         }
         if is_held {
             return;
@@ -320,6 +412,9 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn close(&mut self, conn: ConnId, why: CloseReason) {
+        if let Some(recorder) = self.recorder() {
+            recorder.close(conn, why);
+        }
         if self.own == Some(conn) {
             self.close = Some(Close::Engine(why));
         } else if let Some(member) = self.members.get(conn.0 as usize) {

@@ -19,6 +19,7 @@ use crate::{
     faults::{Faults, aftermath::Aftermath},
     journal::{Journal, RequestOutcome, record::RecordKind},
     net::ensemble::{Ensemble, ServerMode},
+    recording::recorder::Recorder,
     turn::{
         activity::Activity,
         change_log::ChangeLog,
@@ -153,7 +154,7 @@ impl Turns {
             member = core.members.try_remove(conn.0 as usize);
             let input = Input::Disconnect { conn };
             self.alter_core(core, now, |engine, now, effects| {
-                engine.apply(now, &input, effects);
+                effects.apply(engine, now, &input);
             })
             .1
         });
@@ -174,7 +175,7 @@ impl Turns {
             }
             let input = Input::Disconnect { conn };
             self.alter_core(core, now, |engine, now, effects| {
-                engine.apply(now, &input, effects);
+                effects.apply(engine, now, &input);
             })
             .1
         });
@@ -278,11 +279,11 @@ impl Turns {
                 break;
             }
             if recorded.is_some() {
-                effects.begin_record();
+                effects.begin_record(now, input);
             }
             engine.apply(now, input, &mut effects);
             if let Some(own) = recorded {
-                effects.record(input, own);
+                effects.record(input, batch.conn, own);
             }
             count += 1;
             close = effects.close;
@@ -357,7 +358,7 @@ impl Turns {
 
     /// Takes a turn that belongs to no connection. Returns false if the server is broken, or breaks
     /// because the changes could not be logged: then no client may see them.
-    fn turn(&self, serve: impl FnOnce(&mut Core, Now) -> Vec<Waker>) -> bool {
+    pub(crate) fn turn(&self, serve: impl FnOnce(&mut Core, Now) -> Vec<Waker>) -> bool {
         if self.is_broken() {
             return false;
         }
@@ -401,12 +402,29 @@ impl Turns {
     pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
+        let before = self.clock.now();
         if is_up {
-            let now = self.clock.now();
-            let until_ms = now.elapsed_ms.saturating_add(by_ms);
-            core.engine.skip_idle_cleanups(now, until_ms);
+            let until_ms = before.elapsed_ms.saturating_add(by_ms);
+            core.engine.skip_idle_cleanups(before, until_ms);
         }
         self.clock.jump(by_ms);
+        let mut renewed = None;
+        if jump == Jump::Keeping {
+            let Core {
+                engine, members, ..
+            } = &*core;
+            let answers = self.answers(members);
+            let is_heard = |(session, timeout_ms, conn): &(SessionId, u32, Option<ConnId>)| {
+                conn.is_some_and(|conn| is_up && answers(*session, *timeout_ms, conn))
+            };
+            let heard = engine.sessions().filter(is_heard);
+            renewed = Some(heard.map(|(session, ..)| session).collect::<Vec<_>>());
+        }
+        if let Some(recorder) = core.recorder()
+            && by_ms > 0
+        {
+            recorder.jump(before, by_ms, is_up, renewed.as_deref());
+        }
         if by_ms > 0 {
             let how = match jump {
                 Jump::Keeping => "",
@@ -416,12 +434,8 @@ impl Turns {
                 format!("advanced by {by_ms} ms{how}")
             });
         }
-        if is_up && jump == Jump::Keeping {
-            let now = self.clock.now();
-            let Core {
-                engine, members, ..
-            } = &mut *core;
-            engine.renew_sessions(now, self.answers(members));
+        if let Some(renewed) = renewed {
+            core.engine.renew_sessions(self.clock.now(), &renewed);
         }
         drop(core);
         self.clock.notify_changed();
@@ -487,6 +501,7 @@ impl Turns {
             is_recorded: journal.is_some() || tracing::enabled!(tracing::Level::DEBUG),
             journal: journal.as_deref_mut(),
             outcome: RequestOutcome::default(),
+            recorded_from: 0,
         }
     }
 
@@ -598,13 +613,19 @@ impl Turns {
 
     /// Replaces the state as a restart does: closes every connection without serving another
     /// request on it, and resets the counters.
-    pub(crate) fn renew(&self, change: impl FnOnce(&mut Engine, Now)) {
+    pub(crate) fn renew(&self, change: impl FnOnce(&mut Engine, Now, Option<&mut Recorder>)) {
         self.turn(|core, now| {
             let members = core.members.iter();
             let wakes = members
                 .filter_map(|(_, member)| member.outbox.close(Close::Shutdown))
                 .collect();
-            change(&mut core.engine, now);
+            let Core {
+                engine, journal, ..
+            } = core;
+            let recorder = journal
+                .as_mut()
+                .and_then(|journal| journal.recorder.as_deref_mut());
+            change(engine, now, recorder);
             core.note_replaced();
             core.counters = Counters::default();
             if core.engine.deadline_moved() {
@@ -793,7 +814,7 @@ impl Turns {
             count = found.len();
             self.alter_core(core, now, |engine, now, effects| {
                 for (session, _) in found {
-                    engine.apply(now, &Input::Expire { session }, effects);
+                    effects.apply(engine, now, &Input::Expire { session });
                 }
             })
             .1
@@ -802,7 +823,7 @@ impl Turns {
     }
 
     pub(crate) fn apply_unasked(&self, input: &Input) {
-        self.alter(|engine, now, effects| engine.apply(now, input, effects));
+        self.alter(|engine, now, effects| effects.apply(engine, now, input));
     }
 
     /// Takes a turn that belongs to no connection. Returns `None` on a broken server.
@@ -819,7 +840,7 @@ impl Turns {
         result.filter(|_| is_done)
     }
 
-    pub(super) fn alter_core<T>(
+    pub(crate) fn alter_core<T>(
         &self,
         core: &mut Core,
         now: Now,

@@ -70,7 +70,7 @@ impl Universe {
             *flags = mode.flags();
         }
         self.change(|engine, now, effects| {
-            let created = engine.administer(now, &request, effects);
+            let created = effects.administer(engine, now, &request);
             created.map_err(|error| match error {
                 ErrorCode::NoNode => ChangeError::NoParent {
                     path: path.to_owned(),
@@ -100,7 +100,7 @@ impl Universe {
         };
         self.change(|engine, now, effects| {
             check_version(engine, path, version)?;
-            let set = engine.administer(now, &request, effects);
+            let set = effects.administer(engine, now, &request);
             set.map_err(|error| refused(path, error))?;
             let stat = engine.get(path).map(|(_, stat)| stat);
             stat.ok_or_else(|| refused(path, ErrorCode::NoNode))
@@ -154,7 +154,7 @@ impl Universe {
                     path: Some((&*path).into()),
                     version: -1,
                 };
-                let deleted = engine.administer(now, &request, effects);
+                let deleted = effects.administer(engine, now, &request);
                 deleted.map_err(|error| match error {
                     ErrorCode::NotEmpty => ChangeError::NotEmpty {
                         children: engine.children(&path).map_or(0, |children| children.len()),

@@ -14,6 +14,7 @@ mod flush_wait;
 pub(crate) mod inspect;
 mod journal;
 mod locks;
+mod recording;
 mod registry;
 mod restarting;
 pub(crate) mod seeding;

@@ -177,8 +177,11 @@ impl Universe {
 
 fn renew(shared: &UniverseState, keep: Keep) {
     shared.replace_state(|turns, replacement| {
-        turns.renew(|engine, now| {
+        turns.renew(|engine, now, recorder| {
             engine.restart(keep, now);
+            if let Some(recorder) = recorder {
+                recorder.restart(now, keep);
+            }
             replacement.save(engine);
         });
     });

@@ -56,7 +56,7 @@ impl Universe {
             let mut seeded = Seeded::default();
             for (path, change) in plan(engine, tree)? {
                 let is_create = matches!(change, Request::Create(_));
-                let outcome = engine.administer(now, &change, effects);
+                let outcome = effects.administer(engine, now, &change);
                 outcome.map_err(|error| SeedError::Refused { path, error })?;
                 if is_create {
                     seeded.created += 1;

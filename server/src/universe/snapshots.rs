@@ -5,6 +5,7 @@ use std::{error::Error, fmt, sync::Arc};
 use minikeeper_engine::{Mark, ZnodeState};
 
 use crate::{
+    recording::format::kind,
     tree::Znode,
     universe::{Universe, seeding, state::UniverseState},
 };
@@ -77,7 +78,13 @@ impl Universe {
     pub fn snapshot(&self) -> Snapshot {
         let shared = Arc::clone(&self.shared);
         // A broken server takes none: restoring the default mark fails.
-        let mark = shared.turns.alter(|engine, _, _| engine.mark());
+        let mark = shared.turns.alter(|engine, now, effects| {
+            let mark = engine.mark();
+            if let Some(recorder) = effects.recorder() {
+                recorder.mark(now, mark);
+            }
+            mark
+        });
         Snapshot {
             mark: mark.unwrap_or_default(),
             shared,
@@ -100,7 +107,7 @@ impl Universe {
         let mark = snapshot.mark;
         let restored = self.shared.replace_state(|turns, replacement| {
             turns.alter(|engine, now, effects| {
-                let is_there = engine.rewind(mark, now, effects);
+                let is_there = effects.rewind(engine, now, mark);
                 replacement.save(engine);
                 effects.note_replaced(engine.zxid());
                 is_there
@@ -194,7 +201,12 @@ impl Drop for Snapshot {
     fn drop(&mut self) {
         let mark = self.mark;
         let turns = &self.shared.turns;
-        turns.alter(|engine, _, _| engine.forget_mark(mark));
+        turns.alter(|engine, now, effects| {
+            engine.forget_mark(mark);
+            if let Some(recorder) = effects.recorder() {
+                recorder.return_to(now, kind::FORGET, mark);
+            }
+        });
     }
 }
 

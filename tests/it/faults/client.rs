@@ -16,6 +16,9 @@ use tokio::{
 
 use crate::kit::TIMEOUT_MS;
 
+/// The limit of the recording that is made of each test. Unit: bytes.
+const RECORDING_BYTES_MAX: usize = 64 << 20;
+
 /// A TCP or an in-process stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -38,7 +41,7 @@ pub(crate) fn both<F: Future<Output = ()>>(play: impl Fn(Scene) -> F) {
         let test = async {
             let server = Server::builder().manual_clock().initial_zxid(0);
             let server = server.start().await.unwrap();
-            play(Scene { server, over_tcp }).await;
+            play(Scene::new(server, over_tcp)).await;
         };
         let in_time = runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await });
         assert!(in_time.is_ok(), "too slow, over TCP: {over_tcp}");
@@ -46,6 +49,12 @@ pub(crate) fn both<F: Future<Output = ()>>(play: impl Fn(Scene) -> F) {
 }
 
 impl Scene {
+    /// Records what happens on this server.
+    pub(crate) fn new(server: Server, over_tcp: bool) -> Self {
+        server.start_recording(RECORDING_BYTES_MAX).unwrap();
+        Self { server, over_tcp }
+    }
+
     /// Connects, without a handshake.
     pub(crate) async fn connect(&self) -> Client {
         let stream: Box<dyn Stream> = if self.over_tcp {
@@ -73,8 +82,12 @@ impl Scene {
         (client, response)
     }
 
-    /// Checks the server's state. The last line of a test.
+    /// Checks the server's state, and that a replay of what happened has the same outcome: whatever
+    /// the faults were, and without them. The last line of a test.
     pub(crate) fn end(&self) {
+        let recording = self.server.stop_recording().unwrap();
+        let replayed = minikeeper::replay(&recording);
+        replayed.unwrap_or_else(|error| panic!("the replay: {error}"));
         self.server
             .check()
             .unwrap_or_else(|broken| panic!("{broken}"));

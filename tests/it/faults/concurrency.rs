@@ -30,7 +30,7 @@ fn no_request_is_lost_while_delays_are_injected_and_removed() {
 
 async fn play(over_tcp: bool) {
     let server = Server::builder().start().await.unwrap();
-    let scene = Scene { server, over_tcp };
+    let scene = Scene::new(server, over_tcp);
     let mut clients = tokio::task::JoinSet::new();
     for number in 0..CLIENTS {
         let mut client = scene.open().await;

@@ -310,10 +310,7 @@ fn delay_ends_without_advance_on_the_system_clock() {
         .unwrap();
     runtime.block_on(async {
         let server = Server::builder().start().await.unwrap();
-        let scene = Scene {
-            server,
-            over_tcp: false,
-        };
+        let scene = Scene::new(server, false);
         let mut client = scene.open().await;
         let fault = Fault::delay(3 * SECOND).on(OpCode::Create);
         let _slow = scene.server.inject(fault).unwrap();

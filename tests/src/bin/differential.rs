@@ -13,7 +13,7 @@ use minikeeper_tests::differential::{
     hunt::{Found, Hunted, Plan, hunt},
     known::{self, Avoid, Quirks},
     original::Original,
-    scenarios,
+    recordings, scenarios,
     server::{Minikeeper, Server},
 };
 
@@ -46,6 +46,9 @@ struct Args {
     /// Numbers of connections; each seed runs with each of them.
     #[arg(long, value_delimiter = ',', default_value = "1,3,8", value_parser = clap::value_parser!(u8).range(1..=8))]
     connections: Vec<u8>,
+    /// Number of recordings to make and replay.
+    #[arg(long, default_value_t = 10)]
+    recordings: u64,
     /// Steps of one history.
     #[arg(long, default_value_t = 300)]
     steps: usize,
@@ -64,6 +67,8 @@ struct Args {
 enum Part {
     Scenarios,
     Random,
+    /// Recordings of random histories, replayed on ZooKeeper and in this process.
+    Recordings,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -107,10 +112,13 @@ fn run(args: &Args) -> Result<bool, String> {
     println!("known differences to ZooKeeper {version}, all excused:");
     println!("{}", known::table(Some(version)));
     let mut is_equal = true;
-    if args.only != Some(Part::Random) {
+    if args.only.is_none_or(|part| part == Part::Scenarios) {
         is_equal &= compare.scenarios()?;
     }
-    if args.only != Some(Part::Scenarios) {
+    if args.only.is_none_or(|part| part == Part::Recordings) {
+        is_equal &= compare.recordings()?;
+    }
+    if args.only.is_none_or(|part| part == Part::Random) {
         is_equal &= compare.random()?;
     }
     Ok(is_equal)
@@ -164,6 +172,25 @@ impl Compare<'_> {
             println!("  fault: {fault}");
         }
         Ok(summary.faults.is_empty())
+    }
+
+    fn recordings(&mut self) -> Result<bool, String> {
+        let Args { seed, steps, .. } = *self.args;
+        let seeds = seed..seed + self.args.recordings;
+        let known = (self.quirks, self.avoid);
+        let tally = recordings::compare(seeds, steps, known, Some(&mut self.original))?;
+        println!(
+            "recordings: {} of {} bytes, {} messages replayed in this process and on ZooKeeper; {} \
+             differences",
+            tally.recordings,
+            tally.bytes,
+            tally.requests,
+            tally.differences.len(),
+        );
+        for (seed, difference) in &tally.differences {
+            println!("seed {seed}: {difference}");
+        }
+        Ok(tally.differences.is_empty())
     }
 
     fn random(&mut self) -> Result<bool, String> {

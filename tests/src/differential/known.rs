@@ -248,6 +248,8 @@ pub fn quirks(version: Version) -> Quirks {
     Quirks {
         events_without_zxid: Some(version) < V3_9_0,
         create2_in_multi_is_create: Some(version) < V3_8_2,
+        without_times: false,
+        sorts_names: false,
     }
 }
 

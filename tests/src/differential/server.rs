@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use minikeeper::{Config, blocking};
+use minikeeper::{Config, Recording, blocking};
 use minikeeper_protocol::SessionId;
 
 use crate::model::access::LOGINS;
@@ -47,6 +47,8 @@ pub trait Server {
 pub struct Minikeeper {
     config: Config,
     running: Option<blocking::Server>,
+    /// The limit of the recording that is made of each run.
+    recording_bytes_max: Option<usize>,
 }
 
 impl Minikeeper {
@@ -69,7 +71,24 @@ impl Minikeeper {
         Self {
             config,
             running: None,
+            recording_bytes_max: None,
         }
+    }
+
+    /// Makes it record what it does, with this limit in bytes.
+    #[must_use]
+    pub const fn recorded(mut self, bytes_max: usize) -> Self {
+        self.recording_bytes_max = Some(bytes_max);
+        self
+    }
+
+    /// Stops the recording and returns it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn stop_recording(&mut self) -> Result<Recording, String> {
+        let stopped = self.running()?.stop_recording();
+        stopped.map_err(|error| error.to_string())
     }
 
     fn running(&self) -> Result<&blocking::Server, String> {
@@ -89,6 +108,11 @@ impl Server for Minikeeper {
         let server = blocking::Server::start(self.config.clone())
             .map_err(|error| format!("cannot start minikeeper: {error}"))?;
         let address = server.addr();
+        if let Some(bytes_max) = self.recording_bytes_max {
+            server
+                .start_recording(bytes_max)
+                .map_err(|error| error.to_string())?;
+        }
         self.running = Some(server);
         Ok(address)
     }

@@ -29,6 +29,14 @@ macro_rules! algorithms {
                 $($(#[cfg($cfg)])? (Self::$name, &[$($java_name),+]),)*
             ];
 
+            /// Returns Java's standard name for it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                let mut names = Self::NAMES.iter();
+                let found = names.find(|(algorithm, _)| *algorithm == self);
+                found.map_or("", |(_, names)| names[0])
+            }
+
             /// Computes the hash, in Base64.
             fn hash(self, text: &str) -> String {
                 match self {

@@ -32,6 +32,15 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Ip,
+        Self::Digest,
+        Self::Sasl,
+        Self::X509,
+        Self::Key,
+        Self::Super,
+    ];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ip => "ip",

@@ -96,7 +96,7 @@ impl Link {
 
     /// Waits for the next message and stores it. Returns whether it is an event; `None` at the end
     /// of the connection or on silence.
-    fn fetch(&mut self) -> Option<bool> {
+    pub fn fetch(&mut self) -> Option<bool> {
         if self.is_over {
             return None;
         }
@@ -149,10 +149,15 @@ impl Link {
         jute::put_int(&mut packet, BARRIER);
         jute::put_int(&mut packet, OpCode::Sasl.code());
         jute::put_buffer(&mut packet, Some(&[]));
-        self.send(&[packet.into()]);
+        self.barrier_with(&packet.into());
+    }
+
+    /// Sends a message and waits for its reply, which is not stored, and for everything before it.
+    pub fn barrier_with(&mut self, message: &Bytes) {
+        self.send(std::slice::from_ref(message));
         while self.fetch().is_some() {
-            if let Some(Got::Message(message)) = self.inbox.back()
-                && message.starts_with(&BARRIER.to_be_bytes())
+            if let Some(Got::Message(reply)) = self.inbox.back()
+                && reply.get(..4) == message.get(..4)
             {
                 self.inbox.pop_back();
                 return;

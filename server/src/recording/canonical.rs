@@ -8,7 +8,18 @@
 use bytes::Bytes;
 use minikeeper_protocol::{DecodeError, OpCode, Reader, jute};
 
-use super::known::Quirks;
+/// What two servers that are compared leave out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Quirks {
+    /// Event headers carry no zxid.
+    pub events_without_zxid: bool,
+    /// A create2 inside a multi is answered as a create.
+    pub create2_in_multi_is_create: bool,
+    /// The servers have different clocks.
+    pub without_times: bool,
+    /// The servers list children in different orders, of which none is promised.
+    pub sorts_names: bool,
+}
 
 /// The session ids and zxids of one server that need a normal form.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +28,8 @@ pub struct Names {
     sessions: Vec<i64>,
     /// Zxids above the first number and up to the second one are replaced by the second.
     ranges: Vec<(i64, i64)>,
+    /// Zxids above 0 are replaced by ones that are this much lower.
+    pub ahead: i64,
 }
 
 impl Names {
@@ -28,12 +41,14 @@ impl Names {
     }
 
     /// Whether the protocol leaves open which changes precede this zxid.
+    #[must_use]
     pub fn is_open(&self, zxid: i64) -> bool {
         let mut ranges = self.ranges.iter();
         ranges.any(|(low, high)| *low < zxid && zxid < *high)
     }
 
     fn zxid(&self, zxid: i64) -> i64 {
+        let zxid = if zxid > 0 { zxid - self.ahead } else { zxid };
         let range = self
             .ranges
             .iter()
@@ -57,6 +72,7 @@ impl Names {
 }
 
 /// Normalises the response to a handshake.
+#[must_use]
 pub fn handshake(message: &Bytes, names: &mut Names) -> Vec<u8> {
     let mut canonical = |out: &mut Vec<u8>| {
         let mut reader = Reader::new(message);
@@ -80,6 +96,7 @@ pub fn handshake(message: &Bytes, names: &mut Names) -> Vec<u8> {
 }
 
 /// Normalises a reply to this operation, or an event.
+#[must_use]
 pub fn frame(message: &Bytes, op: Option<OpCode>, names: &Names, quirks: &Quirks) -> Vec<u8> {
     let mut walk = Walk {
         reader: Reader::new(message),
@@ -200,10 +217,10 @@ impl Walk<'_> {
     fn stat(&mut self) -> Outcome {
         self.zxid()?;
         self.zxid()?;
-        // Times are compared: both clocks are manual.
         for _ in 0..2 {
             let time = self.reader.long()?;
-            jute::put_long(&mut self.out, time);
+            let is_kept = !self.quirks.without_times;
+            jute::put_long(&mut self.out, if is_kept { time } else { 0 });
         }
         for _ in 0..3 {
             self.int()?;
@@ -238,8 +255,11 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A list of strings in their order.
+    /// A list of strings in their order, unless that may differ.
     fn buffers(&mut self) -> Outcome {
+        if self.quirks.sorts_names {
+            return self.sorted(1);
+        }
         for _ in 0..self.int()? {
             self.buffer()?;
         }

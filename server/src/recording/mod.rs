@@ -1,0 +1,198 @@
+//! Recordings: everything that a universe was given, in order, and what followed; and their replay.
+//!
+//! The engine is a function of its inputs, so a recording lists them: messages as they were served,
+//! connections, moves of the clock, changes by the administrator, restarts. A fault needs no record
+//! of its own for that: what it lost on the way was not served, what it delayed was served later, and
+//! the connection that it cut closed.
+//!
+//! [`format`] has the records, `recorder` writes them during turns, [`replay`] gives them to an
+//! engine once more, and [`against`] sends them to another server, over [`link`], with [`canonical`]
+//! to compare what differs by nature.
+
+pub(crate) mod against;
+#[doc(hidden)]
+pub mod canonical;
+pub(crate) mod format;
+#[doc(hidden)]
+pub mod link;
+pub(crate) mod recorder;
+pub(crate) mod replay;
+
+use std::{error::Error, fmt};
+
+use bytes::Bytes;
+use minikeeper_protocol::{DecodeError, Reader};
+
+pub use self::against::{ReplayClock, replay_against};
+use self::format::{MAGIC, Record, kind};
+
+/// A recording: see [`Universe::start_recording`](crate::Universe::start_recording).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use minikeeper::{Recording, Server, replay};
+/// use minikeeper_client::{Client, CreateMode};
+/// let server = Server::builder().start().await?;
+/// server.start_recording(1 << 20)?;
+/// let client = Client::connect(&server.connect_string()).await?;
+/// client.create("/a", b"x", CreateMode::Ephemeral).await?;
+/// let recording = server.stop_recording()?;
+/// let again = Recording::from_bytes(recording.to_bytes())?;
+/// assert!(replay(&again)?.requests >= 1);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recording {
+    bytes: Bytes,
+    /// What is behind the last whole record. Unit: bytes.
+    lacking: usize,
+}
+
+impl Recording {
+    /// Reads a recording, up to its last whole record.
+    ///
+    /// # Errors
+    /// When the bytes do not begin like a recording, or like one of another version.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, RecordingError> {
+        let bytes = bytes.into();
+        let (magic, version) = (&MAGIC[..7], MAGIC[7]);
+        match bytes.get(..8) {
+            Some(first) if first == MAGIC => {}
+            Some(first) if first.starts_with(magic) => {
+                let found = first[7];
+                return Err(RecordingError::Version { found, version });
+            }
+            _ => return Err(RecordingError::NoRecording),
+        }
+        let mut rest = bytes.slice(8..);
+        let mut is_first = true;
+        while let Some(record) = format::next(&mut rest) {
+            if is_first && record.kind != kind::START {
+                return Err(RecordingError::NoRecording);
+            }
+            is_first = false;
+        }
+        if is_first {
+            return Err(RecordingError::Empty);
+        }
+        let lacking = rest.len();
+        Ok(Self {
+            bytes: bytes.slice(..bytes.len() - lacking),
+            lacking,
+        })
+    }
+
+    /// Returns the bytes, to write them to a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        self.bytes.clone()
+    }
+
+    /// Returns whether something is missing at the end: the bytes end within a record.
+    #[must_use]
+    pub const fn is_truncated(&self) -> bool {
+        self.lacking > 0
+    }
+
+    /// Returns why it ended before it was stopped, such as that the limit was reached.
+    #[must_use]
+    pub fn ended(&self) -> Option<String> {
+        let end = self.records().find(|record| record.kind == kind::END)?;
+        format::text(&mut Reader::new(&end.body)).ok()
+    }
+
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> + use<> {
+        let mut rest = self.bytes.slice(8..);
+        std::iter::from_fn(move || format::next(&mut rest))
+    }
+
+    /// Returns each cause with what followed from it.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (Record, Vec<Record>)> + use<> {
+        let mut records = self
+            .records()
+            .filter(|record| record.kind < kind::NOTES)
+            .peekable();
+        std::iter::from_fn(move || {
+            let cause = records.next()?;
+            let mut effects = Vec::new();
+            while let Some(effect) = records.next_if(|next| next.kind >= kind::EFFECTS) {
+                effects.push(effect);
+            }
+            Some((cause, effects))
+        })
+    }
+}
+
+/// Why a recording cannot be made or read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// The bytes are something else.
+    NoRecording,
+    /// The recording has another version.
+    Version {
+        /// Its version.
+        found: u8,
+        /// The version that this program reads.
+        version: u8,
+    },
+    /// Not even the first record is whole.
+    Empty,
+    /// A record cannot be decoded.
+    Damaged {
+        /// The number of the record, the first being 1.
+        record: u64,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The server keeps no journal, which recording needs.
+    NoJournal,
+    /// A recording is being made already.
+    Running,
+    /// No recording is being made.
+    NotRunning,
+    /// The server has SASL users, whose passwords a recording does not contain.
+    Sasl,
+    /// The server has stopped.
+    Stopped,
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRecording => f.write_str("not a recording of minikeeper"),
+            Self::Version { found, version } => write!(
+                f,
+                "a recording of version {found}; this program reads version {version}"
+            ),
+            Self::Empty => f.write_str("the recording ends within its first record"),
+            Self::Damaged { record, fault } => {
+                write!(f, "record {record} of the recording is damaged: {fault}")
+            }
+            Self::NoJournal => f.write_str(
+                "recording needs the journal, which is off; set journal_bytes (--journal-bytes)",
+            ),
+            Self::Running => f.write_str("a recording is being made; stop it first"),
+            Self::NotRunning => f.write_str("no recording is being made; start one first"),
+            Self::Sasl => f.write_str(
+                "a server with SASL users cannot be recorded: a recording has no passwords of users",
+            ),
+            Self::Stopped => f.write_str("the server has stopped"),
+        }
+    }
+}
+
+impl Error for RecordingError {}
+
+/// Makes an error of a record that cannot be decoded.
+pub(crate) fn damaged(record: u64, fault: &dyn fmt::Display) -> RecordingError {
+    RecordingError::Damaged {
+        record,
+        fault: fault.to_string(),
+    }
+}
+
+pub(crate) const fn null(field: &'static str) -> DecodeError {
+    DecodeError::Null { field }
+}

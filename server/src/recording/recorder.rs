@@ -1,0 +1,274 @@
+//! Writes a recording: called by turns, under the engine lock, wherever the engine is given something.
+
+use std::{fs::File, io::Write as _};
+
+use minikeeper_engine::{CloseReason, ConnId, Engine, Handover, Input, Keep, Mark, Now};
+use minikeeper_protocol::{Request, SessionId, Xid, Zxid, event, jute};
+
+use super::format::{self, kind};
+use crate::journal::Who;
+
+/// A recording that is being written.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// The records that are in no file.
+    out: Vec<u8>,
+    /// What is in the file. Unit: bytes.
+    written: usize,
+    bytes_max: usize,
+    file: Option<File>,
+    /// Where the last cause begins in `out`.
+    cause_at: usize,
+    now: Now,
+    /// The marks set since the start; their place is their number in records.
+    marks: Vec<Mark>,
+    /// Why nothing more is recorded.
+    ended: Option<String>,
+}
+
+impl Recorder {
+    /// Starts with the state of this engine. `prefix` is that of the universe's paths.
+    pub(crate) fn new(
+        engine: &Engine,
+        now: Now,
+        prefix: &str,
+        bytes_max: usize,
+        file: Option<File>,
+    ) -> Self {
+        let mut recorder = Self {
+            out: format::MAGIC.to_vec(),
+            written: 0,
+            bytes_max,
+            file,
+            cause_at: format::MAGIC.len(),
+            now,
+            marks: Vec::new(),
+            ended: None,
+        };
+        recorder.put(kind::START, &mut |out| {
+            jute::put_long(out, now.elapsed_ms.cast_signed());
+            jute::put_long(out, now.wall_ms);
+            jute::put_buffer(out, Some(prefix.as_bytes()));
+            format::put_settings(out, engine);
+            format::put_state(out, engine);
+        });
+        recorder
+    }
+
+    fn put(&mut self, kind: u8, write: &mut dyn FnMut(&mut Vec<u8>)) {
+        if self.ended.is_some() {
+            return;
+        }
+        format::put(&mut self.out, kind, write);
+        if self.written + self.out.len() > self.bytes_max {
+            self.end_at_limit();
+        }
+    }
+
+    /// Drops what does not fit, back to the cause of it, so that the rest can be replayed.
+    #[cold]
+    fn end_at_limit(&mut self) {
+        let bytes_max = self.bytes_max;
+        self.out.truncate(self.cause_at);
+        self.end(format!(
+            "the limit of {bytes_max} bytes is reached; raise it to record more"
+        ));
+        tracing::warn!(bytes_max, "limit reached: the recording ends");
+    }
+
+    /// Ends the recording, for this reason.
+    pub(crate) fn end(&mut self, why: String) {
+        if self.ended.is_none() {
+            format::put(&mut self.out, kind::END, &mut |out| {
+                jute::put_buffer(out, Some(why.as_bytes()));
+            });
+            self.ended = Some(why);
+        }
+    }
+
+    /// Begins a cause at this time.
+    fn cause(&mut self, now: Now) {
+        self.cause_at = self.out.len();
+        if self.now != now {
+            self.now = now;
+            self.put(kind::TIME, &mut |out| {
+                jute::put_long(out, now.elapsed_ms.cast_signed());
+                jute::put_long(out, now.wall_ms);
+            });
+        }
+    }
+
+    pub(crate) fn input(&mut self, now: Now, input: &Input) {
+        self.cause(now);
+        if self.ended.is_none() {
+            format::put_input(&mut self.out, input);
+            if self.written + self.out.len() > self.bytes_max {
+                self.end_at_limit();
+            }
+        }
+    }
+
+    pub(crate) fn administer(&mut self, now: Now, request: &Request) {
+        self.cause(now);
+        self.put(kind::ADMINISTER, &mut |out| request.encode(Xid(0), out));
+    }
+
+    /// Records that the clock was advanced. `renewed` lists the sessions that this renewed; `None` if
+    /// it was advanced strictly. `is_up` says whether the server was up.
+    pub(crate) fn jump(
+        &mut self,
+        now: Now,
+        by_ms: u64,
+        is_up: bool,
+        renewed: Option<&[SessionId]>,
+    ) {
+        self.cause(now);
+        self.put(kind::JUMP, &mut |out| {
+            jute::put_long(out, by_ms.cast_signed());
+            jute::put_bool(out, is_up);
+            jute::put_bool(out, renewed.is_some());
+            for session in renewed.unwrap_or_default() {
+                jute::put_long(out, session.0);
+            }
+        });
+        // The next cause is at another time, which the replay gets by the jump itself.
+        self.now.elapsed_ms += by_ms;
+        self.now.wall_ms += by_ms.cast_signed();
+    }
+
+    pub(crate) fn mark(&mut self, now: Now, mark: Mark) {
+        self.cause(now);
+        self.marks.push(mark);
+        self.put(kind::MARK, &mut |_| {});
+    }
+
+    /// Records that a mark is rewound to, or removed. Returns whether it was set in this recording.
+    pub(crate) fn return_to(&mut self, now: Now, kind: u8, mark: Mark) -> bool {
+        let Some(place) = self.marks.iter().position(|known| *known == mark) else {
+            return false;
+        };
+        self.cause(now);
+        self.put(kind, &mut |out| jute::put_length(out, place));
+        true
+    }
+
+    /// Records that a mark from before the recording was rewound to, and this is the state now.
+    pub(crate) fn rewound(&mut self, now: Now, engine: &Engine) {
+        if engine.counts().sessions == 0 {
+            return self.state(now, engine);
+        }
+        self.end("a snapshot from before the recording was restored".to_owned());
+    }
+
+    pub(crate) fn restart(&mut self, now: Now, keep: Keep) {
+        self.cause(now);
+        self.put(kind::RESTART, &mut |out| out.push(keep as u8));
+    }
+
+    /// Records that the state was replaced by this one.
+    pub(crate) fn state(&mut self, now: Now, engine: &Engine) {
+        self.cause(now);
+        self.put(kind::STATE, &mut |out| format::put_state(out, engine));
+    }
+
+    pub(crate) fn take_over(&mut self, now: Now, conn: ConnId, handover: &Handover, seen: Zxid) {
+        self.cause(now);
+        self.put(kind::TAKE_OVER, &mut |out| {
+            jute::put_int(out, conn.0.cast_signed());
+            jute::put_long(out, seen.0);
+            format::put_handover(out, handover);
+        });
+    }
+
+    pub(crate) fn hand_over(&mut self, now: Now, conn: ConnId) {
+        self.cause(now);
+        self.put(kind::HAND_OVER, &mut |out| {
+            jute::put_int(out, conn.0.cast_signed());
+        });
+    }
+
+    /// Records a frame for a connection.
+    pub(crate) fn sent(&mut self, to: ConnId, frame: &[u8]) {
+        self.put(kind::SENT, &mut |out| {
+            jute::put_int(out, to.0.cast_signed());
+            out.extend_from_slice(frame);
+        });
+    }
+
+    pub(crate) fn event(
+        &mut self,
+        to: ConnId,
+        (event, path): (&minikeeper_engine::Event<'_>, &[u8]),
+        is_held: bool,
+    ) {
+        let kind = if is_held { kind::HELD } else { kind::SENT };
+        self.put(kind, &mut |out| {
+            jute::put_int(out, to.0.cast_signed());
+            event::encode(event.kind, path, event.zxid, out);
+        });
+    }
+
+    pub(crate) fn close(&mut self, conn: ConnId, why: CloseReason) {
+        self.put(kind::CLOSED, &mut |out| {
+            jute::put_int(out, conn.0.cast_signed());
+            jute::put_buffer(out, Some(why.to_string().as_bytes()));
+        });
+    }
+
+    pub(crate) fn session_ended(&mut self, session: SessionId, expired: bool) {
+        self.put(kind::SESSION_ENDED, &mut |out| {
+            jute::put_long(out, session.0);
+            jute::put_bool(out, expired);
+        });
+    }
+
+    /// Records the act of a fault. A request that it keeps from being served is in no other record.
+    pub(crate) fn fault(&mut self, who: Who<'_>, input: &Input, fault: u64, action: &str) {
+        self.put(kind::FAULT, &mut |out| {
+            jute::put_long(out, who.conn.cast_signed());
+            jute::put_long(out, fault.cast_signed());
+            jute::put_buffer(out, Some(action.as_bytes()));
+            if action == "drop-request" || action == "cut" {
+                format::put_input(out, input);
+            }
+        });
+    }
+
+    /// Records what happened outside of requests, in words.
+    pub(crate) fn note(&mut self, conn: u64, text: &str) {
+        self.put(kind::NOTE, &mut |out| {
+            jute::put_long(out, conn.cast_signed());
+            jute::put_buffer(out, Some(text.as_bytes()));
+        });
+    }
+
+    /// Writes what is not in the file, if there is one.
+    pub(crate) fn flush(&mut self) {
+        let Some(file) = &mut self.file else {
+            return;
+        };
+        if let Err(error) = file.write_all(&self.out) {
+            tracing::error!(%error, "cannot write the recording: it ends");
+            self.ended = Some(format!("it cannot be written: {error}"));
+            self.file = None;
+        }
+        self.written += self.out.len();
+        self.out.clear();
+        self.cause_at = 0;
+    }
+
+    pub(crate) const fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Returns everything recorded that is in no file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Takes everything recorded that is in no file.
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        self.cause_at = 0;
+        std::mem::take(&mut self.out)
+    }
+}

@@ -1,0 +1,565 @@
+//! Replays a recording: gives an engine of this process the same once more, and compares what follows.
+
+use std::{error::Error, fmt, sync::Arc};
+
+use bytes::Bytes;
+use minikeeper_engine::{ConnId, Engine, Input, Keep, Mark, Now};
+use minikeeper_protocol::{
+    ConnectResponse, OpCode, Reader, Reply, ReplyHeader, SessionId, WatcherEvent, Xid, Zxid, frame,
+};
+
+use super::{
+    Recording, RecordingError, damaged,
+    format::{self, Record, kind},
+    null,
+    recorder::Recorder,
+};
+use crate::{
+    clock::Clock,
+    config::Config,
+    net::ensemble::Ensemble,
+    turn::{
+        effects::{Member, TurnEffects},
+        outbox::{Close, Outbox},
+        stats::{ConnStats, Peer},
+        turns::Turns,
+    },
+};
+
+/// The journal of a replay has the requests that an error shows. Unit: bytes.
+const JOURNAL_BYTES: usize = 64 << 10;
+
+/// How many entries of the journal an error shows.
+const ENTRIES_SHOWN: usize = 10;
+
+/// The highest number of a connection that a recording may have.
+const CONNS_MAX: u32 = 1 << 18;
+
+/// The latest time that a recording may have, about a thousand years. Unit: milliseconds.
+const TIME_MAX_MS: u64 = 1 << 45;
+
+/// How many bytes of a reply an error shows if the reply cannot be decoded.
+const BYTES_SHOWN: usize = 400;
+
+/// The result of a replay without difference.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// The number of messages of clients that were replayed, handshakes included.
+    pub requests: u64,
+    /// The number of replies and events that were compared.
+    pub compared: u64,
+    /// The number of messages that another server was not sent, because faults answered them.
+    pub skipped: u64,
+}
+
+/// Why a replay is not equal to its recording.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The recording cannot be replayed.
+    Recording(RecordingError),
+    /// The server does something else.
+    Difference(Box<ReplayDifference>),
+    /// The other server cannot be reached, or cannot do what the recording needs.
+    Server(String),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recording(error) => error.fmt(f),
+            Self::Difference(difference) => difference.fmt(f),
+            Self::Server(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Error for ReplayError {}
+
+impl From<RecordingError> for ReplayError {
+    fn from(error: RecordingError) -> Self {
+        Self::Recording(error)
+    }
+}
+
+/// The first difference between a recording and its replay.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ReplayDifference {
+    /// The number of the record that caused it, the first being 1.
+    pub record: u64,
+    /// What the server was given.
+    pub given: String,
+    /// The connection that received something else, by its number in the recording.
+    pub conn: u32,
+    /// What the recording has.
+    pub expected: String,
+    /// What was received.
+    pub received: String,
+    /// The last entries of the journal up to there.
+    pub before: Vec<String>,
+}
+
+impl fmt::Display for ReplayDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            record,
+            given,
+            conn,
+            expected,
+            received,
+            before,
+        } = self;
+        write!(
+            f,
+            "record {record} differs\n  given:    {given}\n  expected: {expected}\n  \
+             received: {received}\n  by connection {conn}; before that:"
+        )?;
+        for entry in before {
+            write!(f, "\n    {entry}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Replays a recording in this process, on a server of its own, and compares every reply and event.
+///
+/// A recording that is cut off is replayed up to its last whole record.
+///
+/// # Errors
+/// The first difference, or that a record is damaged.
+pub fn replay(recording: &Recording) -> Result<Replayed, ReplayError> {
+    let mut steps = recording.steps();
+    let mut player = Player::new(steps.next())?;
+    let mut replayed = Replayed::default();
+    for (cause, effects) in steps {
+        player.play(&cause, &effects)?;
+        replayed.count(&cause, &effects);
+    }
+    Ok(replayed)
+}
+
+impl Replayed {
+    pub(crate) fn count(&mut self, cause: &Record, effects: &[Record]) {
+        self.requests += u64::from((kind::CONNECT..=kind::REFUSED).contains(&cause.kind));
+        self.compared += effects.len() as u64;
+    }
+}
+
+/// A server without connections, to which a recording is given record by record.
+pub(crate) struct Player {
+    turns: Turns,
+    now: Now,
+    marks: Vec<Mark>,
+    /// The number of the record that is being given.
+    record: u64,
+}
+
+impl Player {
+    /// Starts as the recording did.
+    pub(crate) fn new(start: Option<(Record, Vec<Record>)>) -> Result<Self, RecordingError> {
+        let start = start.ok_or(RecordingError::Empty)?.0;
+        let reader = &mut Reader::new(&start.body);
+        let damaged = |fault: &dyn fmt::Display| damaged(1, fault);
+        let now = time(reader).map_err(|error| damaged(&error))?;
+        let prefix = format::text(reader).map_err(|error| damaged(&error))?;
+        let settings = format::settings(reader).map_err(|error| damaged(&error))?;
+        if settings.first_session_id.0 > i64::MAX >> 1 {
+            return Err(damaged(&"session ids are too high"));
+        }
+        let config = Config {
+            reply_bytes_max: Some(settings.reply_bytes_max),
+            outbox_bytes_max: usize::MAX,
+            unsent_bytes_max: usize::MAX,
+            ..Config::default()
+        };
+        let mut engine = format::state(reader, settings).map_err(|error| damaged(&error))?;
+        engine.restart(Keep::Everything, now);
+        let clock = Clock::frozen();
+        clock.set(now);
+        let turns = Turns::new(engine, clock, &config, Arc::new(Ensemble::new(Vec::new())))
+            .with_prefix(prefix)
+            .with_journal(JOURNAL_BYTES);
+        let player = Self {
+            turns,
+            now,
+            marks: Vec::new(),
+            record: 1,
+        };
+        player.turns.turn(|core, now| {
+            let recorder = Recorder::new(&core.engine, now, "", usize::MAX, None);
+            if let Some(journal) = &mut core.journal {
+                journal.recorder = Some(Box::new(recorder));
+            }
+            Vec::new()
+        });
+        Ok(player)
+    }
+
+    /// The time that the recording has reached, in milliseconds since the start of its server.
+    pub(crate) const fn elapsed_ms(&self) -> u64 {
+        self.now.elapsed_ms
+    }
+
+    pub(crate) fn zxid(&self) -> Zxid {
+        self.turns.inspect(Engine::zxid)
+    }
+
+    /// Gives the server a cause, and compares what follows with these effects.
+    pub(crate) fn play(&mut self, cause: &Record, effects: &[Record]) -> Result<(), ReplayError> {
+        self.record += 1;
+        let record = self.record;
+        drop(self.take_output());
+        self.give(cause).map_err(|error| damaged(record, &error))?;
+        self.record += effects.len() as u64;
+        let output = self.take_output();
+        let got: Vec<_> = output
+            .iter()
+            .filter(|record| (kind::EFFECTS..kind::NOTES).contains(&record.kind))
+            .collect();
+        let is_equal = |at: usize| {
+            got.get(at)
+                .map(|record| (sent_if_held(record), &record.body))
+                == effects
+                    .get(at)
+                    .map(|record| (sent_if_held(record), &record.body))
+        };
+        let Some(at) = (0..got.len().max(effects.len())).find(|at| !is_equal(*at)) else {
+            return Ok(());
+        };
+        let op = operation(cause);
+        let text = |record: Option<&Record>| match record {
+            None => "nothing".to_owned(),
+            Some(record) => describe(record, op),
+        };
+        let conn = effects
+            .get(at)
+            .or_else(|| got.get(at).copied())
+            .map(conn_of);
+        Err(self.difference(
+            record,
+            conn.unwrap_or_default(),
+            text(effects.get(at)),
+            text(got.get(at).copied()),
+        ))
+    }
+
+    /// Makes the error for this difference, with what the journal has.
+    pub(crate) fn difference(
+        &self,
+        record: u64,
+        conn: u32,
+        expected: String,
+        received: String,
+    ) -> ReplayError {
+        let copied = self.turns.journal(|journal| journal.copy(0));
+        let entries = copied.iter().flat_map(|copied| copied.entries());
+        let mut before: Vec<_> = entries.map(|entry| entry.to_string()).collect();
+        let given = before.last().cloned().unwrap_or_default();
+        before.drain(..before.len().saturating_sub(ENTRIES_SHOWN));
+        ReplayError::Difference(Box::new(ReplayDifference {
+            record,
+            given,
+            conn,
+            expected,
+            received,
+            before,
+        }))
+    }
+
+    /// The number of the last cause.
+    pub(crate) const fn record(&self) -> u64 {
+        self.record
+    }
+
+    fn take_output(&self) -> Vec<Record> {
+        let taken = self
+            .turns
+            .journal(|journal| Some(journal.recorder.as_mut()?.take_bytes()));
+        let mut bytes = Bytes::from(taken.flatten().unwrap_or_default());
+        if bytes.starts_with(&format::MAGIC) {
+            bytes = bytes.slice(format::MAGIC.len()..);
+        }
+        std::iter::from_fn(|| format::next(&mut bytes)).collect()
+    }
+
+    fn alter<T>(&self, change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T) {
+        self.turns.alter(|engine, now, effects| {
+            change(engine, now, effects);
+        });
+    }
+
+    fn give(&mut self, cause: &Record) -> Result<(), minikeeper_protocol::DecodeError> {
+        let reader = &mut Reader::new(&cause.body);
+        match cause.kind {
+            kind::TIME => {
+                let now = time(reader)?;
+                if now.elapsed_ms < self.now.elapsed_ms {
+                    return Err(null("time"));
+                }
+                self.now = now;
+                self.turns.change_clock(|clock| clock.set(now));
+            }
+            kind::OPEN..=kind::EXPIRE => self.input(&format::input(cause)?)?,
+            kind::ADMINISTER => {
+                let (_, request) = format::request(reader)?;
+                self.alter(|engine, now, effects| effects.administer(engine, now, &request));
+            }
+            kind::JUMP => self.jump(reader)?,
+            kind::MARK => {
+                let mark = self.turns.alter(|engine, now, effects| {
+                    let mark = engine.mark();
+                    if let Some(recorder) = effects.recorder() {
+                        recorder.mark(now, mark);
+                    }
+                    mark
+                });
+                self.marks.extend(mark);
+            }
+            kind::REWIND | kind::FORGET => {
+                let place = usize::try_from(reader.int()?).unwrap_or(usize::MAX);
+                let mark = *self.marks.get(place).ok_or(null("mark"))?;
+                self.alter(|engine, now, effects| match cause.kind {
+                    kind::REWIND => effects.rewind(engine, now, mark),
+                    _ => engine.forget_mark(mark),
+                });
+            }
+            kind::RESTART => {
+                let keep = match cause.body.first() {
+                    Some(0) => Keep::Everything,
+                    Some(1) => Keep::Data,
+                    _ => Keep::Nothing,
+                };
+                self.alter(|engine, now, _| engine.restart(keep, now));
+            }
+            kind::STATE => {
+                let settings = self.turns.inspect(|engine| {
+                    let mut settings = engine.settings().clone();
+                    settings.first_session_id = engine.next_session_id();
+                    settings
+                });
+                let mut state = format::state(reader, settings).map_err(|_| null("state"))?;
+                self.alter(|engine, now, _| {
+                    state.restart(Keep::Everything, now);
+                    *engine = state;
+                });
+            }
+            kind::TAKE_OVER => {
+                let conn = self.conn(reader)?;
+                let seen = Zxid(reader.long()?.min(i64::MAX >> 1));
+                let handover = format::handover(reader)?;
+                if handover.session().0 <= 0 || handover.session().0 > i64::MAX >> 1 {
+                    return Err(null("session"));
+                }
+                self.alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
+            }
+            kind::HAND_OVER => {
+                let conn = self.conn(reader)?;
+                self.alter(|engine, _, _| engine.hand_over(conn));
+            }
+            _ => return Err(null("kind")),
+        }
+        Ok(())
+    }
+
+    fn conn(&self, reader: &mut Reader<'_>) -> Result<ConnId, minikeeper_protocol::DecodeError> {
+        let conn = ConnId(reader.int()?.cast_unsigned());
+        self.ensure(conn)?;
+        Ok(conn)
+    }
+
+    /// Makes sure that the turns know this connection.
+    fn ensure(&self, conn: ConnId) -> Result<(), minikeeper_protocol::DecodeError> {
+        if conn.0 > CONNS_MAX {
+            return Err(null("connection"));
+        }
+        self.turns.turn(|core, now| {
+            let key = conn.0 as usize;
+            let mut extra = Vec::new();
+            // The slab chooses its keys.
+            while !core.members.contains(key) {
+                core.registered += 1;
+                let outbox = Arc::new(Outbox::default());
+                outbox.set_open(true);
+                // No task takes what is sent.
+                outbox.close(Close::Asked);
+                let stats = ConnStats::new(core.registered, Peer::Local, 0, now.wall_ms);
+                extra.push(core.members.insert(Member {
+                    outbox,
+                    session: SessionId::NONE,
+                    stats: Box::new(stats),
+                }));
+            }
+            for other in extra.into_iter().filter(|other| *other != key) {
+                core.members.remove(other);
+            }
+            Vec::new()
+        });
+        Ok(())
+    }
+
+    fn input(&self, input: &Input) -> Result<(), minikeeper_protocol::DecodeError> {
+        let conn = match input {
+            Input::Tick | Input::Expire { .. } => {
+                self.turns.apply_unasked(input);
+                return Ok(());
+            }
+            Input::Open { conn, .. }
+            | Input::Identify { conn, .. }
+            | Input::Connect { conn, .. }
+            | Input::Request { conn, .. }
+            | Input::Undecodable { conn, .. }
+            | Input::UnknownOp { conn, .. }
+            | Input::Refused { conn, .. }
+            | Input::Disconnect { conn } => *conn,
+        };
+        self.ensure(conn)?;
+        self.turns.turn(|core, now| {
+            if let Input::Disconnect { .. } | Input::Open { .. } | Input::Identify { .. } = input {
+                if let Input::Disconnect { .. } = input {
+                    core.members.try_remove(conn.0 as usize);
+                }
+                let apply = |engine: &mut Engine, now, effects: &mut TurnEffects<'_>| {
+                    effects.apply(engine, now, input);
+                };
+                return self.turns.alter_core(core, now, apply).1;
+            }
+            let session = |engine: &mut Engine, now, effects: &mut TurnEffects<'_>| {
+                effects.replay(engine, now, conn, input);
+                effects.session
+            };
+            let (session, wakes) = self.turns.alter_core(core, now, session);
+            if let Input::Connect { .. } = input {
+                core.members[conn.0 as usize].session = session;
+            }
+            wakes
+        });
+        Ok(())
+    }
+
+    fn jump(&mut self, reader: &mut Reader<'_>) -> Result<(), minikeeper_protocol::DecodeError> {
+        let by_ms = reader.long()?.cast_unsigned();
+        let is_up = reader.bool()?;
+        reader.bool()?;
+        let mut renewed = Vec::new();
+        while reader.remaining() > 0 {
+            renewed.push(SessionId(reader.long()?));
+        }
+        let until_ms = self.now.elapsed_ms.checked_add(by_ms);
+        let until_ms = until_ms.filter(|until_ms| *until_ms <= TIME_MAX_MS);
+        let until_ms = until_ms.ok_or(null("time"))?;
+        self.alter(|engine, now, _| {
+            if is_up {
+                engine.skip_idle_cleanups(now, until_ms);
+            }
+        });
+        self.now.elapsed_ms = until_ms;
+        self.now.wall_ms += by_ms.cast_signed();
+        let now = self.now;
+        self.turns.change_clock(|clock| clock.set(now));
+        self.alter(|engine, now, _| engine.renew_sessions(now, &renewed));
+        Ok(())
+    }
+}
+
+/// Reads a time that an engine accepts.
+fn time(reader: &mut Reader<'_>) -> Result<Now, minikeeper_protocol::DecodeError> {
+    let now = Now {
+        elapsed_ms: reader.long()?.cast_unsigned(),
+        wall_ms: reader.long()?,
+    };
+    if now.elapsed_ms > TIME_MAX_MS || now.wall_ms.unsigned_abs() > TIME_MAX_MS {
+        return Err(null("time"));
+    }
+    Ok(now)
+}
+
+/// Returns the kind with which a frame is compared: an event that a fault held back was sent later.
+const fn sent_if_held(record: &Record) -> u8 {
+    match record.kind {
+        kind::HELD => kind::SENT,
+        kind => kind,
+    }
+}
+
+fn conn_of(record: &Record) -> u32 {
+    let conn = Reader::new(&record.body).int();
+    conn.map_or(0, i32::cast_unsigned)
+}
+
+/// Returns the operation of the request in a record; `None` if it is no request.
+pub(crate) fn operation(cause: &Record) -> Option<OpCode> {
+    match format::input(cause) {
+        _ if cause.kind != kind::REQUEST => None,
+        Ok(Input::Request { request, .. }) => Some(request.op()),
+        _ => None,
+    }
+}
+
+/// Describes an effect for people.
+fn describe(record: &Record, op: Option<OpCode>) -> String {
+    match record.kind {
+        kind::SENT | kind::HELD => match record.body.get(4..) {
+            Some(framed) => describe_frame(&record.body.slice_ref(framed), op),
+            None => "a damaged record".to_owned(),
+        },
+        kind::CLOSED => "the connection is closed".to_owned(),
+        _ => "a session ends".to_owned(),
+    }
+}
+
+/// Describes a frame for people. `op` is the operation of the request to which it replies.
+pub(crate) fn describe_frame(framed: &Bytes, op: Option<OpCode>) -> String {
+    let message = match frame::next(framed, usize::MAX) {
+        Ok(Some(body)) => framed.slice(body),
+        _ => framed.clone(),
+    };
+    describe_message(&message, op)
+}
+
+/// Describes a message without its length.
+pub(crate) fn describe_message(message: &Bytes, op: Option<OpCode>) -> String {
+    let bytes = || {
+        let shown = &message[..message.len().min(BYTES_SHOWN)];
+        format!("{} bytes: {}", message.len(), shown.escape_ascii())
+    };
+    let reader = &mut Reader::new(message);
+    let Some(op) = op else {
+        if message.starts_with(&[0; 4])
+            && let Ok(response) = ConnectResponse::decode(&mut Reader::new(message))
+        {
+            return format!("session {}", response.session_id);
+        }
+        return match ReplyHeader::decode(reader) {
+            Ok(header) if header.xid == Xid::EVENT => event(reader).unwrap_or_else(bytes),
+            Ok(header) => header_text(header),
+            Err(_) => bytes(),
+        };
+    };
+    let Ok(header) = ReplyHeader::decode(reader) else {
+        return bytes();
+    };
+    if header.xid == Xid::EVENT {
+        return event(reader).unwrap_or_else(bytes);
+    }
+    let head = header_text(header);
+    match header.error {
+        Some(_) => head,
+        None => match Reply::decode(op, reader) {
+            Ok(reply) => format!("{head}: {reply:?}"),
+            Err(_) => format!("{head}: {}", bytes()),
+        },
+    }
+}
+
+fn header_text(header: ReplyHeader) -> String {
+    let result = header.error.map_or("OK", |error| error.name());
+    format!("xid {}, zxid {}, {result}", header.xid.0, header.zxid)
+}
+
+fn event(reader: &mut Reader<'_>) -> Option<String> {
+    let event = WatcherEvent::decode(reader).ok()?;
+    let kind = crate::journal::entry::event_name(event.kind);
+    Some(format!("event {kind} {}", event.path.to_str_lossy()))
+}

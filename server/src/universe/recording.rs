@@ -1,0 +1,113 @@
+//! Recordings of a universe.
+
+use std::{fs::File, path::Path};
+
+use minikeeper_engine::{Input, Keep};
+
+use crate::{
+    recording::{Recording, RecordingError, recorder::Recorder},
+    turn::outbox::Close,
+    universe::Universe,
+};
+
+/// Records what clients send and what follows, so that it can be [replayed](crate::replay()).
+impl Universe {
+    /// Starts a recording in memory, of at most this many bytes. When the limit is reached the
+    /// recording ends; what it has can be replayed.
+    ///
+    /// If there are sessions, this closes every connection, as a restart that keeps everything does:
+    /// clients connect again, and what they then send, such as their watches, is in the recording.
+    ///
+    /// # Errors
+    /// [`RecordingError::Running`] if a recording is being made, [`RecordingError::NoJournal`] if the
+    /// server keeps no journal, [`RecordingError::Sasl`] if it has SASL users.
+    pub fn start_recording(&self, bytes_max: usize) -> Result<(), RecordingError> {
+        self.record(bytes_max, None)
+    }
+
+    /// Starts a recording in a file, which must not exist: see
+    /// [`start_recording`](Universe::start_recording). The file has everything up to the last turn,
+    /// even if the process is killed.
+    ///
+    /// # Errors
+    /// As for [`start_recording`](Universe::start_recording), and when the file cannot be created.
+    pub fn record_to(
+        &self,
+        file: impl AsRef<Path>,
+        bytes_max: usize,
+    ) -> Result<(), std::io::Error> {
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(file)?;
+        let started = self.record(bytes_max, Some(file));
+        started.map_err(std::io::Error::other)
+    }
+
+    fn record(&self, bytes_max: usize, file: Option<File>) -> Result<(), RecordingError> {
+        let turns = &self.shared.turns;
+        let mut outcome = Err(RecordingError::Stopped);
+        let mut file = Some(file);
+        turns.turn(|core, now| {
+            let Some(journal) = &mut core.journal else {
+                outcome = Err(RecordingError::NoJournal);
+                return Vec::new();
+            };
+            if journal.recorder.is_some() {
+                outcome = Err(RecordingError::Running);
+                return Vec::new();
+            }
+            if core.engine.settings().sasl.is_some() {
+                outcome = Err(RecordingError::Sasl);
+                return Vec::new();
+            }
+            let mut wakes = Vec::new();
+            let has_sessions = core.engine.counts().sessions > 0;
+            if has_sessions {
+                core.engine.restart(Keep::Everything, now);
+            }
+            let file = file.take().flatten();
+            let mut recorder = Recorder::new(&core.engine, now, turns.prefix(), bytes_max, file);
+            for (key, member) in &core.members {
+                if has_sessions {
+                    wakes.extend(member.outbox.close(Close::Shutdown));
+                } else if let Ok(key) = u32::try_from(key) {
+                    let (conn, peer) = (minikeeper_engine::ConnId(key), member.stats.peer.ip());
+                    recorder.input(now, &Input::Open { conn, peer });
+                }
+            }
+            journal.recorder = Some(Box::new(recorder));
+            outcome = Ok(());
+            wakes
+        });
+        outcome
+    }
+
+    /// Stops the recording in memory and returns it. One in a file goes on until the server stops.
+    ///
+    /// # Errors
+    /// [`RecordingError::NotRunning`] if no recording is being made or it is in a file.
+    pub fn stop_recording(&self) -> Result<Recording, RecordingError> {
+        let taken = self.shared.turns.journal(|journal| {
+            let recorder = &mut journal.recorder;
+            let is_here = recorder.as_ref().is_some_and(|it| !it.has_file());
+            is_here.then(|| recorder.take()).flatten()
+        });
+        let mut recorder = taken.flatten().ok_or(RecordingError::NotRunning)?;
+        Recording::from_bytes(recorder.take_bytes())
+    }
+
+    /// Returns what is recorded so far, in memory.
+    ///
+    /// # Errors
+    /// [`RecordingError::NotRunning`] if no recording is being made, or it is in a file.
+    pub fn recording(&self) -> Result<Recording, RecordingError> {
+        let copied = self.shared.turns.journal(|journal| {
+            let recorder = journal.recorder.as_ref().filter(|it| !it.has_file())?;
+            Some(recorder.bytes().to_vec())
+        });
+        let bytes = copied.flatten().ok_or(RecordingError::NotRunning)?;
+        Recording::from_bytes(bytes)
+    }
+}

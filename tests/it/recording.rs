@@ -1,0 +1,227 @@
+//! Recordings of servers, and their replay.
+
+use std::time::Duration;
+
+use minikeeper::{Keep, Recording, RecordingError, ReplayError, blocking::Server, replay, tree};
+use minikeeper_protocol::{CreateMode, ErrorCode, OpCode, Request};
+use minikeeper_test_kit::wire::{self, Wire};
+
+use crate::kit::{TIMEOUT_MS, resume, scratch_dir, wait_until};
+
+const BYTES_MAX: usize = 16 << 20;
+
+fn recorded() -> Server {
+    let server = Server::builder().start().expect("a free port");
+    server.start_recording(BYTES_MAX).unwrap();
+    server
+}
+
+#[track_caller]
+fn replays(server: &Server) -> Recording {
+    let recording = server.stop_recording().unwrap();
+    let again = Recording::from_bytes(recording.to_bytes()).unwrap();
+    assert_eq!(again, recording);
+    if let Err(error) = replay(&again) {
+        panic!("{error}");
+    }
+    recording
+}
+
+#[test]
+fn clients_time_and_restarts_replay_equally() {
+    let server = recorded();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    let auth = Request::Auth {
+        kind: 0,
+        scheme: Some("digest".into()),
+        data: Some(b"bob:secret".as_slice().into()),
+    };
+    client.must(&auth);
+    client.must(&wire::create("/a", b"1", CreateMode::Persistent));
+    client.must(&wire::create("/a/e", b"", CreateMode::Ephemeral));
+    client.must(&wire::get("/a/e", true));
+    let (mut other, expiring) = Wire::open(server.addr(), TIMEOUT_MS);
+    other.must(&wire::create("/a/x", b"", CreateMode::EphemeralSequential));
+    server.advance(Duration::from_secs(3_600));
+    server.freeze();
+    server.expire(expiring.session_id).unwrap();
+    other.expect_closed();
+    server.unfreeze();
+    for keep in [Keep::Everything, Keep::Data, Keep::Nothing] {
+        server.restart(keep).unwrap();
+        drop(resume(&server, &session));
+        let (mut fresh, _) = Wire::open(server.addr(), TIMEOUT_MS);
+        fresh.call(&wire::get("/a", true));
+    }
+    server.advance_strictly(Duration::from_secs(60));
+    replays(&server);
+}
+
+#[test]
+fn changes_of_the_administrator_and_snapshots_replay_equally() {
+    let server = recorded();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    server.seed(&tree! { "/a/b" => "x", "/c" => null }).unwrap();
+    client.must(&wire::get("/a/b", true));
+    let before = server.snapshot();
+    server.set("/a/b", "y", None).unwrap();
+    server.delete_recursively("/a", None).unwrap();
+    let (mut new, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    server.restore(&before).unwrap();
+    new.expect_closed();
+    client.event();
+    client.must(&wire::get("/a/b", false));
+    drop(before);
+    server.create("/d", "").unwrap();
+    replays(&server);
+}
+
+#[test]
+fn recording_begins_with_what_is_there() {
+    let server = Server::builder().manual_clock().start().unwrap();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/e", b"data", CreateMode::Ephemeral));
+    client.must(&wire::create("/c", b"", CreateMode::Container));
+    let old = server.snapshot();
+    server.start_recording(BYTES_MAX).unwrap();
+    // The client connects again, as after a restart.
+    client.expect_closed();
+    let (mut client, again) = resume(&server, &session);
+    assert_eq!(again.session_id, session.session_id);
+    client.must(&wire::get("/e", false));
+    server.advance_strictly(Duration::from_secs(600));
+    let refused = server.start_recording(BYTES_MAX);
+    assert_eq!(refused, Err(RecordingError::Running));
+    replays(&server);
+    assert_eq!(server.stop_recording(), Err(RecordingError::NotRunning));
+    drop(old);
+}
+
+#[test]
+fn universe_and_its_clients_replay_equally() {
+    let server = Server::builder().start().unwrap();
+    let universe = server.create_universe("test").unwrap();
+    universe.start_recording(BYTES_MAX).unwrap();
+    server.start_recording(BYTES_MAX).unwrap();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/test/a", b"1", CreateMode::Persistent));
+    client.must(&wire::get("/test/a", true));
+    client.send(&wire::set("/test/a", b"2"));
+    client.event();
+    client.answer(OpCode::SetData);
+    assert_eq!(client.refused(&wire::get("/x", false)), ErrorCode::NoNode);
+    let of_universe = universe.stop_recording().unwrap();
+    assert!(replay(&of_universe).unwrap().requests >= 3);
+    replays(&server);
+}
+
+#[test]
+fn recording_ends_at_its_limit_and_what_it_has_replays() {
+    let server = Server::builder().start().unwrap();
+    server.start_recording(6_000).unwrap();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/a", &[7; 500], CreateMode::Persistent));
+    for _ in 0..20 {
+        client.must(&wire::get("/a", false));
+    }
+    let recording = replays(&server);
+    let length = recording.to_bytes().len();
+    assert!((4_000..6_200).contains(&length), "{length}");
+    let ended = recording.ended().unwrap();
+    let text = "the limit of 6000 bytes is reached; raise it to record more";
+    assert_eq!(ended, text);
+}
+
+#[test]
+fn file_has_everything_and_one_that_is_cut_off_is_replayed_up_to_there() {
+    let dir = scratch_dir("recording");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("run.rec");
+    let server = Server::builder()
+        .seed(tree! { "/seeded" => "x" })
+        .configure(|config| config.record = Some(file.clone()))
+        .start()
+        .unwrap();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::get("/seeded", false));
+    let whole = std::fs::read(&file).unwrap();
+    let requests = replay(&Recording::from_bytes(whole.clone()).unwrap())
+        .unwrap()
+        .requests;
+    assert_eq!(requests, 2);
+    for length in 0..whole.len() {
+        match Recording::from_bytes(whole[..length].to_vec()) {
+            Ok(recording) => {
+                let replayed = replay(&recording);
+                // A reply may be missing at the end.
+                assert!(
+                    matches!(replayed, Ok(_) | Err(ReplayError::Difference(_))),
+                    "{length} bytes: {replayed:?}"
+                );
+            }
+            Err(RecordingError::NoRecording | RecordingError::Empty) => {}
+            Err(error) => panic!("{length} bytes: {error}"),
+        }
+    }
+    let taken = Server::builder()
+        .configure(|config| config.record = Some(file.clone()))
+        .start()
+        .unwrap_err();
+    assert!(
+        taken.to_string().starts_with("cannot record to "),
+        "{taken}"
+    );
+    drop(client);
+    wait_until("the client is gone", || server.connections() == 0);
+}
+
+#[test]
+fn guide_records_and_replays() {
+    // --8<-- [start:replay]
+    let server = Server::builder().start().unwrap();
+    server.start_recording(64 << 20).unwrap();
+    // ... clients connect, a test fails ...
+    let recording = server.stop_recording().unwrap();
+    std::fs::write(scratch_dir("guide.rec"), recording.to_bytes()).unwrap();
+
+    let replayed = replay(&recording).unwrap();
+    println!("{} messages replayed equally", replayed.requests);
+    // --8<-- [end:replay]
+}
+
+#[test]
+fn difference_shows_what_was_given_expected_and_received() {
+    let server = recorded();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/a", b"before", CreateMode::Persistent));
+    client.must(&wire::get("/a", false));
+    let mut bytes = replays(&server).to_bytes().to_vec();
+    let last = bytes
+        .windows(6)
+        .rposition(|part| part == b"before")
+        .unwrap();
+    bytes[last..last + 6].copy_from_slice(b"behind");
+    let error = replay(&Recording::from_bytes(bytes).unwrap()).unwrap_err();
+    let ReplayError::Difference(difference) = error else {
+        panic!("{error}");
+    };
+    assert!(difference.given.contains("getData /a"), "{difference}");
+    assert!(difference.expected.contains("behind"), "{difference}");
+    assert!(difference.received.contains("before"), "{difference}");
+    assert!(difference.before.len() >= 3, "{difference}");
+}
+
+#[test]
+fn other_bytes_and_versions_are_refused() {
+    let refused = |bytes: &'static [u8]| Recording::from_bytes(bytes).unwrap_err().to_string();
+    assert_eq!(refused(b""), "not a recording of minikeeper");
+    assert_eq!(refused(b"something else"), "not a recording of minikeeper");
+    assert_eq!(
+        refused(b"mkrecrd\x02"),
+        "a recording of version 2; this program reads version 1"
+    );
+    assert_eq!(
+        refused(b"mkrecrd\x01"),
+        "the recording ends within its first record"
+    );
+}
