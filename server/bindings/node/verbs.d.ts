@@ -425,6 +425,23 @@ export interface Verbs {
   }): Promise<Story>;
 
   /**
+   * Record what clients send, and what follows, for `minikeeper replay`.
+   *
+   * The recording is in memory and ends at its limit. If there are sessions, this closes their connections, as a
+   * restart that keeps everything does: clients connect again, and the recording has their watches.
+   * @param bytesMax The size limit of the recording; by default 67108864
+   */
+  startRecording(bytesMax?: number): Promise<void>;
+
+  /**
+   * Stop the recording and return it.
+   *
+   * `minikeeper ctl stop-recording | base64 -d >FILE` writes the file for `minikeeper replay FILE`. It contains
+   * the data of znodes, and what clients sent to authenticate.
+   */
+  stopRecording(): Promise<string>;
+
+  /**
    * Start a sweep: a test runs once for every fault at every place where it can happen.
    *
    * Then, until `sweepNext` returns run 0: call `sweepNext` on a universe that no client uses yet, run the test

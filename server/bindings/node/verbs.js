@@ -99,6 +99,14 @@ class Verbs {
     return { text: answer.text, html: answer.html, json: answer.json, fileName: answer.file_name };
   }
 
+  async startRecording(bytesMax = 67108864) {
+    await this._api.act('start_recording', { bytes_max: bytesMax });
+  }
+
+  async stopRecording() {
+    return (await this._api.act('stop_recording')).base64;
+  }
+
   async sweepStart(depth = 1, seed = 0, options) {
     return (await this._api.act('sweep_start', { depth, seed, ...fields(options) })).sweep;
   }

@@ -13,7 +13,7 @@ use minikeeper::{
 };
 use tracing_subscriber::filter::Targets;
 
-use crate::{ctl::CtlArgs, sweep::SweepArgs, token};
+use crate::{ctl::CtlArgs, replay::ReplayArgs, sweep::SweepArgs, token};
 
 /// An in-memory coordination server for development and test that speaks the ZooKeeper wire
 /// protocol.
@@ -33,6 +33,7 @@ use crate::{ctl::CtlArgs, sweep::SweepArgs, token};
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
   minikeeper ctl sessions                   list the sessions of a server on this machine
   minikeeper sweep -- pytest                run the tests once for every fault
+  minikeeper --record run.rec               record what clients send, for `minikeeper replay`
   minikeeper cli -server 127.0.0.1:2181     open a ZooKeeper shell
   minikeeper --no-control                   refuse `minikeeper ctl` and HTTP requests
 
@@ -79,6 +80,18 @@ pub(crate) enum Subcommand {
 
 Exit codes: 0 the command passes with every fault, 1 it does not, 2 wrong usage.")]
     Sweep(Deferred<SweepArgs>),
+    /// Play a recording again, and show the first difference
+    ///
+    /// Gives a server in this process what the recorded one was given, in the same order and at the
+    /// same times, faults included. With --against, sends it to another server, such as a ZooKeeper:
+    /// a minikeeper's clock is moved as the recording says, any other server is waited for.
+    #[command(after_help = "Examples:
+  minikeeper --record run.rec
+  minikeeper replay run.rec
+  minikeeper replay run.rec --against 127.0.0.1:2181
+
+Exit codes: 0 equal, 1 different or could not run, 2 wrong usage.")]
+    Replay(Deferred<ReplayArgs>),
     /// Control a running server: clock, sessions, data, faults
     Ctl(CtlArgs),
     /// Run a ZooKeeper shell, with the commands and the output of zkCli.sh
@@ -468,7 +481,7 @@ impl ServeArgs {
         for (setting, value) in &self.settings.0 {
             setting.set(&mut config, value.clone());
         }
-        if config.journal_bytes.is_none() && !config.control.is_on() {
+        if config.journal_bytes.is_none() && !config.control.is_on() && config.record.is_none() {
             config.journal_bytes = Some(0);
         }
         Ok(config)

@@ -11,6 +11,7 @@ mod ctl;
 mod environment;
 mod healthcheck;
 mod properties;
+mod replay;
 #[cfg(feature = "completions")]
 #[path = "shell/args.rs"]
 #[allow(dead_code, reason = "only the description is needed here")]
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Some(Subcommand::Cli(cli)) => sibling::run_shell(&cli.args).map_err(ExitFailure::from),
         Some(Subcommand::Export(args)) => export(&args),
         Some(Subcommand::Sweep(args)) => args.0.run(),
+        Some(Subcommand::Replay(args)) => args.0.run(),
         #[cfg(feature = "completions")]
         Some(Subcommand::Completions(args)) => {
             completions::print(args.shell);

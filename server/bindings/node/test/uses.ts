@@ -177,6 +177,8 @@ export async function useEveryName(server: Server, first: Client, second: Client
     exactly<number | undefined>()(error.status);
   }
 
+  await universe.startRecording({ bytesMax: 1_000_000 });
+  exactly<string>()(await universe.stopRecording());
   const story: Story = await universe.story({ title: 'uses', failure: 'none' });
   exactly<string>()(story.text + story.html + story.json + story.fileName);
 

@@ -145,6 +145,8 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type((journal.entries, journal.next, journal.oldest), Tuple[List[Dict[str, Any]], int, int])
     assert_type(universe.count(path="/a"), int)
     assert_type(universe.verify(in_order=["create /mine -> OK", "exists /a -> OK"]), int)
+    universe.start_recording(bytes_max=1_000_000)
+    assert_type(universe.stop_recording(), str)
     story = universe.story(title="types")
     assert_type(story, Story)
     assert_type((story.text, story.html, story.json, story.file_name), Tuple[str, str, str, str])

@@ -2,7 +2,7 @@
 
 mod command;
 
-mod http;
+pub(crate) mod http;
 mod render;
 mod values;
 

@@ -6,6 +6,7 @@ mod ensemble;
 pub(crate) mod faults;
 pub(crate) mod journal;
 pub(crate) mod locks;
+mod recording;
 mod restarting;
 mod server;
 pub(crate) mod sessions;
@@ -27,6 +28,7 @@ const OF_UNIVERSES: &[&[Verb]] = &[
     journal::VERBS,
     locks::VERBS,
     story::VERBS,
+    recording::VERBS,
     sweep::VERBS,
     state::VERBS,
     snapshots::VERBS,

@@ -618,6 +618,24 @@ class Verbs:
         )
         return Story(text=answer["text"], html=answer["html"], json=answer["json"], file_name=answer["file_name"])
 
+    def start_recording(self, bytes_max: int = 67108864) -> None:
+        """Record what clients send, and what follows, for `minikeeper replay`.
+
+        The recording is in memory and ends at its limit. If there are sessions, this closes their connections, as
+        a restart that keeps everything does: clients connect again, and the recording has their watches.
+
+        - `bytes_max`: The size limit of the recording; by default 67108864
+        """
+        self._control.do("start_recording", {"bytes_max": bytes_max})
+
+    def stop_recording(self) -> str:
+        """Stop the recording and return it.
+
+        `minikeeper ctl stop-recording | base64 -d >FILE` writes the file for `minikeeper replay FILE`. It contains
+        the data of znodes, and what clients sent to authenticate.
+        """
+        return cast("str", self._control.do("stop_recording")["base64"])
+
     def sweep_start(
         self,
         *,

@@ -329,6 +329,33 @@ abstract class Verbs {
   }
 
   /**
+   * Record what clients send, and what follows, for `minikeeper replay`.
+   *
+   * <p>The recording is in memory and ends at its limit. If there are sessions, this closes their connections, as a
+   * restart that keeps everything does: clients connect again, and the recording has their watches.
+   *
+   * @param bytesMax The size limit of the recording; by default 67108864
+   */
+  public void startRecording(long bytesMax) {
+    control().act("start_recording", fields("bytes_max", bytesMax));
+  }
+
+  /** Calls {@code startRecording} with the defaults. */
+  public void startRecording() {
+    startRecording(67108864);
+  }
+
+  /**
+   * Stop the recording and return it.
+   *
+   * <p>`minikeeper ctl stop-recording | base64 -d >FILE` writes the file for `minikeeper replay FILE`. It contains
+   * the data of znodes, and what clients sent to authenticate.
+   */
+  public String stopRecording() {
+    return (String) control().act("stop_recording", Map.of()).get("base64");
+  }
+
+  /**
    * Start a sweep: a test runs once for every fault at every place where it can happen.
    *
    * <p>Then, until {@code sweepNext} returns run 0: call {@code sweepNext} on a universe that no client uses yet, run
