@@ -6,10 +6,13 @@
 mod data;
 mod engine;
 mod protocol;
+mod recording;
 
 pub use data::{read_log, replay_changes};
+
 pub use engine::engine_ops;
 pub use protocol::{decode_reply, decode_request, path, split_frames};
+pub use recording::replay_recording;
 
 /// The name of a function, which is also that of its target and seed folder, and the function.
 pub type Body = (&'static str, fn(&[u8]));
@@ -23,4 +26,5 @@ pub const BODIES: &[Body] = &[
     ("engine_ops", engine_ops),
     ("read_log", read_log),
     ("replay_changes", replay_changes),
+    ("replay_recording", replay_recording),
 ];

@@ -13,7 +13,7 @@ use minikeeper_test_kit::random::{Random, number_of_environment, seed};
 fn inputs(name: &str) -> u64 {
     let inputs = match name {
         // These are slow: a whole engine, checked after each operation, or files.
-        "engine_ops" | "read_log" | "replay_changes" => 500,
+        "engine_ops" | "read_log" | "replay_changes" | "replay_recording" => 500,
         _ => 10_000,
     };
     inputs * number_of_environment("MINIKEEPER_EFFORT", 1)
@@ -148,4 +148,5 @@ macro_rules! random_bytes {
 
 random_bytes! {
     decode_request decode_reply split_frames path engine_ops read_log replay_changes
+    replay_recording
 }
