@@ -5,8 +5,8 @@
 //! of its own for that: what it lost on the way was not served, what it delayed was served later, and
 //! the connection that it cut closed.
 //!
-//! [`format`] has the records, `recorder` writes them during turns, [`replay`] gives them to an
-//! engine once more, and [`against`] sends them to another server, over [`link`], with [`canonical`]
+//! `format` has the records, `recorder` writes them during turns, `replay` gives them to an
+//! engine once more, and `against` sends them to another server, over `link`, with `canonical`
 //! to compare what differs by nature.
 
 pub(crate) mod against;

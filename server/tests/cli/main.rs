@@ -21,6 +21,7 @@ mod data_dir;
 mod environment;
 mod moving;
 mod program;
+mod replay;
 mod shell;
 mod sweep;
 
