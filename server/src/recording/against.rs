@@ -16,7 +16,7 @@ use super::{
     Recording,
     canonical::{self, Names, Quirks},
     damaged,
-    format::{self, Record, kind},
+    format::{self, RawRecord, kind},
     link::{Got, Link},
     replay::{Player, ReplayError, Replayed, describe_message, operation},
 };
@@ -96,8 +96,8 @@ pub fn replay_against(
         player.play(&cause, &effects)?;
         let zxids = (before.0, player.zxid().0);
         let is_sent = other.give(&cause, &effects).map_err(|error| match error {
-            Fault::Server(text) => ReplayError::Server(text),
-            Fault::Record(error) => damaged(player.record(), &error).into(),
+            GiveError::Server(text) => ReplayError::Server(text),
+            GiveError::Damaged(error) => damaged(player.record(), &error).into(),
         })?;
         if is_sent {
             replayed.count(&cause, &effects);
@@ -123,18 +123,18 @@ fn cannot_connect(address: SocketAddr, error: &std::io::Error) -> ReplayError {
 }
 
 /// Why a record cannot be given to another server.
-enum Fault {
+enum GiveError {
     Server(String),
-    Record(minikeeper_protocol::DecodeError),
+    Damaged(minikeeper_protocol::DecodeError),
 }
 
-impl From<minikeeper_protocol::DecodeError> for Fault {
+impl From<minikeeper_protocol::DecodeError> for GiveError {
     fn from(error: minikeeper_protocol::DecodeError) -> Self {
-        Self::Record(error)
+        Self::Damaged(error)
     }
 }
 
-impl From<String> for Fault {
+impl From<String> for GiveError {
     fn from(text: String) -> Self {
         Self::Server(text)
     }
@@ -179,10 +179,10 @@ impl Other<'_> {
     }
 
     /// Gives the server a cause. Returns whether what follows is to be compared.
-    fn give(&mut self, cause: &Record, effects: &[Record]) -> Result<bool, Fault> {
+    fn give(&mut self, cause: &RawRecord, effects: &[RawRecord]) -> Result<bool, GiveError> {
         let reader = &mut Reader::new(&cause.body);
         let needs_minikeeper = |what: &str| {
-            Err(Fault::Server(format!(
+            Err(GiveError::Server(format!(
                 "the recording has {what}, which only a minikeeper in this process replays; leave out --against"
             )))
         };
@@ -224,7 +224,12 @@ impl Other<'_> {
         Ok(true)
     }
 
-    fn advance(&mut self, by_ms: u64, is_strict: bool, renewed: &[SessionId]) -> Result<(), Fault> {
+    fn advance(
+        &mut self,
+        by_ms: u64,
+        is_strict: bool,
+        renewed: &[SessionId],
+    ) -> Result<(), GiveError> {
         let renews = self.clock.renews();
         if is_strict || renews || renewed.is_empty() {
             return Ok(self.clock.advance(by_ms, is_strict)?);
@@ -243,11 +248,11 @@ impl Other<'_> {
         Ok(())
     }
 
-    fn input(&mut self, input: Input, effects: &[Record]) -> Result<bool, Fault> {
+    fn input(&mut self, input: Input, effects: &[RawRecord]) -> Result<bool, GiveError> {
         match input {
             Input::Open { .. } | Input::Tick => {}
             Input::Identify { .. } => {
-                return Err(Fault::Server(
+                return Err(GiveError::Server(
                     "the recording has a client with a certificate; replay it without --against"
                         .to_owned(),
                 ));
@@ -320,7 +325,7 @@ impl Other<'_> {
     }
 
     /// Ends a session for a server that cannot expire it.
-    fn close_session(&self, session: SessionId, password: Bytes) -> Result<(), Fault> {
+    fn close_session(&self, session: SessionId, password: Bytes) -> Result<(), GiveError> {
         let hello = ConnectRequest {
             session_id: session,
             password: Some(password),
@@ -360,8 +365,8 @@ impl Other<'_> {
     /// the first difference, and the two.
     fn compare(
         &mut self,
-        cause: &Record,
-        effects: &[Record],
+        cause: &RawRecord,
+        effects: &[RawRecord],
         (before, after): (i64, i64),
     ) -> Option<(u32, String, String)> {
         let op = operation(cause);
@@ -382,11 +387,11 @@ impl Other<'_> {
             }
         }
         for number in conns {
-            let of_conn = |effect: &&Record| effect.body.starts_with(&number.to_be_bytes());
+            let of_conn = |effect: &&RawRecord| effect.body.starts_with(&number.to_be_bytes());
             let frames = effects.iter().filter(of_conn);
             let frames = frames.filter(|effect| effect.kind <= kind::HELD);
             let expected: Vec<Bytes> = frames.map(|effect| unframed(&effect.body)).collect();
-            let closed = |effect: &&Record| effect.kind == kind::CLOSED;
+            let closed = |effect: &&RawRecord| effect.kind == kind::CLOSED;
             let closes = effects.iter().filter(of_conn).any(|effect| closed(&effect));
             let Some(link) = self.link(number) else {
                 continue;
@@ -425,7 +430,7 @@ impl Other<'_> {
     fn differ(
         &mut self,
         number: u32,
-        (cause, op): (&Record, Option<OpCode>),
+        (cause, op): (&RawRecord, Option<OpCode>),
         expected: Vec<Bytes>,
         got: Vec<Got>,
         is_open: bool,
@@ -507,7 +512,7 @@ impl Other<'_> {
     fn normal(
         &mut self,
         side: usize,
-        cause: &Record,
+        cause: &RawRecord,
         op: Option<OpCode>,
         message: &Bytes,
     ) -> Vec<u8> {

@@ -128,10 +128,10 @@ struct Walk<'a> {
     quirks: &'a Quirks,
 }
 
-type Outcome = Result<(), DecodeError>;
+type Walked = Result<(), DecodeError>;
 
 impl Walk<'_> {
-    fn frame(&mut self, op: Option<OpCode>) -> Outcome {
+    fn frame(&mut self, op: Option<OpCode>) -> Walked {
         let xid = self.int()?;
         if xid == -1 {
             let zxid = self.reader.long()?;
@@ -149,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    fn body(&mut self, op: OpCode) -> Outcome {
+    fn body(&mut self, op: OpCode) -> Walked {
         match op {
             OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
                 self.buffer()?;
@@ -176,7 +176,7 @@ impl Walk<'_> {
         }
     }
 
-    fn results(&mut self) -> Outcome {
+    fn results(&mut self) -> Walked {
         loop {
             let op = self.reader.int()?;
             let is_end = self.reader.bool()?;
@@ -214,7 +214,7 @@ impl Walk<'_> {
         }
     }
 
-    fn stat(&mut self) -> Outcome {
+    fn stat(&mut self) -> Walked {
         self.zxid()?;
         self.zxid()?;
         for _ in 0..2 {
@@ -234,7 +234,7 @@ impl Walk<'_> {
 
     /// An access list in its order, with runs of digest identities sorted: those that replace `auth`
     /// come in any order.
-    fn acl(&mut self) -> Outcome {
+    fn acl(&mut self) -> Walked {
         let count = self.int()?;
         let mut entries = Vec::new();
         for _ in 0..count {
@@ -256,7 +256,7 @@ impl Walk<'_> {
     }
 
     /// A list of strings in their order, unless that may differ.
-    fn buffers(&mut self) -> Outcome {
+    fn buffers(&mut self) -> Walked {
         if self.quirks.sorts_names {
             return self.sorted(1);
         }
@@ -267,7 +267,7 @@ impl Walk<'_> {
     }
 
     /// A list of items of N strings each, sorted.
-    fn sorted(&mut self, strings: usize) -> Outcome {
+    fn sorted(&mut self, strings: usize) -> Walked {
         let count = self.int()?;
         let mut items = Vec::new();
         for _ in 0..count {
@@ -288,13 +288,13 @@ impl Walk<'_> {
         Ok(value)
     }
 
-    fn zxid(&mut self) -> Outcome {
+    fn zxid(&mut self) -> Walked {
         let zxid = self.reader.long()?;
         jute::put_long(&mut self.out, self.names.zxid(zxid));
         Ok(())
     }
 
-    fn buffer(&mut self) -> Outcome {
+    fn buffer(&mut self) -> Walked {
         let value = self.reader.buffer()?;
         jute::put_buffer(&mut self.out, value.as_deref());
         Ok(())

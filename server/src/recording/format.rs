@@ -50,16 +50,16 @@ pub(crate) mod kind {
 
 /// One record: its kind, and the bytes that it consists of after that.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Record {
+pub(crate) struct RawRecord {
     pub(crate) kind: u8,
     pub(crate) body: Bytes,
 }
 
 /// Takes the first record off these bytes; `None` if there is no whole one.
-pub(crate) fn next(bytes: &mut Bytes) -> Option<Record> {
+pub(crate) fn next(bytes: &mut Bytes) -> Option<RawRecord> {
     let body = frame::next(bytes, usize::MAX).ok()??;
     let kind = *bytes.get(body.start).filter(|_| !body.is_empty())?;
-    let record = Record {
+    let record = RawRecord {
         kind,
         body: bytes.slice(body.start + 1..body.end),
     };
@@ -149,7 +149,7 @@ fn put_input_body(out: &mut Vec<u8>, input: &Input) {
 }
 
 /// Decodes the input of a record of these kinds.
-pub(crate) fn input(record: &Record) -> Result<Input, DecodeError> {
+pub(crate) fn input(record: &RawRecord) -> Result<Input, DecodeError> {
     let reader = &mut Reader::new(&record.body);
     if record.kind == kind::TICK {
         return Ok(Input::Tick);

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use minikeeper_protocol::{DecodeError, Reader};
 
 pub use self::against::{ReplayClock, replay_against};
-use self::format::{MAGIC, Record, kind};
+use self::format::{MAGIC, RawRecord, kind};
 
 /// A recording: see [`Universe::start_recording`](crate::Universe::start_recording).
 ///
@@ -102,13 +102,13 @@ impl Recording {
         format::text(&mut Reader::new(&end.body)).ok()
     }
 
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record> + use<> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = RawRecord> + use<> {
         let mut rest = self.bytes.slice(8..);
         std::iter::from_fn(move || format::next(&mut rest))
     }
 
     /// Returns each cause with what followed from it.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = (Record, Vec<Record>)> + use<> {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (RawRecord, Vec<RawRecord>)> + use<> {
         let mut records = self
             .records()
             .filter(|record| record.kind < kind::NOTES)

@@ -10,7 +10,7 @@ use minikeeper_protocol::{
 
 use super::{
     Recording, RecordingError, damaged,
-    format::{self, Record, kind},
+    format::{self, RawRecord, kind},
     null,
     recorder::Recorder,
 };
@@ -141,7 +141,7 @@ pub fn replay(recording: &Recording) -> Result<Replayed, ReplayError> {
 }
 
 impl Replayed {
-    pub(crate) fn count(&mut self, cause: &Record, effects: &[Record]) {
+    pub(crate) fn count(&mut self, cause: &RawRecord, effects: &[RawRecord]) {
         self.requests += u64::from((kind::CONNECT..=kind::REFUSED).contains(&cause.kind));
         self.compared += effects.len() as u64;
     }
@@ -158,7 +158,7 @@ pub(crate) struct Player {
 
 impl Player {
     /// Starts as the recording did.
-    pub(crate) fn new(start: Option<(Record, Vec<Record>)>) -> Result<Self, RecordingError> {
+    pub(crate) fn new(start: Option<(RawRecord, Vec<RawRecord>)>) -> Result<Self, RecordingError> {
         let start = start.ok_or(RecordingError::Empty)?.0;
         let reader = &mut Reader::new(&start.body);
         let damaged = |fault: &dyn fmt::Display| damaged(1, fault);
@@ -207,7 +207,11 @@ impl Player {
     }
 
     /// Gives the server a cause, and compares what follows with these effects.
-    pub(crate) fn play(&mut self, cause: &Record, effects: &[Record]) -> Result<(), ReplayError> {
+    pub(crate) fn play(
+        &mut self,
+        cause: &RawRecord,
+        effects: &[RawRecord],
+    ) -> Result<(), ReplayError> {
         self.record += 1;
         let record = self.record;
         drop(self.take_output());
@@ -229,7 +233,7 @@ impl Player {
             return Ok(());
         };
         let op = operation(cause);
-        let text = |record: Option<&Record>| match record {
+        let text = |record: Option<&RawRecord>| match record {
             None => "nothing".to_owned(),
             Some(record) => describe(record, op),
         };
@@ -273,7 +277,7 @@ impl Player {
         self.record
     }
 
-    fn take_output(&self) -> Vec<Record> {
+    fn take_output(&self) -> Vec<RawRecord> {
         let taken = self
             .turns
             .journal(|journal| Some(journal.recorder.as_mut()?.take_bytes()));
@@ -290,7 +294,7 @@ impl Player {
         });
     }
 
-    fn give(&mut self, cause: &Record) -> Result<(), minikeeper_protocol::DecodeError> {
+    fn give(&mut self, cause: &RawRecord) -> Result<(), minikeeper_protocol::DecodeError> {
         let reader = &mut Reader::new(&cause.body);
         match cause.kind {
             kind::TIME => {
@@ -476,20 +480,20 @@ fn time(reader: &mut Reader<'_>) -> Result<Now, minikeeper_protocol::DecodeError
 }
 
 /// Returns the kind with which a frame is compared: an event that a fault held back was sent later.
-const fn sent_if_held(record: &Record) -> u8 {
+const fn sent_if_held(record: &RawRecord) -> u8 {
     match record.kind {
         kind::HELD => kind::SENT,
         kind => kind,
     }
 }
 
-fn conn_of(record: &Record) -> u32 {
+fn conn_of(record: &RawRecord) -> u32 {
     let conn = Reader::new(&record.body).int();
     conn.map_or(0, i32::cast_unsigned)
 }
 
 /// Returns the operation of the request in a record; `None` if it is no request.
-pub(crate) fn operation(cause: &Record) -> Option<OpCode> {
+pub(crate) fn operation(cause: &RawRecord) -> Option<OpCode> {
     match format::input(cause) {
         _ if cause.kind != kind::REQUEST => None,
         Ok(Input::Request { request, .. }) => Some(request.op()),
@@ -498,7 +502,7 @@ pub(crate) fn operation(cause: &Record) -> Option<OpCode> {
 }
 
 /// Describes an effect for people.
-fn describe(record: &Record, op: Option<OpCode>) -> String {
+fn describe(record: &RawRecord, op: Option<OpCode>) -> String {
     match record.kind {
         kind::SENT | kind::HELD => match record.body.get(4..) {
             Some(framed) => describe_frame(&record.body.slice_ref(framed), op),
