@@ -35,6 +35,7 @@
 //! | restart within the process | [`Universe::restart`]; [`Universe::state`], [`Builder::state`] |
 //! | seed and compare znodes | [`tree!`], [`Tree`], [`assert_tree!`] |
 //! | see what a failed test did | [`Universe::story`], [`Stories`] |
+//! | find known mistakes of clients | [`Universe::advise`], [`Advice`] |
 //! | inject faults | [`Fault`], [`Universe::inject`] |
 //! | settings and limits | [`Config`] |
 //! | control over HTTP, with the feature `control` | `Builder::control` |
@@ -66,6 +67,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod admin;
+mod advice;
 pub mod blocking;
 mod clock;
 mod config;
@@ -98,6 +100,7 @@ mod tree;
 mod turn;
 mod universe;
 
+pub use advice::{Advice, AdviceRule, Finding};
 #[cfg(feature = "control")]
 pub use config::ControlConfig;
 #[cfg(feature = "data")]

@@ -330,7 +330,7 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    fn unknown(word: &str, wanted: &'static str) -> Self {
+    pub(crate) fn unknown(word: &str, wanted: &'static str) -> Self {
         let word = word.chars().take(100).collect();
         Self::Filter { word, wanted }
     }

@@ -3,6 +3,7 @@
 use std::{num::NonZero, time::Duration};
 
 use crate::{
+    advice::Advice,
     journal::{
         Copied,
         entry::JournalEntry,
@@ -103,6 +104,29 @@ impl Universe {
         let first = filters.iter().map(JournalFilter::first).min().unwrap_or(0);
         let entries = self.all_entries(first)?;
         filter::verify_order(filters, &entries)
+    }
+
+    /// Finds known mistakes of clients in the journal, such as a sequential ephemeral that a lost reply would orphan.
+    ///
+    /// `ignored` silences rules by name, and paths by pattern; see [`Advice::of`].
+    ///
+    /// # Errors
+    /// [`JournalError::Off`] if the server keeps no journal, otherwise as for [`Advice::of`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use minikeeper_client::{Client, CreateMode};
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let client = Client::connect(&server.connect_string()).await?;
+    /// client.create("/lock-", b"", CreateMode::EphemeralSequential).await?;
+    /// let advice = server.advise(&[])?;
+    /// assert_eq!(advice.findings[0].rule.name, "unprotected-sequential");
+    /// println!("{advice}");
+    /// # Ok(()) }
+    /// ```
+    pub fn advise(&self, ignored: &[&str]) -> Result<Advice, JournalError> {
+        Advice::on(&mut self.copy_journal(0)?.entries(), ignored)
     }
 
     /// Forgets every entry. The numbers of entries continue.
