@@ -237,6 +237,26 @@ export interface Deadlock {
   sessions: string[];
 }
 
+/** A known mistake of clients in the result of `advise`. */
+export interface Finding {
+  /** The rule, such as "polling" */
+  rule: string;
+  /** What the mistake is */
+  title: string;
+  /** The path concerned, with * for ids and numbers in it; empty if it is about sessions */
+  path: string;
+  /** What happened: of several occurrences the worst */
+  text: string;
+  /** How often it happened */
+  count: number;
+  /** The numbers of the entries of the journal that show it, at most 8 */
+  entries: number[];
+  /** Why it matters */
+  why: string;
+  /** What to do instead */
+  do: string;
+}
+
 /** A server of the ensemble. */
 export interface EnsembleServer {
   /** Its number, from 1 */

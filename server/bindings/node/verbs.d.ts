@@ -74,6 +74,24 @@ export interface Journal {
 }
 
 /**
+ * The result of `advise`.
+ *
+ * Such as a sequential ephemeral that a lost reply orphans, polling, or a write that loses an update. Each finding
+ * has the numbers of the entries that show it. It is about what the journal still has; `first` is the number of
+ * the oldest entry read.
+ */
+export interface Advice {
+  /** The mistakes, by rule */
+  findings: answers.Finding[];
+  /** The number of entries that were read */
+  entryCount: number;
+  /** The number of the oldest entry */
+  first: number;
+  /** The same for people */
+  text: string;
+}
+
+/**
  * The result of `locks`.
  *
  * Recognises the znodes of Curator, kazoo, go-zookeeper, ZooKeeper's own recipes and the Rust crates by their
@@ -401,6 +419,18 @@ export interface Verbs {
 
   /** Forget every entry of the journal; the numbers of entries continue. */
   clearJournal(): Promise<void>;
+
+  /**
+   * Find known mistakes of clients in the journal: what, why it matters, what to do.
+   *
+   * Such as a sequential ephemeral that a lost reply orphans, polling, or a write that loses an update. Each
+   * finding has the numbers of the entries that show it. It is about what the journal still has; `first` is the
+   * number of the oldest entry read.
+   */
+  advise(options?: {
+    /** Rules such as `herd`, and paths such as `/config/**`, to leave out, separated by commas */
+    ignore?: string | undefined;
+  }): Promise<Advice>;
 
   /**
    * List every lock, semaphore and election: who holds it, who waits for whom, what is wrong.

@@ -89,6 +89,11 @@ class Verbs {
     await this._api.act('clear_journal');
   }
 
+  async advise(options) {
+    const answer = await this._api.read('advise', fields(options));
+    return { findings: answer.findings, entryCount: answer.entry_count, first: answer.first, text: answer.text };
+  }
+
   async locks() {
     const answer = await this._api.read('locks');
     return { locks: answer.locks, deadlocks: answer.deadlocks, isTruncated: answer.is_truncated, text: answer.text };

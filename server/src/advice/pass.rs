@@ -38,7 +38,9 @@ pub(super) struct Pass {
     groups: Table<Group>,
     suspicions: Vec<Suspicion>,
     entry_count: u64,
+    /// The first and the last entry.
     first: u64,
+    last: u64,
 }
 
 /// The occurrences of one mistake on similar paths.
@@ -88,13 +90,18 @@ impl Pass {
             suspicions: Vec::new(),
             entry_count: 0,
             first: 0,
+            last: 0,
         }
     }
 
     pub(super) fn entry(&mut self, entry: &JournalEntry) {
         if self.entry_count == 0 {
             self.first = entry.number;
+        } else if entry.number != self.last + 1 {
+            // A list that a filter made.
+            self.forget_tree();
         }
+        self.last = entry.number;
         self.entry_count += 1;
         let session = entry.session;
         match (&entry.what, session) {

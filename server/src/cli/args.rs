@@ -13,7 +13,12 @@ use minikeeper::{
 };
 use tracing_subscriber::filter::Targets;
 
-use crate::{ctl::CtlArgs, replay::ReplayArgs, sweep::SweepArgs, token};
+use crate::{
+    ctl::{AdviseArgs, CtlArgs},
+    replay::ReplayArgs,
+    sweep::SweepArgs,
+    token,
+};
 
 /// An in-memory coordination server for development and test that speaks the ZooKeeper wire
 /// protocol.
@@ -34,6 +39,7 @@ use crate::{ctl::CtlArgs, replay::ReplayArgs, sweep::SweepArgs, token};
   minikeeper ctl sessions                   list the sessions of a server on this machine
   minikeeper sweep -- pytest                run the tests once for every fault
   minikeeper --record run.rec               record what clients send, for `minikeeper replay`
+  minikeeper advise                         find known mistakes of its clients
   minikeeper cli -server 127.0.0.1:2181     open a ZooKeeper shell
   minikeeper --no-control                   refuse `minikeeper ctl` and HTTP requests
 
@@ -94,6 +100,14 @@ Exit codes: 0 equal, 1 different or could not run, 2 wrong usage.")]
     Replay(Deferred<ReplayArgs>),
     /// Control a running server: clock, sessions, data, faults
     Ctl(CtlArgs),
+    /// Find known mistakes of clients in a journal: what, why it matters, what to do
+    ///
+    /// Reads the journal of a running server, or a file.
+    #[command(after_help = "Examples:
+  minikeeper advise
+  minikeeper advise --server 127.0.0.1:4711 --ignore polling --ignore '/config/**'
+  minikeeper advise minikeeper-stories/test_lock.json")]
+    Advise(AdviseArgs),
     /// Run a ZooKeeper shell, with the commands and the output of zkCli.sh
     ///
     /// Starts the program minikeeper-cli with these arguments.

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
     let outcome = match args.command {
         Some(Subcommand::Healthcheck(args)) => healthcheck::run(&args).map_err(ExitFailure::from),
         Some(Subcommand::Ctl(ctl)) => ctl.run().map_err(ExitFailure::from),
+        Some(Subcommand::Advise(advise)) => advise.run().map_err(ExitFailure::from),
         Some(Subcommand::Cli(cli)) => sibling::run_shell(&cli.args).map_err(ExitFailure::from),
         Some(Subcommand::Export(args)) => export(&args),
         Some(Subcommand::Sweep(args)) => args.0.run(),

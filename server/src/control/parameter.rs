@@ -98,6 +98,8 @@ impl Parameter {
 pub enum ParameterKind {
     /// Any text.
     Text,
+    /// Words, separated by commas.
+    Words,
     /// The path of a znode.
     Path,
     /// True or false.
@@ -210,7 +212,7 @@ impl ParameterKind {
     /// Returns its JSON schema.
     pub(crate) fn schema(self) -> Value {
         match self {
-            Self::Text | Self::Directory => json::text(),
+            Self::Text | Self::Words | Self::Directory => json::text(),
             Self::Path => json::path(),
             Self::Flag => json::boolean(),
             Self::Name => json::name(),
@@ -253,6 +255,7 @@ impl ParameterKind {
                 serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?
             }
             Self::Text
+            | Self::Words
             | Self::Path
             | Self::Name
             | Self::Directory
@@ -283,7 +286,12 @@ impl ParameterKind {
                 // An invalid path would never match a znode, and a wait for it would time out.
                 path::validate(path.as_bytes()).map_err(|error| error.to_string())
             }
-            Self::Text | Self::Name | Self::Directory | Self::SessionSelector | Self::Data => {
+            Self::Text
+            | Self::Words
+            | Self::Name
+            | Self::Directory
+            | Self::SessionSelector
+            | Self::Data => {
                 let is_text = value.is_string();
                 is_text
                     .then_some(())

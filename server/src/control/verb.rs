@@ -90,6 +90,8 @@ pub enum FieldKind {
     Locks,
     /// A list of deadlocks.
     Deadlocks,
+    /// A list of known mistakes of clients.
+    Findings,
     /// A list of servers of the ensemble.
     Servers,
     /// Text or null; if the data is not UTF-8, the field is `data_base64` instead.
@@ -162,6 +164,10 @@ impl FieldKind {
             Self::Deadlocks => json::list(
                 &json!({"type": "object", "required": ["code", "text", "cycle", "sessions"]}),
             ),
+            Self::Findings => json::list(&json!({
+                "type": "object",
+                "required": ["rule", "title", "path", "text", "count", "entries", "why", "do"],
+            })),
             Self::Servers => json::list(&json!({
                 "type": "object",
                 "required": ["id", "address", "mode", "is_leader", "sessions"],

@@ -159,6 +159,12 @@ const fn mode_name(flags: i32) -> &'static str {
     }
 }
 
+/// Returns a name of [`mode_name`].
+#[cfg(feature = "control")]
+pub(crate) fn known_mode(name: &str) -> Option<&'static str> {
+    (0..=6).map(mode_name).find(|known| *known == name)
+}
+
 /// Returns ZooKeeper's name of a kind of event.
 pub(crate) const fn event_name(kind: EventKind) -> &'static str {
     match kind {

@@ -300,6 +300,11 @@ pub enum JournalError {
         /// What is expected.
         wanted: &'static str,
     },
+    /// A text is not the JSON of a journal.
+    Json {
+        /// What is wrong with it.
+        what: String,
+    },
     /// Entries that might match are no longer in the journal.
     Incomplete {
         /// The number of the oldest entry that is left.
@@ -344,6 +349,10 @@ impl fmt::Display for JournalError {
             ),
             Self::Path { pattern, why } => write!(f, "path pattern {pattern:?}: {why}"),
             Self::Filter { word, wanted } => write!(f, "filter: {word:?} is not {wanted}"),
+            Self::Json { what } => write!(
+                f,
+                "not the JSON of a journal: {what}; write it with minikeeper ctl journal --json, or take that of a story"
+            ),
             Self::Incomplete { oldest } => write!(
                 f,
                 "the journal begins at entry {oldest}, older ones have been dropped; set \

@@ -13,8 +13,9 @@ use super::ASSETS;
 use crate::order;
 
 /// The modules of the page. Each imports only others of them.
-const MODULES: [&str; 5] = [
+const MODULES: [&str; 6] = [
     "preact.js",
+    "advice.js",
     "journal.js",
     "locks.js",
     "timeline.js",

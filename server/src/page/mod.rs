@@ -38,6 +38,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "index.html": "text/html; charset=utf-8",
     "app.css": "text/css; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
+    "advice.js": "text/javascript; charset=utf-8",
     "api.js": "text/javascript; charset=utf-8",
     "clock.js": "text/javascript; charset=utf-8",
     "faults.js": "text/javascript; charset=utf-8",

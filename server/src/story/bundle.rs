@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admin::version::VERSION,
-    control::verbs::{faults, journal, locks, sessions},
+    control::verbs::{advice, faults, journal, locks, sessions},
     page::bundle,
     story::Story,
 };
@@ -18,8 +18,8 @@ use crate::{
 const NAME_BYTES_MAX: usize = 100;
 
 impl Story {
-    /// Returns everything as JSON: the fields of the verbs `locks`, `sessions`, `faults` and
-    /// `journal`, with `title`, `failure`, `server` and `now_ms`.
+    /// Returns everything as JSON: the fields of the verbs `locks`, `sessions`, `faults`, `journal` and
+    /// `advise`, with `title`, `failure`, `server` and `now_ms`.
     #[must_use]
     pub fn to_json(&self) -> String {
         json(self).to_string()
@@ -94,6 +94,7 @@ fn json(story: &Story) -> Value {
         "locks": locks::shown(&story.locks),
         "sessions": list(&mut story.sessions.iter().map(sessions::shown)),
         "faults": list(&mut story.faults.iter().map(faults::shown)),
+        "findings": advice::findings(&story.advice()),
         "entries": list(&mut story.entries.iter().map(journal::shown)),
         "oldest": story.oldest,
         "next": story.next,

@@ -9,8 +9,8 @@ pub(crate) mod panics;
 mod text;
 
 use crate::{
-    faults::FaultInfo, journal::entry::JournalEntry, locks::Locks, universe::Moment,
-    universe::session_info::SessionInfo,
+    advice::Advice, faults::FaultInfo, journal::entry::JournalEntry, locks::Locks,
+    universe::Moment, universe::session_info::SessionInfo,
 };
 
 /// The maximum number of entries of the journal in a story; it has the newest.
@@ -24,7 +24,7 @@ const FAILURE_CHARS_MAX: usize = 4_000;
 /// [`Universe::story`](crate::Universe::story).
 ///
 /// `Display` prints it for people in at most about 100 lines: deadlocks and locks, sessions, faults,
-/// and the last 50 requests and events. With the feature `control`, `save` writes a page with
+/// known mistakes, and the last 50 requests and events. With the feature `control`, `save` writes a page with
 /// everything.
 ///
 /// A [`Server`](crate::Server) that is dropped during a panic prints its story: see
@@ -68,6 +68,12 @@ impl Story {
     pub fn with_failure(mut self, failure: &str) -> Self {
         self.failure = cut(failure, FAILURE_CHARS_MAX);
         self
+    }
+
+    /// Returns the known mistakes of clients in its entries.
+    #[must_use]
+    pub fn advice(&self) -> Advice {
+        Advice::of(&self.entries, &[]).unwrap_or_default()
     }
 
     /// Returns whether the universe has a session, lock or fault of its own.

@@ -1,4 +1,4 @@
-//! Prints a story for people: locks, sessions, faults, the last requests.
+//! Prints a story for people: locks, sessions, faults, known mistakes, the last requests.
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +18,7 @@ const LOCK_LINES_MAX: usize = 24;
 const DEADLOCKS_MAX: usize = 3;
 const SESSIONS_MAX: usize = 10;
 const FAULTS_MAX: usize = 6;
+const MISTAKES_MAX: usize = 3;
 const ENTRIES_MAX: usize = 50;
 
 /// The maximum length of a line, and of the line of a deadlock. Unit: characters.
@@ -45,6 +46,7 @@ impl Display for Story {
         let mut faults: Vec<_> = self.faults.iter().map(fault).collect();
         faults.extend(self.removed_faults());
         section(f, "fault", &faults, FAULTS_MAX, String::clone)?;
+        self.advice_lines(f)?;
         self.entries(f)
     }
 }
@@ -83,6 +85,25 @@ impl Story {
             0 => Ok(()),
             left => writeln!(f, "\nand {left} more locks"),
         }
+    }
+
+    /// Prints the known mistakes, if there are any: a rule a line.
+    fn advice_lines(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let advice = self.advice();
+        let mut lines: Vec<(&str, String)> = Vec::new();
+        for finding in &advice.findings {
+            let name = finding.rule.name;
+            if lines.last().is_none_or(|(last, _)| *last != name) {
+                lines.push((name, format!("{name}: {finding}")));
+            }
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        section(f, "known mistake", &lines, MISTAKES_MAX, |(_, line)| {
+            line.clone()
+        })?;
+        writeln!(f, "  why, and what to do: minikeeper advise, or the page")
     }
 
     /// Describes the faults that have acted and are removed, as the end of a scope does.

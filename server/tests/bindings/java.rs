@@ -376,6 +376,7 @@ fn returned_type(field: &Field) -> &'static str {
         | FieldKind::Entries
         | FieldKind::Locks
         | FieldKind::Deadlocks
+        | FieldKind::Findings
         | FieldKind::Servers => "List<Map<String, Object>>",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
@@ -400,6 +401,7 @@ fn converted(field: &Field, value: &str) -> String {
         | FieldKind::Entries
         | FieldKind::Locks
         | FieldKind::Deadlocks
+        | FieldKind::Findings
         | FieldKind::Servers => {
             format!("Values.objects({value})")
         }

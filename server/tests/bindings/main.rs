@@ -69,6 +69,7 @@ fn returns(verb: &Verb) -> Returns {
 
 fn record_name(verb: &Verb) -> String {
     match verb.name {
+        "advise" => "Advice".to_owned(),
         "get" => "Znode".to_owned(),
         "seed" => "Seeded".to_owned(),
         "tree" => "TreeListing".to_owned(),

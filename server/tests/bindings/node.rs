@@ -281,6 +281,7 @@ fn returned_type(field: &Field) -> &'static str {
         FieldKind::Entries => "answers.JournalEntry[]",
         FieldKind::Locks => "answers.Lock[]",
         FieldKind::Deadlocks => "answers.Deadlock[]",
+        FieldKind::Findings => "answers.Finding[]",
         FieldKind::Servers => "answers.EnsembleServer[]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",

@@ -331,6 +331,7 @@ fn returned_type(field: &Field) -> &'static str {
         | FieldKind::Entries
         | FieldKind::Locks
         | FieldKind::Deadlocks
+        | FieldKind::Findings
         | FieldKind::Servers => "List[Dict[str, Any]]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",

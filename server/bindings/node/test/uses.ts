@@ -9,6 +9,7 @@ import {
   tellIfFailed,
   Universe,
   withServer,
+  type Advice,
   type ChangesSince,
   type Contender,
   type Deadlock,
@@ -16,6 +17,7 @@ import {
   type ErrorName,
   type FaultOptions,
   type FindZnodes,
+  type Finding,
   type InjectedFault,
   type Journal,
   type JournalEntry,
@@ -202,6 +204,9 @@ export async function useEveryName(server: Server, first: Client, second: Client
   exactly<number>()(await universe.count({ path: '/i', op: 'create', result: 'OK', session: session.id }));
   exactly<number>()(await universe.verify({ inOrder: ['create /locks/one/* -> OK', 'create /i -> OK'] }));
   await universe.verify({ path: '/never', exactly: 0 });
+  const advice: Advice = await universe.advise({ ignore: 'polling,/config/**' });
+  exactly<Finding | undefined>()(advice.findings[0]);
+  exactly<string>()(advice.text);
   exactly<void>()(await universe.clearJournal());
 
   exactly<Universe>()(await universe.fork('copy'));

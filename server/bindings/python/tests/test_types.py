@@ -17,6 +17,7 @@ from typing_extensions import assert_type
 
 import minikeeper as package
 from minikeeper import (
+    Advice,
     ChangesSince,
     Client,
     Fault,
@@ -147,6 +148,10 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type(universe.verify(in_order=["create /mine -> OK", "exists /a -> OK"]), int)
     universe.start_recording(bytes_max=1_000_000)
     assert_type(universe.stop_recording(), str)
+    advice = universe.advise(ignore="polling,/config/**")
+    assert_type(advice, Advice)
+    assert_type((advice.findings, advice.entry_count), Tuple[List[Dict[str, Any]], int])
+    assert_type((advice.first, advice.text), Tuple[int, str])
     story = universe.story(title="types")
     assert_type(story, Story)
     assert_type((story.text, story.html, story.json, story.file_name), Tuple[str, str, str, str])

@@ -8,8 +8,43 @@ use serde_json::{Map, Value, json};
 
 use crate::ctl::{VerbFields, values};
 
+/// The argument of `minikeeper advise`, and the end of the help of `minikeeper ctl`.
+pub(super) const FILE: &str = "--file";
+const EXAMPLES: &str = "Examples:
+  minikeeper ctl sessions
+  minikeeper ctl tree /services
+  minikeeper ctl advance 5s
+  minikeeper ctl expire 0x1000a2b3c0001
+  minikeeper ctl --server 127.0.0.1:4711 get /a
+  minikeeper ctl go-down        prints the address to use for come-up
+  minikeeper ctl --field html story >story.html
+
+Prints tables and text on a terminal, and JSON elsewhere. dump, export-tree and the verbs that return one
+path or address print text everywhere.
+Exit codes: 0 done, 1 not done, with the reason on stderr, 2 wrong usage.";
+
 /// Adds the options of `ctl`, and a subcommand for each verb.
 pub(crate) fn describe(command: Command) -> Command {
+    let command = options(command)
+        .subcommand_required(true)
+        .subcommand_value_name("VERB")
+        .subcommand_help_heading("Verbs");
+    command
+        .after_help(EXAMPLES)
+        .subcommands(control::verbs().map(subcommand))
+}
+
+/// Adds the arguments of `minikeeper advise`: those of the verb, a file, and the options of `ctl`.
+pub(crate) fn describe_advise(command: Command) -> Command {
+    let arguments = find("advise").into_iter().flat_map(|verb| verb.parameters);
+    let file = Arg::new(FILE).value_name("FILE").help(
+        "What minikeeper ctl journal --json printed, or the JSON of a story; - is stdin [default: ask the server]",
+    );
+    options(command.args(arguments.map(argument)).arg(file))
+}
+
+/// Adds the options that all verbs have.
+fn options(command: Command) -> Command {
     // Their ids begin with hyphens, which no parameter of a verb does.
     let options = [
         Arg::new("--server")
@@ -49,28 +84,9 @@ pub(crate) fn describe(command: Command) -> Command {
             .conflicts_with_all(["--json", "--text"])
             .help("Print only this field of the answer: text as it is, anything else as JSON"),
     ];
-    let command = options
+    options
         .into_iter()
-        .fold(command, |command, option| command.arg(option.global(true)));
-    command
-        .subcommand_required(true)
-        .subcommand_value_name("VERB")
-        .subcommand_help_heading("Verbs")
-        .after_help(
-            "Examples:
-  minikeeper ctl sessions
-  minikeeper ctl tree /services
-  minikeeper ctl advance 5s
-  minikeeper ctl expire 0x1000a2b3c0001
-  minikeeper ctl --server 127.0.0.1:4711 get /a
-  minikeeper ctl go-down        prints the address to use for come-up
-  minikeeper ctl --field html story >story.html
-
-Prints tables and text on a terminal, and JSON elsewhere. dump, export-tree and the verbs that return one
-path or address print text everywhere.
-Exit codes: 0 done, 1 not done, with the reason on stderr, 2 wrong usage.",
-        )
-        .subcommands(control::verbs().map(subcommand))
+        .fold(command, |command, option| command.arg(option.global(true)))
 }
 
 /// Returns the verb of this subcommand.
@@ -131,6 +147,12 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<VerbFields, Stri
                     put(parameter.name, json!(version));
                 }
             }
+            ParameterKind::Words => {
+                if let Some(words) = given.get_many::<String>(parameter.name) {
+                    let words: Vec<_> = words.map(String::as_str).collect();
+                    put(parameter.name, json!(words.join(",")));
+                }
+            }
             ParameterKind::Json(_) => {
                 if let Some(text) = text(parameter.name) {
                     let value = serde_json::from_str(text)
@@ -182,6 +204,7 @@ fn argument(parameter: &'static Parameter) -> Arg {
         ParameterKind::Data => argument.allow_hyphen_values(true),
         ParameterKind::Fault => argument.value_parser(clap::value_parser!(u64)),
         ParameterKind::Flag => argument.action(ArgAction::SetTrue),
+        ParameterKind::Words => argument.action(ArgAction::Append),
         ParameterKind::OneOf(words) => argument.value_parser(words.to_vec()),
         _ => argument,
     }
@@ -193,6 +216,7 @@ fn help(parameter: &Parameter) -> String {
         ParameterKind::DurationMs => help.push_str(", as in 200ms, 5s, 1m or 1h"),
         ParameterKind::DurationMsOrNull => help.push_str(", as in 200ms, 5s, 1m or 1h, or never"),
         ParameterKind::Json(_) => help.push_str(", as JSON"),
+        ParameterKind::Words => help.push_str("; may be given several times"),
         ParameterKind::Data => help.push_str("; - reads stdin"),
         _ => {}
     }

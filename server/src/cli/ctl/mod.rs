@@ -1,4 +1,4 @@
-//! `minikeeper ctl`: calls the verbs of a running server.
+//! `minikeeper ctl`: calls the verbs of a running server. `minikeeper advise` is one of them, and reads files, too.
 
 mod command;
 
@@ -7,13 +7,14 @@ mod render;
 mod values;
 
 use std::{
+    fmt,
     io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     time::Duration,
 };
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
-use minikeeper::{Secret, control::Verb};
+use minikeeper::{Advice, Secret, control::Verb, files};
 use minikeeper_shell::without_controls;
 use serde_json::{Map, Value};
 
@@ -43,11 +44,11 @@ impl CtlArgs {
     ///
     /// # Errors
     /// When the server answers with an error, or cannot be reached.
-    pub(crate) fn run(self) -> Result<(), String> {
+    pub(crate) fn run(&self) -> Result<(), String> {
         let (fields, longest) = command::fields(self.verb, &self.given)?;
         let token = match &self.token_file {
             Some(file) => Some(token::read(file)?),
-            None => self.token.or_else(token::of_environment),
+            None => self.token.clone().or_else(token::of_environment),
         };
         let call = HttpCall {
             server: &self.server,
@@ -65,9 +66,19 @@ impl CtlArgs {
         } else {
             Some(http::call(&call)?)
         };
-        let Some(Answer { status, body }) = answer else {
-            return Ok(());
-        };
+        match answer {
+            Some(answer) => self.print(answer, is_text, is_terminal),
+            None => Ok(()),
+        }
+    }
+
+    /// Prints an answer.
+    ///
+    /// # Errors
+    /// The error that it has.
+    fn print(&self, answer: Answer, is_text: bool, is_terminal: bool) -> Result<(), String> {
+        let Answer { status, body } = answer;
+        let form = self.form;
         let value: Value = serde_json::from_str(&body)
             .map_err(|_| format!("{} did not answer with JSON: {body:?}", self.server))?;
         if status != 200 {
@@ -141,6 +152,18 @@ impl FromArgMatches for CtlArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let missing = || Error::new(clap::error::ErrorKind::MissingSubcommand);
         let (name, given) = matches.subcommand().ok_or_else(missing)?;
+        Self::of(name, given, matches)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl CtlArgs {
+    fn of(name: &str, given: &ArgMatches, matches: &ArgMatches) -> Result<Self, Error> {
+        let missing = || Error::new(clap::error::ErrorKind::MissingSubcommand);
         let text = |id: &str| matches.get_one::<String>(id).cloned();
         Ok(Self {
             server: text("--server").unwrap_or_default(),
@@ -156,6 +179,62 @@ impl FromArgMatches for CtlArgs {
             verb: command::find(name).ok_or_else(missing)?,
             given: given.clone(),
         })
+    }
+}
+
+/// The command line after `advise`.
+#[derive(Debug)]
+pub(crate) struct AdviseArgs {
+    file: Option<PathBuf>,
+    ctl: CtlArgs,
+}
+
+impl AdviseArgs {
+    /// Prints advice on the journal in the file, or on that of the server.
+    ///
+    /// # Errors
+    /// When there is no such journal.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let Some(file) = &self.file else {
+            return self.ctl.run();
+        };
+        let text = if file.as_os_str() == "-" {
+            io::read_to_string(io::stdin())
+        } else {
+            files::read_to_string(file, files::SEED_BYTES_MAX)
+        };
+        let cannot = |error: &dyn fmt::Display| format!("cannot read {}: {error}", file.display());
+        let text = text.map_err(|error| cannot(&error))?;
+        let (fields, _) = command::fields(self.ctl.verb, &self.ctl.given)?;
+        let ignored = fields.get("ignore").and_then(Value::as_str);
+        let ignored: Vec<_> = ignored.into_iter().flat_map(|it| it.split(',')).collect();
+        let advice = Advice::of_json(&text, &ignored).map_err(|error| cannot(&error))?;
+        let answer = Answer {
+            status: 200,
+            body: advice.to_json(),
+        };
+        let is_text = self.ctl.form == Some(Form::Text);
+        self.ctl.print(answer, is_text, io::stdout().is_terminal())
+    }
+}
+
+impl Args for AdviseArgs {
+    fn augment_args(command: Command) -> Command {
+        command.defer(command::describe_advise)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for AdviseArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut ctl = CtlArgs::of("advise", matches, matches)?;
+        // People read it, in a pipe too.
+        ctl.form = ctl.form.or(Some(Form::Text));
+        let file = matches.get_one::<String>(command::FILE).map(PathBuf::from);
+        Ok(Self { file, ctl })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

@@ -101,7 +101,8 @@ pub(crate) fn render(verb: &Verb, answer: &Value) -> String {
     let mut out = String::new();
     // The server has rendered the other fields itself.
     if let Some(Value::String(text)) = answer.get("text")
-        && (verb.answer.iter()).any(|field| field.kind == FieldKind::Locks)
+        && (verb.answer.iter())
+            .any(|field| matches!(field.kind, FieldKind::Locks | FieldKind::Findings))
     {
         return text.clone();
     }

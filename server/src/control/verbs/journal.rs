@@ -1,5 +1,8 @@
 //! The journal: what clients did, and what happened to them.
 
+use std::time::{Duration, UNIX_EPOCH};
+
+use minikeeper_protocol::{ErrorCode, EventKind, OpCode, Zxid};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -10,7 +13,9 @@ use crate::{
         verbs::sessions::session_id,
     },
     journal::{
-        entry::{JournalEntry, JournalOperation, JournalRequest, Occurrence, event_name},
+        entry::{
+            JournalEntry, JournalOperation, JournalRequest, Occurrence, event_name, known_mode,
+        },
         filter::{Expected, JournalError, JournalFilter},
     },
 };
@@ -213,9 +218,9 @@ pub(super) const VERBS: &[Verb] = &[
     },
 ];
 
-fn refused(error: JournalError) -> ControlError {
+pub(super) fn refused(error: JournalError) -> ControlError {
     match error {
-        JournalError::Path { .. } | JournalError::Filter { .. } => {
+        JournalError::Path { .. } | JournalError::Filter { .. } | JournalError::Json { .. } => {
             ControlError::bad_input(error.to_string())
         }
         error => ControlError::cannot_now(error.to_string()),
@@ -275,7 +280,7 @@ pub(crate) fn shown(entry: &JournalEntry) -> Value {
             fields.insert(name.to_owned(), value);
         }
     };
-    let wall_ms = entry.wall.duration_since(std::time::UNIX_EPOCH);
+    let wall_ms = entry.wall.duration_since(UNIX_EPOCH);
     put("number", entry.number.into());
     put("kind", entry.kind().into());
     put("at_ms", millis(entry.at));
@@ -353,6 +358,127 @@ fn operation_fields(operation: &JournalOperation) -> Value {
     })
 }
 
-fn millis(time: std::time::Duration) -> Value {
+/// Reads the entries of JSON with the field `entries`, as far as advice needs them.
+///
+/// # Errors
+/// [`JournalError::Json`] if it is no such JSON.
+pub(super) fn read(text: &str) -> Result<Vec<JournalEntry>, JournalError> {
+    let wrong = |what: String| JournalError::Json { what };
+    let mut value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let Value::Array(entries) = value["entries"].take() else {
+        return Err(wrong("it has no list \"entries\"".to_owned()));
+    };
+    let parsed = |(index, entry): (usize, &Value)| {
+        let unknown = || {
+            wrong(format!(
+                "\"entries\" number {index} is no entry of a journal"
+            ))
+        };
+        parsed(entry).ok_or_else(unknown)
+    };
+    entries.iter().enumerate().map(parsed).collect()
+}
+
+/// Returns an entry that [`shown`] made.
+fn parsed(entry: &Value) -> Option<JournalEntry> {
+    let text = |name: &str| entry[name].as_str();
+    let owned = |name: &str| text(name).map(str::to_owned);
+    let path = || owned("path").unwrap_or_default();
+    let ms = |name: &str| Duration::from_millis(entry[name].as_u64().unwrap_or(0));
+    let what = match text("kind")? {
+        "request" => Occurrence::Request(request_of(entry)),
+        "event" => Occurrence::Event {
+            kind: EVENTS
+                .into_iter()
+                .find(|it| text("event") == Some(event_name(*it)))?,
+            path: path(),
+            zxid: Zxid(text("zxid").and_then(session_id)?.0),
+            cause: entry["cause"].as_u64(),
+            is_held: entry["is_held"] == true,
+        },
+        "fault" => Occurrence::Fault {
+            fault: entry["fault"].as_u64()?,
+            action: owned("action").unwrap_or_default(),
+            op: op_of(entry),
+            path: owned("path"),
+        },
+        kind @ ("session_opened" | "session_resumed") => Occurrence::SessionBegan {
+            timeout: ms("timeout_ms"),
+            is_new: kind == "session_opened",
+        },
+        kind @ ("session_expired" | "session_closed") => Occurrence::SessionEnded {
+            expired: kind == "session_expired",
+        },
+        "connection_opened" => Occurrence::ConnectionOpened,
+        "connection_closed" => Occurrence::ConnectionClosed {
+            reason: owned("reason").unwrap_or_default(),
+        },
+        "clock" => Occurrence::Clock(owned("what").unwrap_or_default()),
+        "verb" => Occurrence::Verb(owned("what").unwrap_or_default()),
+        "omitted" => Occurrence::Omitted {
+            count: entry["count"].as_u64().unwrap_or(0),
+        },
+        _ => return None,
+    };
+    Some(JournalEntry {
+        number: entry["number"].as_u64()?,
+        at: ms("at_ms"),
+        wall: UNIX_EPOCH + ms("wall_ms"),
+        connection: entry["connection"].as_u64(),
+        session: text("session").and_then(session_id),
+        address: text("address").and_then(|it| it.parse().ok()),
+        what,
+    })
+}
+
+const EVENTS: [EventKind; 4] = [
+    EventKind::Created,
+    EventKind::Deleted,
+    EventKind::DataChanged,
+    EventKind::ChildrenChanged,
+];
+
+fn op_of(fields: &Value) -> &'static str {
+    let op = fields["op"].as_str().and_then(OpCode::from_name);
+    op.map_or("unknown", OpCode::name)
+}
+
+fn request_of(fields: &Value) -> JournalRequest {
+    let owned = |name: &str| fields[name].as_str().map(str::to_owned);
+    let result = fields["result"].as_str().unwrap_or("NONE");
+    let number = |it: &Value| it.as_u64().and_then(|it| u32::try_from(it).ok());
+    let version = |it: &Value| it.as_i64().and_then(|it| i32::try_from(it).ok());
+    let operation = |it: &Value| {
+        let request = request_of(it);
+        JournalOperation {
+            op: request.op,
+            path: request.path.unwrap_or_default(),
+            version: request.version,
+            mode: request.mode,
+            data_bytes: request.data_bytes,
+        }
+    };
+    let operations = fields["operations"].as_array();
+    JournalRequest {
+        xid: version(&fields["xid"]).unwrap_or(0),
+        op: op_of(fields),
+        path: owned("path"),
+        created: owned("created"),
+        version: version(&fields["version"]),
+        mode: fields["mode"].as_str().and_then(known_mode),
+        watch: fields["watch"] == true,
+        data_bytes: number(&fields["data_bytes"]),
+        timeout: None,
+        operations: operations.into_iter().flatten().map(operation).collect(),
+        operation_count: number(&fields["operation_count"]).unwrap_or(0),
+        error: (!matches!(result, "OK" | "NONE"))
+            .then(|| ErrorCode::from_name(result).unwrap_or(ErrorCode::from_code(i32::MIN))),
+        is_answered: result != "NONE",
+        zxid: Zxid::default(),
+        duration: Duration::ZERO,
+    }
+}
+
+fn millis(time: Duration) -> Value {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into()
 }

@@ -2,6 +2,7 @@
 //!
 //! A row has the verb's name, HTTP method, help, parameters, answer and handler.
 
+pub(crate) mod advice;
 mod ensemble;
 pub(crate) mod faults;
 pub(crate) mod journal;
@@ -26,6 +27,7 @@ const OF_UNIVERSES: &[&[Verb]] = &[
     sessions::VERBS,
     faults::VERBS,
     journal::VERBS,
+    advice::VERBS,
     locks::VERBS,
     story::VERBS,
     recording::VERBS,

@@ -2,12 +2,13 @@
 
 import { html, render, useCallback, useEffect, useRef, useState } from "./preact.js";
 import { access, command, setReadOnly, setToken } from "./api.js";
-import { Command, Notice, ago, page, useAnswer } from "./parts.js";
+import { Command, Notice, ago, page, useAnswer, useSlow } from "./parts.js";
 import { follow } from "./live.js";
 import { Tree } from "./tree.js";
 import { Sessions } from "./sessions.js";
 import { Locks } from "./locks.js";
 import { Timeline } from "./timeline.js";
+import { Findings } from "./advice.js";
 import { Faults } from "./faults.js";
 import { Clock } from "./clock.js";
 import { Universes } from "./universes.js";
@@ -18,6 +19,7 @@ const VIEWS = [
   ["sessions", "Sessions", SessionsView],
   ["locks", "Locks", LocksView],
   ["timeline", "Timeline", TimelineView],
+  ["advice", "Advice", AdviceView],
   ["faults", "Faults", FaultsView],
   ["clock", "Clock", ClockView],
   ["snapshots", "Snapshots", SnapshotsView],
@@ -191,6 +193,16 @@ function TimelineView({ version, live }) {
         <p class="notice">A server keeps a journal with <code>--control</code>, or with <code>--journal-bytes 4194304</code>.</p>`
       : html`<${Timeline} entries=${shown.entries} sessions=${shown.sessions} now_ms=${shown.now_ms}
         ctl=${command("journal").replace(/ journal$/, "")} />`}
+  </div>`;
+}
+
+function AdviceView({ version }) {
+  const [answer, error] = useAnswer("advise", {}, useSlow(version, AGES_MS));
+  return html`<div class="view">
+    <div class="title"><h1>Advice</h1><${Command} verb="advise" /></div>
+    ${!answer && html`<${Notice} error=${error}>Reading…</${Notice}>`}
+    ${answer && html`<p class="muted">Known mistakes of clients in the ${answer.entry_count} entries of the journal.</p>`}
+    ${answer && (answer.findings.length ? html`<${Findings} findings=${answer.findings} />` : html`<p class="notice">There are none.</p>`)}
   </div>`;
 }
 

@@ -1,6 +1,7 @@
 // The story of a failed test: the page of a bundle, which needs no server.
 
 import { html, render } from "./preact.js";
+import { Findings } from "./advice.js";
 import { duration } from "./journal.js";
 import { Locks, SessionName } from "./locks.js";
 import { Timeline } from "./timeline.js";
@@ -50,7 +51,7 @@ export function Story({ story }) {
   const { title, failure, server } = story;
   const now_ms = story.now_ms ?? 0;
   const { locks, deadlocks } = { locks: list(story.locks?.locks), deadlocks: list(story.locks?.deadlocks) };
-  const [sessions, faults, entries] = [list(story.sessions), list(story.faults), list(story.entries)];
+  const [sessions, faults, entries, findings] = [list(story.sessions), list(story.faults), list(story.entries), list(story.findings)];
   return html`<main class="story">
     <div class="head">
       <p class="kind">${failure ? html`<span class="chip bad">failed</span> ` : null}what the server saw</p>
@@ -62,6 +63,7 @@ export function Story({ story }) {
     <section><h2>Timeline</h2><${Timeline} entries=${entries} sessions=${sessions} now_ms=${now_ms} /></section>
     <section><h2>Sessions</h2><${Sessions} sessions=${sessions} now_ms=${now_ms} /></section>
     ${faults.length > 0 && html`<section><h2>Faults</h2><${Faults} faults=${faults} /></section>`}
+    ${findings.length > 0 && html`<section><h2>Known mistakes</h2><${Findings} findings=${findings} /></section>`}
   </main>`;
 }
 

@@ -9,6 +9,7 @@ from ._faults import Fault
 from ._kazoo import settle
 from ._sessions import Client, LastOperation, Session, SessionLike, Watch
 from ._verbs import (
+    Advice,
     ChangesSince,
     FindZnodes,
     Journal,
@@ -24,6 +25,7 @@ from .server import Server
 from .universe import Universe
 
 __all__ = [
+    "Advice",
     "ChangesSince",
     "Client",
     "Fault",

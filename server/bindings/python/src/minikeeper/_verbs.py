@@ -49,6 +49,25 @@ class Journal:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """The result of `advise`.
+
+    Such as a sequential ephemeral that a lost reply orphans, polling, or a write that loses an update. Each
+    finding has the numbers of the entries that show it. It is about what the journal still has; `first` is the
+    number of the oldest entry read.
+    """
+
+    findings: List[Dict[str, Any]]
+    """The mistakes, by rule."""
+    entry_count: int
+    """The number of entries that were read."""
+    first: int
+    """The number of the oldest entry."""
+    text: str
+    """The same for people."""
+
+
+@dataclass(frozen=True)
 class Locks:
     """The result of `locks`.
 
@@ -587,6 +606,25 @@ class Verbs:
     def clear_journal(self) -> None:
         """Forget every entry of the journal; the numbers of entries continue."""
         self._control.do("clear_journal")
+
+    def advise(self, *, ignore: Optional[str] = None) -> Advice:
+        """Find known mistakes of clients in the journal: what, why it matters, what to do.
+
+        Such as a sequential ephemeral that a lost reply orphans, polling, or a write that loses an update. Each
+        finding has the numbers of the entries that show it. It is about what the journal still has; `first` is the
+        number of the oldest entry read.
+
+        - `ignore`: Rules such as `herd`, and paths such as `/config/**`, to leave out, separated by commas
+        """
+        answer = self._control.read(
+            "advise",
+            {
+                **given(
+                    ignore=ignore,
+                ),
+            },
+        )
+        return Advice(findings=answer["findings"], entry_count=answer["entry_count"], first=answer["first"], text=answer["text"])
 
     def locks(self) -> Locks:
         """List every lock, semaphore and election: who holds it, who waits for whom, what is wrong.

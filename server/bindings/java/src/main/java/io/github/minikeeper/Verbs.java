@@ -302,6 +302,22 @@ abstract class Verbs {
   }
 
   /**
+   * Find known mistakes of clients in the journal: what, why it matters, what to do.
+   *
+   * <p>Such as a sequential ephemeral that a lost reply orphans, polling, or a write that loses an update. Each
+   * finding has the numbers of the entries that show it. It is about what the journal still has; {@code first} is the
+   * number of the oldest entry read.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code ignore}: Rules such as `herd`, and paths such as `/config/**`, to leave out, separated by commas
+   * </ul>
+   */
+  public Advice advise(Map<String, ?> fields) {
+    return new Advice(control().read("advise", fields));
+  }
+
+  /**
    * List every lock, semaphore and election: who holds it, who waits for whom, what is wrong.
    *
    * <p>Recognises the znodes of Curator, kazoo, go-zookeeper, ZooKeeper's own recipes and the Rust crates by their

@@ -1,0 +1,98 @@
+//! Advice on what clients did.
+
+use serde_json::{Value, json};
+
+use crate::{
+    advice::{Advice, Finding},
+    control::{
+        parameter::{Parameter, ParameterKind},
+        verb::{Field, FieldKind, Handler, Method, Verb},
+        verbs::journal,
+    },
+};
+
+pub(super) const VERBS: &[Verb] = &[Verb {
+    name: "advise",
+    method: Method::Get,
+    docs: "Find known mistakes of clients in the journal: what, why it matters, what to do\n\n\
+           Such as a sequential ephemeral that a lost reply orphans, polling, or a write that loses an update. Each \
+           finding has the numbers of the entries that show it. It is about what the journal still has; `first` is \
+           the number of the oldest entry read.",
+    parameters: &[Parameter::optional(
+        "ignore",
+        ParameterKind::Words,
+        "Rules such as `herd`, and paths such as `/config/**`, to leave out, separated by commas",
+    )],
+    plain: None,
+    answer: &[
+        Field::new("findings", FieldKind::Findings).help("The mistakes, by rule"),
+        Field::new("entry_count", FieldKind::Count).help("The number of entries that were read"),
+        Field::new("first", FieldKind::Count).help("The number of the oldest entry"),
+        Field::new("text", FieldKind::Text).help("The same for people"),
+    ],
+    handler: Handler::AtOnce(|call| {
+        let ignored = call.arguments.given("ignore").and_then(Value::as_str);
+        let ignored = words(ignored.unwrap_or_default());
+        let advice = call.universe.advise(&ignored);
+        Ok(shown(&advice.map_err(journal::refused)?))
+    }),
+}];
+
+/// Returns the words of a list with commas.
+pub(crate) fn words(text: &str) -> Vec<&str> {
+    let words = text.split(',').map(str::trim);
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+pub(crate) fn shown(advice: &Advice) -> Value {
+    json!({
+        "findings": findings(advice),
+        "entry_count": advice.entry_count,
+        "first": advice.first,
+        "text": advice.to_string(),
+    })
+}
+
+pub(crate) fn findings(advice: &Advice) -> Value {
+    advice.findings.iter().map(finding).collect()
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "rule": finding.rule.name,
+        "title": finding.rule.title,
+        "path": finding.path,
+        "text": finding.text,
+        "count": finding.count,
+        "entries": finding.entries,
+        "why": finding.rule.why,
+        "do": finding.rule.remedy,
+    })
+}
+
+impl Advice {
+    /// Finds the known mistakes in the JSON that `minikeeper ctl journal --json` prints, or in that of a
+    /// [`Story`](crate::Story).
+    ///
+    /// # Errors
+    /// [`JournalError::Json`](crate::JournalError::Json) if the text is not such JSON, otherwise as for [`Advice::of`].
+    ///
+    /// # Examples
+    /// ```
+    /// let journal = r#"{"entries": [{"number": 1, "kind": "request", "session": "0x1", "op": "create",
+    ///     "path": "/lock-", "mode": "EPHEMERAL_SEQUENTIAL", "result": "OK"}]}"#;
+    /// let advice = minikeeper::Advice::of_json(journal, &[])?;
+    /// assert_eq!(advice.findings[0].rule.name, "unprotected-sequential");
+    /// # Ok::<(), minikeeper::JournalError>(())
+    /// ```
+    pub fn of_json(text: &str, ignored: &[&str]) -> Result<Self, crate::JournalError> {
+        let entries = journal::read(text)?;
+        Self::of(&entries, ignored)
+    }
+
+    /// Returns the advice as JSON, as the verb `advise` does.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        shown(self).to_string()
+    }
+}
