@@ -110,6 +110,9 @@ pub(super) struct PathFacts {
     /// The last session that read, then wrote it without a version; that saw it missing, then created it.
     pub(super) rewritten_by: Option<SessionId>,
     pub(super) checked_by: Option<SessionId>,
+    /// The last operation for which sessions were opened, and how many in a row.
+    pub(super) short_op: &'static str,
+    pub(super) short_sessions: u64,
     /// The change that sent events, the contenders that it woke, and the first event.
     pub(super) woken_zxid: i64,
     pub(super) woken: u64,

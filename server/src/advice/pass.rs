@@ -10,8 +10,8 @@ use crate::{
         facts::{PathFacts, SessionFacts, Table, UseFacts},
         rules::{
             AdviceRule, CHILDREN_MIN, DATA_BYTES_MIN, DELETES_MIN, MISSING_WATCHES_MIN,
-            OPERATION_REQUESTS_MAX, PARENTS_MIN, POLLS_MIN, Rule, UNREAD_MIN, WATCHES_MIN,
-            WOKEN_MIN,
+            OPERATION_REQUESTS_MAX, PARENTS_MIN, POLLS_MIN, Rule, SHORT_SESSIONS_MIN, UNREAD_MIN,
+            WATCHES_MIN, WOKEN_MIN,
         },
     },
     journal::entry::{JournalEntry, JournalRequest, Occurrence},
@@ -449,19 +449,18 @@ impl Pass {
                     text,
                 );
             }
-            (None, _, other) => {
-                let text = format!("session {session} found no {path} and created it");
-                let (weight, too) = match other {
-                    Some(other) => (PROVEN, format!("; session {other} does so too")),
-                    None => (HABIT, String::new()),
-                };
+            // One session alone may have a path of its own.
+            (None, _, Some(other)) => {
+                let text = format!(
+                    "session {session} found no {path} and created it; session {other} does so too"
+                );
                 self.report(
                     Rule::CheckThenCreate,
                     path,
-                    weight,
+                    PROVEN,
                     1,
                     &[missing, number],
-                    text + &too,
+                    text,
                 );
             }
             _ => {}
@@ -904,17 +903,31 @@ impl Pass {
         }
         let is_short = requests > 0 && requests <= OPERATION_REQUESTS_MAX;
         if !expired && opened > 0 && is_short {
-            let text = format!(
-                "session {session} of {ip} was opened for {op} {path} and closed after {requests} requests"
-            );
-            self.report(
-                Rule::SessionPerOperation,
-                &path,
-                HABIT,
-                1,
-                &[opened, first, number],
-                text,
-            );
+            let facts = self.paths.of(&path);
+            if facts.short_op != op {
+                (facts.short_op, facts.short_sessions) = (op, 0);
+            }
+            facts.short_sessions += 1;
+            let sessions = facts.short_sessions;
+            if sessions >= SHORT_SESSIONS_MIN {
+                let text = format!(
+                    "{sessions} sessions were opened for {op} {path} and closed after at most {OPERATION_REQUESTS_MAX} requests, \
+                     the last of them from {ip}"
+                );
+                let count = if sessions == SHORT_SESSIONS_MIN {
+                    sessions
+                } else {
+                    1
+                };
+                self.report(
+                    Rule::SessionPerOperation,
+                    &path,
+                    sessions,
+                    count,
+                    &[opened, first, number],
+                    text,
+                );
+            }
         }
     }
 }

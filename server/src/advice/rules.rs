@@ -61,7 +61,7 @@ impl AdviceRule {
             title: "exists, then create of what was missing",
             why: "another client can create it in between",
             remedy: "create at once, and take NODEEXISTS as the answer that it is there",
-            occurrences_min: 5,
+            occurrences_min: 1,
         },
         Self {
             name: "former-session",
@@ -83,7 +83,7 @@ impl AdviceRule {
             title: "session opened for one operation",
             why: "opening and closing a session are two writes for the whole ensemble, besides the connection",
             remedy: "open one client per process and share it",
-            occurrences_min: 10,
+            occurrences_min: 1,
         },
         Self {
             name: "session-not-closed",
@@ -170,6 +170,9 @@ pub(super) const DATA_BYTES_MIN: u64 = 512 << 10;
 
 /// The most requests, besides opening and closing it, of a session that was opened for an operation.
 pub(super) const OPERATION_REQUESTS_MAX: u64 = 3;
+
+/// The number of sessions opened one after another for the same operation on the same path.
+pub(super) const SHORT_SESSIONS_MIN: u64 = 10;
 
 /// The numbers of watches of a session below one parent that are a leak: on znodes that are missing, on any.
 pub(super) const MISSING_WATCHES_MIN: u64 = 100;

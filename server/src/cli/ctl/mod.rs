@@ -203,7 +203,7 @@ impl AdviseArgs {
         } else {
             files::read_to_string(file, files::SEED_BYTES_MAX)
         };
-        let cannot = |error: &dyn fmt::Display| format!("cannot read {}: {error}", file.display());
+        let cannot = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
         let text = text.map_err(|error| cannot(&error))?;
         let (fields, _) = command::fields(self.ctl.verb, &self.ctl.given)?;
         let ignored = fields.get("ignore").and_then(Value::as_str);
