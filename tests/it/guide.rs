@@ -67,6 +67,21 @@ async fn journal_of_the_guide() -> Outcome {
 }
 
 #[tokio::test]
+async fn advice_of_the_guide() -> Outcome {
+    let server = Server::builder().start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    client
+        .create("/lock-", b"", CreateMode::EphemeralSequential)
+        .await?;
+    // --8<-- [start:advice]
+    let advice = server.advise(&["unprotected-sequential", "/legacy/**"])?; // what to ignore
+    assert!(advice.findings.is_empty(), "{advice}");
+    // --8<-- [end:advice]
+    assert_eq!(server.advise(&[])?.findings.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
 async fn sessions_of_the_guide() -> Outcome {
     let server = Server::builder().start().await?;
     let client = Client::connect(&server.connect_string()).await?;

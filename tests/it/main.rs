@@ -17,6 +17,7 @@
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `session_verbs` | list, expire and disconnect sessions by id, address, identity, owner |
 //! | `time` | the clock: frozen, running, advanced; deadlines on the way |
+//! | `advice` | known mistakes of clients that the journal shows |
 //! | `locks` | who holds each lock, who waits for whom, warnings, deadlocks |
 //! | `story` | the story of a failed test, with tests that fail on purpose |
 //! | `waiting` | waiting for watches, children, contenders and idleness |
@@ -48,6 +49,7 @@
 )]
 
 mod admin;
+mod advice;
 mod bad_input;
 mod control;
 mod control_faults;

@@ -73,6 +73,8 @@ pub(super) struct SessionFacts {
     /// Whether a fault acted on it.
     pub(super) is_faulted: bool,
     pub(super) has_recursive_watch: bool,
+    /// Whether it has set a watch.
+    pub(super) has_watched: bool,
     /// The number of requests, without pings and the end.
     pub(super) requests: u64,
     /// The first of them: its entry, operation and path.
@@ -130,8 +132,8 @@ pub(super) struct UseFacts {
     pub(super) missing: u64,
     /// Whether it tried to create it and was late.
     pub(super) was_late: bool,
-    /// Whether it queues below it, and as a reader.
-    pub(super) contends: bool,
+    /// The number of sequential ephemerals that it has below it, and whether those of a reader.
+    pub(super) contends: u64,
     pub(super) is_reader: bool,
     /// Equal reads in a row: operation, result, number, first and last.
     pub(super) polled: &'static str,

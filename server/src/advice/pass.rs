@@ -215,9 +215,11 @@ impl Pass {
         if group.text.is_empty() || weight > group.weight {
             group.text = text;
             group.weight = weight;
-            // Those of the text come first.
-            let others = mem::replace(&mut group.entries, entries.to_vec());
-            group.entries.extend(others);
+            // Those of the text come first; evidence that begins with the same entry is of the same occurrence.
+            let mut others = mem::replace(&mut group.entries, entries.to_vec());
+            if others.first() != entries.first() {
+                group.entries.append(&mut others);
+            }
         } else if group.entries.len() < EVIDENCE_MAX {
             group.entries.extend(entries);
         }
@@ -261,6 +263,7 @@ impl Pass {
             _ => {}
         }
         facts.requests += 1;
+        facts.has_watched |= request.watch || request.op == "addWatch";
         if facts.first == 0 {
             facts.first = number;
             facts.first_op = request.op;
@@ -384,7 +387,6 @@ impl Pass {
                 );
             }
             let place = self.using(session, parent_of(path));
-            place.contends = true;
             place.is_reader = ["READ", "rlock"]
                 .iter()
                 .any(|mark| name_of(path).contains(mark));
@@ -620,7 +622,7 @@ impl Pass {
 
     fn event(&mut self, number: u64, session: SessionId, kind: EventKind, path: &str, zxid: i64) {
         let place = self.using(session, path);
-        let (contends, is_late) = (place.contends, place.was_late);
+        let (contends, is_late) = (place.contends, mem::take(&mut place.was_late));
         let (watch, on_nothing) = (mem::take(&mut place.watch), place.watches_nothing);
         let parent = parent_of(path);
         if watch > 0 {
@@ -631,15 +633,16 @@ impl Pass {
                 .saturating_sub(u64::from(on_nothing));
         }
         let above = self.using(session, parent);
-        let waits = above.contends && !above.is_reader;
+        let waits = above.contends > 0 && !above.is_reader;
         let facts = self.paths.of(path);
         let is_foreign = facts.changed_by != Some(session);
         let is_woken = match kind {
             EventKind::Deleted => waits && facts.is_sequential_ephemeral || is_late,
-            EventKind::ChildrenChanged => contends && facts.has_had_ephemerals,
+            EventKind::ChildrenChanged => contends > 0 && facts.has_had_ephemerals,
             _ => false,
         };
-        if is_woken {
+        // The one that releases may watch its own znode.
+        if is_woken && is_foreign {
             if facts.woken_zxid != zxid {
                 (facts.woken_zxid, facts.woken, facts.woken_first) = (zxid, 0, number);
             }
@@ -756,10 +759,15 @@ impl Pass {
         let parent = parent_of(path);
         let facts = self.paths.of(path);
         let (owner, created) = (facts.owner.take(), facts.changed);
+        let is_contender = facts.is_sequential_ephemeral;
         (facts.changed, facts.changed_by) = (number, Some(session));
         (facts.deleted, facts.deleted_by) = (number, Some(session));
         facts.children = 0;
         self.leave(number, parent);
+        if let (Some(owner), true) = (owner, is_contender) {
+            let place = self.using(owner, parent);
+            place.contends = place.contends.saturating_sub(1);
+        }
         // A client that deletes the parent, too, clears a tree.
         self.suspicions.retain(|it| {
             let is_below = it.session == session && parent_of(&it.path) == path;
@@ -852,6 +860,9 @@ impl Pass {
         }
         if is_ephemeral {
             self.session(session).ephemerals.push(path.to_owned());
+            if mode == "EPHEMERAL_SEQUENTIAL" {
+                self.using(session, parent).contends += 1;
+            }
         }
     }
 
@@ -866,7 +877,7 @@ impl Pass {
             first,
             ..
         } = *facts;
-        let is_faulted = facts.is_faulted;
+        let (is_faulted, has_watched) = (facts.is_faulted, facts.has_watched);
         facts.is_connected = false;
         let op = facts.first_op;
         let path = mem::take(&mut facts.first_path);
@@ -901,7 +912,8 @@ impl Pass {
             );
             self.report(Rule::SessionNotClosed, "", HABIT, 1, &[left, number], text);
         }
-        let is_short = requests > 0 && requests <= OPERATION_REQUESTS_MAX;
+        // One that sets a watch stays for its events.
+        let is_short = requests > 0 && requests <= OPERATION_REQUESTS_MAX && !has_watched;
         if !expired && opened > 0 && is_short {
             let facts = self.paths.of(&path);
             if facts.short_op != op {

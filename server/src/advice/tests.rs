@@ -244,6 +244,13 @@ fn no_herd_where_one_waiter_is_woken_or_readers_are() {
     let readers = "0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10-__READ__";
     let deleted = format!("# <- deleted /l/{readers}0000000001 9");
     assert_eq!(found(&woken(readers, &deleted)), NOTHING);
+    // Our recipes watch their own znode, too; and a contender that gave up may have left its watch.
+    let own = woken(UUID_LOCK, "").replace(
+        &format!("1 delete /l/{UUID_LOCK}0000000001"),
+        &format!("2 delete /l/{UUID_LOCK}0000000002\n1 delete /l/{UUID_LOCK}0000000001"),
+    );
+    let events = format!("# <- deleted /l/{UUID_LOCK}0000000001 9");
+    assert_eq!(found(&(own + &repeated(1..4, &events))), NOTHING);
     // A configuration that many watch.
     let config = "1 create /c PERSISTENT 5B\n1 delete /c\n".to_owned();
     assert_eq!(
@@ -403,6 +410,9 @@ fn session_per_operation_is_opened_and_closed_again_and_again() {
     // A suite of tests opens a client for each, with a path of its own.
     let test = "# opened\n# getData /test#\n# closed";
     assert_eq!(found(&repeated(1..50, test)), NOTHING);
+    // A monitor stays for events.
+    let monitor = "# opened\n# getData /config watch\n# closed";
+    assert_eq!(found(&repeated(1..50, monitor)), NOTHING);
     // Sessions that are older than the journal may have done more.
     assert_eq!(
         found(&repeated(1..20, "# getData /config\n# closed")),

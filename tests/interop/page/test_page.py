@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 # Printed by a failing story; MINIKEEPER_SEED gives it back.
 SEED = int(os.environ.get("MINIKEEPER_SEED") or random.randrange(2**31))
 
-VIEWS = ["tree", "sessions", "locks", "timeline", "faults", "clock", "snapshots", "universes"]
+VIEWS = ["tree", "sessions", "locks", "timeline", "advice", "faults", "clock", "snapshots", "universes"]
 
 
 def item(page, name):

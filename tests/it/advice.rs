@@ -1,0 +1,135 @@
+//! Advice on what clients did: over the API, over HTTP and in stories.
+
+use minikeeper::{Advice, Fault, JournalFilter, OpCode, Server};
+use minikeeper_client::{Client, CreateMode};
+use minikeeper_protocol::CreateMode as Mode;
+use minikeeper_recipes::{InterProcessMutex, InterProcessSemaphoreV2};
+use minikeeper_test_kit::wire::{self, Wire};
+use serde_json::{Value, json};
+
+use crate::{
+    http::{done, get, said, scene},
+    kit::TIMEOUT_MS,
+};
+
+/// A lock without protection whose reply is lost: the znode that nobody knows of stays in the queue.
+#[tokio::test]
+async fn orphan_of_a_lost_reply_is_named() {
+    let server = Server::builder().start().await.unwrap();
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    let lost = Fault::lose_reply().on(OpCode::Create).once();
+    let guard = server.inject(lost).unwrap();
+    let queue = || client.create("/lock-", b"", CreateMode::EphemeralSequential);
+    queue().await.unwrap_err();
+    let advice = server.advise(&[]).unwrap();
+    let [finding] = &advice.findings[..] else {
+        panic!("{advice}");
+    };
+    assert_eq!(finding.rule.name, "unprotected-sequential");
+    assert!(
+        finding.text.ends_with("and the reply was lost"),
+        "{finding}"
+    );
+    let entries = server.journal(&JournalFilter::new()).unwrap();
+    let entry = (entries.iter()).find(|entry| entry.number == finding.entries[0]);
+    assert!(entry.unwrap().to_string().contains("create"), "{entry:?}");
+    drop(guard);
+}
+
+#[tokio::test]
+async fn recipes_make_no_known_mistake() {
+    let server = Server::builder().start().await.unwrap();
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        clients.push(Client::connect(&server.connect_string()).await.unwrap());
+    }
+    let mut tasks = Vec::new();
+    for client in clients {
+        tasks.push(tokio::spawn(async move {
+            let mutex = InterProcessMutex::new(client.clone(), "/locks/a").unwrap();
+            let semaphore = InterProcessSemaphoreV2::new(client, "/locks/s", 2).unwrap();
+            for _ in 0..10 {
+                let guard = mutex.acquire().await.unwrap();
+                guard.release().await.unwrap();
+                let lease = semaphore.acquire().await.unwrap();
+                drop(lease);
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let advice = server.advise(&[]).unwrap();
+    assert!(advice.findings.is_empty(), "{advice}");
+    assert!(advice.entry_count > 100, "{advice}");
+}
+
+#[test]
+fn verb_returns_findings_that_names_and_paths_silence() {
+    let scene = scene(|_| {});
+    let (mut wire, _) = Wire::open(scene.address(), TIMEOUT_MS);
+    wire.must(&wire::create("/l", b"", Mode::Persistent));
+    for _ in 0..2 {
+        wire.must(&wire::create("/l/lock-", b"", Mode::EphemeralSequential));
+    }
+    let advice = done(get(scene.address(), "advise"));
+    let finding = &advice["findings"][0];
+    assert_eq!(finding["rule"], "unprotected-sequential");
+    assert_eq!(
+        (&finding["path"], &finding["count"]),
+        (&json!("/l/lock-"), &json!(2))
+    );
+    assert_eq!(finding["entries"].as_array().unwrap().len(), 2);
+    assert!(finding["why"].is_string() && finding["do"].is_string());
+    assert!(
+        advice["text"]
+            .as_str()
+            .unwrap()
+            .contains("\n  why: if the reply is lost")
+    );
+    for ignored in ["unprotected-sequential", "/l/**", "herd,/l/*"] {
+        let advice = done(get(scene.address(), &format!("advise?ignore={ignored}")));
+        assert_eq!(advice["findings"], json!([]), "{ignored}");
+    }
+    let unknown = get(scene.address(), "advise?ignore=heard");
+    assert!(said(&unknown, 400).contains("\"heard\" is not the name of a rule"));
+    // A file says the same.
+    let journal = done(get(scene.address(), "journal?limit=100000"));
+    let of_file = Advice::of_json(&journal.to_string(), &[]).unwrap();
+    let of_file: Value = serde_json::from_str(&of_file.to_json()).unwrap();
+    assert_eq!(of_file["findings"], advice["findings"]);
+    scene.end();
+}
+
+#[tokio::test]
+async fn story_has_the_findings() {
+    let server = Server::builder().start().await.unwrap();
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    assert!(!server.story().to_string().contains("known mistakes"));
+    for path in ["/lock-", "/queue-"] {
+        client
+            .create(path, b"", CreateMode::EphemeralSequential)
+            .await
+            .unwrap();
+    }
+    for _ in 0..10 {
+        client.exists("/missing").await.unwrap();
+    }
+    let story = server.story();
+    let text = story.to_string();
+    assert!(
+        text.contains("\nknown mistakes:\n  unprotected-sequential: "),
+        "{text}"
+    );
+    assert!(text.contains("\n  polling: session "), "{text}");
+    let lines = text.lines().skip_while(|line| *line != "known mistakes:");
+    assert_eq!(
+        lines.take_while(|line| !line.is_empty()).count(),
+        4,
+        "{text}"
+    );
+    let json: Value = serde_json::from_str(&story.to_json()).unwrap();
+    assert_eq!(json["findings"].as_array().unwrap().len(), 3);
+    let again = Advice::of_json(&story.to_json(), &["polling"]).unwrap();
+    assert_eq!(again.findings.len(), 2);
+}
