@@ -70,6 +70,8 @@ pub(super) struct SessionFacts {
     /// The entry at which its client left it without closing it, and when.
     pub(super) left: u64,
     pub(super) left_at: Duration,
+    /// The request whose reply a fault loses.
+    pub(super) reply_lost: u64,
     /// Whether a fault acted on it.
     pub(super) is_faulted: bool,
     pub(super) has_recursive_watch: bool,

@@ -133,7 +133,13 @@ impl Pass {
             (Occurrence::SessionEnded { expired }, Some(session)) => {
                 self.ended(entry.number, entry.at, session, *expired);
             }
-            (Occurrence::Fault { .. }, Some(session)) => self.session(session).is_faulted = true,
+            (Occurrence::Fault { action, .. }, Some(session)) => {
+                let facts = self.session(session);
+                facts.is_faulted = true;
+                if matches!(action.as_str(), "lose-reply" | "cut-reply" | "never-answer") {
+                    facts.reply_lost = entry.number + 1;
+                }
+            }
             // What happened to the tree is not known.
             (Occurrence::Omitted { .. }, _) => self.forget_tree(),
             (Occurrence::Verb(text), _) if changes_tree(text) => self.forget_tree(),
@@ -367,15 +373,14 @@ impl Pass {
         let bytes = request.data_bytes.unwrap_or(0);
         self.explain(session, path);
         self.data(number, path, bytes.into());
+        let is_lost = !request.is_answered || self.session(session).reply_lost == number;
         let is_refused = request.error.is_some();
         if is_ephemeral && is_sequential && !is_refused {
             if !tells_owner(name_of(path), session) {
-                let lost = if request.is_answered {
-                    ""
-                } else {
-                    ", and the reply was lost"
+                let (weight, lost) = match is_lost {
+                    true => (HARM, ", and the reply was lost"),
+                    false => (PROVEN, ""),
                 };
-                let weight = if request.is_answered { PROVEN } else { HARM };
                 let text = format!("session {session} created {path} as {mode}{lost}");
                 self.report(
                     Rule::UnprotectedSequential,
@@ -580,6 +585,10 @@ impl Pass {
 
     /// Counts the watches of a session below a parent.
     fn watch(&mut self, number: u64, session: SessionId, path: &str, sets: bool, is_missing: bool) {
+        // One's own znode ends with the session.
+        if self.paths.of(path).owner == Some(session) {
+            return;
+        }
         let place = self.using(session, path);
         // What is read again is in use.
         let (old, old_is_missing) = (mem::take(&mut place.watch), place.watches_nothing);
@@ -633,7 +642,8 @@ impl Pass {
                 .saturating_sub(u64::from(on_nothing));
         }
         let above = self.using(session, parent);
-        let waits = above.contends > 0 && !above.is_reader;
+        // One that watches a znode nearer to its own, too, looks ahead: our recipes watch three of them.
+        let waits = above.contends > 0 && !above.is_reader && above.watches == 0;
         let facts = self.paths.of(path);
         let is_foreign = facts.changed_by != Some(session);
         let is_woken = match kind {

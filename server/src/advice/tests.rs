@@ -199,7 +199,8 @@ fn unprotected_sequential_has_no_id_in_its_name() {
 #[test]
 fn unprotected_sequential_names_the_lost_reply_first() {
     let text = "1 create /l/lock- EPHEMERAL_SEQUENTIAL -> OK /l/lock-0000000000
-                1 create /l/lock- EPHEMERAL_SEQUENTIAL -> NONE";
+                1 fault lose-reply
+                1 create /l/lock- EPHEMERAL_SEQUENTIAL -> OK /l/lock-0000000001";
     let advice = Advice::of(&journal(text), &[]).unwrap();
     let finding = &advice.findings[0];
     assert!(
@@ -207,7 +208,7 @@ fn unprotected_sequential_names_the_lost_reply_first() {
         "{}",
         finding.text
     );
-    assert_eq!((finding.count, &finding.entries[..]), (2, &[2, 1][..]));
+    assert_eq!((finding.count, &finding.entries[..]), (2, &[3, 1][..]));
 }
 
 /// Three sessions queue below /l, and one release wakes them.
@@ -220,6 +221,10 @@ fn woken(name: &str, events: &str) -> String {
 }
 
 const UUID_LOCK: &str = "0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10-lock-";
+
+fn events_of(contender: u32) -> String {
+    format!("# <- deleted /l/{UUID_LOCK}000000000{contender} 9")
+}
 
 #[test]
 fn herd_is_woken_by_one_release() {
@@ -244,13 +249,22 @@ fn no_herd_where_one_waiter_is_woken_or_readers_are() {
     let readers = "0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10-__READ__";
     let deleted = format!("# <- deleted /l/{readers}0000000001 9");
     assert_eq!(found(&woken(readers, &deleted)), NOTHING);
-    // Our recipes watch their own znode, too; and a contender that gave up may have left its watch.
+    // Our recipes watch up to three znodes ahead of their own, the nearest included.
+    let ahead = repeated(
+        3..5,
+        &format!(
+            "# getData /l/{UUID_LOCK}0000000001 watch\n# getData /l/{UUID_LOCK}0000000002 watch"
+        ),
+    );
+    let release = format!("1 delete /l/{UUID_LOCK}0000000001");
+    let early = woken(UUID_LOCK, &events_of(1)).replace(&release, &(ahead + &release));
+    assert_eq!(found(&early), NOTHING);
+    // They watch their own znode, too; and a contender that gave up may have left its watch.
     let own = woken(UUID_LOCK, "").replace(
         &format!("1 delete /l/{UUID_LOCK}0000000001"),
         &format!("2 delete /l/{UUID_LOCK}0000000002\n1 delete /l/{UUID_LOCK}0000000001"),
     );
-    let events = format!("# <- deleted /l/{UUID_LOCK}0000000001 9");
-    assert_eq!(found(&(own + &repeated(1..4, &events))), NOTHING);
+    assert_eq!(found(&(own + &repeated(1..4, &events_of(1)))), NOTHING);
     // A configuration that many watch.
     let config = "1 create /c PERSISTENT 5B\n1 delete /c\n".to_owned();
     assert_eq!(
