@@ -72,6 +72,69 @@ fn first_of_several_servers_that_listens_is_asked() {
 }
 
 #[test]
+fn advise_reads_a_server_a_file_or_stdin() {
+    let server = server(&[]);
+    let address = server.address().to_string();
+    let output = run(&["advise", "--server", &address]);
+    assert!(text(&output.stdout).starts_with("no known mistakes in "));
+    let file = scratch_file("advise.json");
+    let path = file.to_str().unwrap();
+    let journal = r#"{"entries":[{"number":1,"kind":"request","session":"0x1","op":"create2",
+        "path":"/lock-","mode":"EPHEMERAL_SEQUENTIAL","result":"OK","created":"/lock-0000000000"}]}"#;
+    fs::write(&file, journal).unwrap();
+    let found = "unprotected-sequential: sequential ephemeral whose name does not tell who created it\n  session 0x1 created \
+                 /lock- as EPHEMERAL_SEQUENTIAL (entry #1)\n  why: ";
+    let output = run(&["advise", path]);
+    assert!(text(&output.stdout).starts_with(found), "{output:?}");
+    assert_eq!(output.status.code(), Some(0));
+    let stdin = fs::File::open(&file).unwrap();
+    let output = program(&["advise", "-"]).stdin(stdin).output().unwrap();
+    assert!(text(&output.stdout).starts_with(found), "{output:?}");
+    let json = text(&run(&["advise", "--json", path]).stdout);
+    assert!(
+        json.starts_with("{\"entry_count\":1,\"findings\":[{"),
+        "{json}"
+    );
+    let ignored = [
+        "advise",
+        path,
+        "--ignore",
+        "herd",
+        "--ignore",
+        "unprotected-sequential,/a/**",
+    ];
+    assert_eq!(
+        text(&run(&ignored).stdout),
+        "no known mistakes in 1 entries\n"
+    );
+    for (content, wanted) in [
+        (
+            "{}",
+            "not the JSON of a journal: it has no list \"entries\"; write it with minikeeper ctl journal --json",
+        ),
+        (
+            "{\"entries\":[{\"kind\":\"what\"}]}",
+            "\"entries\" number 0 is no entry of a journal",
+        ),
+        ("", "EOF while parsing"),
+    ] {
+        fs::write(&file, content).unwrap();
+        let output = run(&["advise", path]);
+        assert_eq!(output.status.code(), Some(1), "{content}");
+        let error = text(&output.stderr);
+        assert!(
+            error.starts_with(&format!("minikeeper: {path}: ")) && error.contains(wanted),
+            "{error}"
+        );
+    }
+    let output = run(&["advise", "--server", &address, "--ignore", "heard"]);
+    assert!(
+        text(&output.stderr).contains("\"heard\" is not the name of a rule"),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn verbs_print_the_server_answer() {
     let server = server(&[]);
     let (_stream, session, _) = open(server.address());

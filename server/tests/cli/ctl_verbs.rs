@@ -58,6 +58,7 @@ fn play(server: &Running) -> BTreeSet<String> {
         "minikeeper: story of it\nserver ",
     );
     ask(&["story", "--field", "html"], "<!doctype html>");
+    ask(&["advise", "--ignore", "herd"], "{\"entry_count\":");
     ask(&["now", "--field", "is_frozen"], "false\n");
     ask(&["export-tree", "--format", "yaml"], "/a: \"x\"");
     ask(&["export-data", dir], "{\"zxid\":\"0x");

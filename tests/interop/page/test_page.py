@@ -394,6 +394,18 @@ def test_session_shows_what_it_owns_and_is_expired(server, client, visits):
     assert lost.wait(15)
 
 
+def test_advice_names_a_mistake_with_its_evidence(server, client, visits):
+    page = visits(f"{server.url}#/advice")
+    expect(page.get_by_text("There are none.")).to_be_visible()
+    client.ensure_path("/jobs")
+    client.create("/jobs/lock-", ephemeral=True, sequence=True)
+    found = page.get_by_role("article", name="unprotected-sequential")
+    expect(found).to_contain_text("created /jobs/lock- as EPHEMERAL_SEQUENTIAL")
+    expect(found).to_contain_text(re.compile(r"entry #\d+"))
+    expect(found).to_contain_text("put a UUID into the name")
+    assert commands(page)[0].endswith("advise")
+
+
 def test_clock_is_stepped_until_a_session_expires(server, client, visits):
     client.create("/leader", b"", ephemeral=True)
     session = f"0x{client.client_id[0]:x}"

@@ -307,6 +307,13 @@ def test_queue_hands_over_live_and_keeps_the_focus(server, clients, visits):
     expect(page).to_have_url(re.compile(f"sessions\\?session={session(waiter)}"))
 
 
+def test_bundle_has_known_mistakes_of_the_clients(client, bundle):
+    client.create("/lock-", ephemeral=True, sequence=True)
+    page = bundle()
+    expect(page.get_by_role("heading", name="Known mistakes")).to_be_visible()
+    expect(page.get_by_role("article", name="unprotected-sequential")).to_contain_text("if the reply is lost")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_bundle_needs_no_horizontal_scrolling_at_400_pixels(server, clients, bundle, scheme):
     deadlock(server, clients)
