@@ -893,7 +893,7 @@ impl Pass {
         let path = mem::take(&mut facts.first_path);
         let ip = facts
             .ip
-            .map_or("this process".to_owned(), |ip| ip.to_string());
+            .map_or_else(|| "this process".to_owned(), |ip| ip.to_string());
         let ephemerals = mem::take(&mut facts.ephemerals);
         let mut held = 0;
         for it in ephemerals {

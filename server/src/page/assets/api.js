@@ -5,6 +5,7 @@
 const ARGUMENTS = {
   "acl": ["path"],
   "advance": ["by_ms", "--strict"],
+  "advise": ["--ignore"],
   "auto_advance": ["idle_ms"],
   "changes_since": ["snapshot", "--max"],
   "create": ["path", "data", "--sequential", "--container", "--ttl_ms"],
