@@ -188,20 +188,24 @@ impl Pass {
         (paths.max(uses), self.groups.items.len())
     }
 
+    #[inline(never)]
     fn session(&mut self, session: SessionId) -> &mut SessionFacts {
         self.sessions.of(&session.to_string())
     }
 
+    #[inline(never)]
     fn using(&mut self, session: SessionId, path: &str) -> &mut UseFacts {
         self.uses.of(&use_key(session, path))
     }
 
+    #[inline(never)]
     fn forget_tree(&mut self) {
         self.paths.clear();
         self.uses.clear();
     }
 
     /// Adds occurrences of a mistake to those on similar paths.
+    #[inline(never)]
     fn report(
         &mut self,
         rule: Rule,
@@ -235,6 +239,7 @@ impl Pass {
         group.count += count;
     }
 
+    #[inline(never)]
     fn suspect(
         &mut self,
         rule: Rule,
@@ -310,12 +315,14 @@ impl Pass {
     }
 
     /// Drops the suspicion that a session takes this znode for its own: it looks at it.
+    #[inline(never)]
     fn explain(&mut self, session: SessionId, path: &str) {
         self.suspicions.retain(|it| {
             it.rule != Rule::FormerSession || it.session != session || it.path != path
         });
     }
 
+    #[inline(never)]
     fn data(&mut self, number: u64, path: &str, bytes: u64) {
         if bytes >= DATA_BYTES_MIN {
             let text = format!("{bytes} bytes of data written to {path}");
@@ -323,6 +330,7 @@ impl Pass {
         }
     }
 
+    #[inline(never)]
     fn multi(&mut self, number: u64, session: SessionId, request: &JournalRequest, is_done: bool) {
         let bytes = |it: &crate::JournalOperation| u64::from(it.data_bytes.unwrap_or(0));
         let (sum, largest) = request
@@ -359,6 +367,7 @@ impl Pass {
         }
     }
 
+    #[inline(never)]
     fn create(
         &mut self,
         entry: &JournalEntry,
@@ -427,6 +436,7 @@ impl Pass {
     }
 
     /// A create after an exists that found nothing.
+    #[inline(never)]
     fn checked_create(
         &mut self,
         number: u64,
@@ -475,6 +485,7 @@ impl Pass {
     }
 
     /// An ephemeral that a session wants to create is there.
+    #[inline(never)]
     fn late(&mut self, number: u64, session: SessionId, path: &str) {
         let Some(facts) = self.paths.find(path) else {
             return;
@@ -495,6 +506,7 @@ impl Pass {
         }
     }
 
+    #[inline(never)]
     fn read(&mut self, number: u64, session: SessionId, request: &JournalRequest, path: &str) {
         let facts = self.session(session);
         let (wrote, synced) = (facts.wrote, facts.synced);
@@ -584,6 +596,7 @@ impl Pass {
     }
 
     /// Counts the watches of a session below a parent.
+    #[inline(never)]
     fn watch(&mut self, number: u64, session: SessionId, path: &str, sets: bool, is_missing: bool) {
         // One's own znode ends with the session.
         if self.paths.of(path).owner == Some(session) {
@@ -629,6 +642,7 @@ impl Pass {
         );
     }
 
+    #[inline(never)]
     fn event(&mut self, number: u64, session: SessionId, kind: EventKind, path: &str, zxid: i64) {
         let place = self.using(session, path);
         let (contends, is_late) = (place.contends, mem::take(&mut place.was_late));
@@ -710,6 +724,7 @@ impl Pass {
     }
 
     /// A write without a version.
+    #[inline(never)]
     fn overwrite(&mut self, number: u64, session: SessionId, path: &str) {
         let place = self.using(session, path);
         let (read, has_read, unread) = (place.read, place.has_read, place.unread);
@@ -759,6 +774,7 @@ impl Pass {
         }
     }
 
+    #[inline(never)]
     fn delete(&mut self, change: Change<'_>) {
         let Change {
             number,
@@ -808,12 +824,14 @@ impl Pass {
     }
 
     /// A child is gone.
+    #[inline(never)]
     fn leave(&mut self, number: u64, parent: &str) {
         let facts = self.paths.of(parent);
         facts.children = facts.children.saturating_sub(1);
         facts.children_changed = number;
     }
 
+    #[inline(never)]
     fn created(&mut self, change: Change<'_>) {
         let Change {
             number,
@@ -876,6 +894,7 @@ impl Pass {
         }
     }
 
+    #[inline(never)]
     fn ended(&mut self, number: u64, at: Duration, session: SessionId, expired: bool) {
         let facts = self.session(session);
         let SessionFacts {
@@ -977,6 +996,7 @@ fn changes_tree(text: &str) -> bool {
     )
 }
 
+#[inline(never)]
 fn use_key(session: SessionId, path: &str) -> String {
     format!("{session} {path}")
 }
