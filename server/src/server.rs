@@ -170,7 +170,16 @@ impl Server {
     pub async fn stop(&mut self) -> Result<(), SaveError> {
         let saved = self.stop_serving().await;
         self.shared.server.open_connections.wait_empty().await;
+        self.end_recording();
         saved
+    }
+
+    /// Ends a recording in a file.
+    fn end_recording(&self) {
+        self.shared.turns.journal(|journal| {
+            let recorder = &mut journal.recorder;
+            drop(recorder.take_if(|recorder| recorder.has_file()));
+        });
     }
 
     /// Stops the server as [`Server::stop`] does, but waits at most `patience` for connections.
@@ -183,6 +192,7 @@ impl Server {
         if tokio::time::timeout(patience, empty).await.is_err() {
             tracing::warn!(?patience, "some connections did not close within the limit");
         }
+        self.end_recording();
         saved
     }
 

@@ -68,7 +68,8 @@ async fn play(server: Arc<Server>, world: World, seed: u64) -> Result<(), String
         let lines: Vec<_> = lines.filter(|line| !line.contains(VIOLATION)).collect();
         return Err(format!("{first}\n{}", lines.join("\n")));
     }
-    nothing_is_left(&server, &clients).await
+    nothing_is_left(&server, &clients).await?;
+    replays(&server)
 }
 
 /// Connects as often as it takes: a handshake may fail.
@@ -99,6 +100,15 @@ async fn nothing_is_left(server: &Server, clients: &[Client]) -> Result<(), Stri
             return Err(format!("left: {pending} pending, {left:#?}"));
         }
         sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Replays what the clients did: whatever went wrong, the server does the same again.
+fn replays(server: &Server) -> Result<(), String> {
+    let recording = server.recording().map_err(|error| error.to_string())?;
+    match minikeeper::replay(&recording) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("the recording of the run: {error}")),
     }
 }
 

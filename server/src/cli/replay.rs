@@ -56,7 +56,7 @@ impl ReplayArgs {
         let recording = Recording::from_bytes(bytes).map_err(|error| format!("{name}: {error}"))?;
         let mut text = String::new();
         if recording.is_truncated() {
-            text = format!("{name} ends within a record: it is replayed up to there\n");
+            text = format!("{name} breaks off: it is replayed up to there\n");
         }
         if let Some(why) = recording.ended() {
             text += &format!("the recording ended early: {why}\n");
@@ -115,13 +115,23 @@ fn address(server: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("cannot resolve {server:?}; write HOST:PORT"))
 }
 
-/// The clock of a minikeeper with control, or of a server that is waited for.
+/// The clock of a minikeeper with control, which runs again afterwards, or of a server that is waited
+/// for.
 struct OtherClock {
     server: String,
     is_controlled: bool,
     left: Duration,
     max_wait: u64,
     speed: u32,
+}
+
+impl Drop for OtherClock {
+    fn drop(&mut self) {
+        if self.is_controlled {
+            // It stays frozen if it cannot be reached any more.
+            let _ = self.call("unfreeze", &Map::new());
+        }
+    }
 }
 
 impl OtherClock {

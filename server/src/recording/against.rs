@@ -13,7 +13,7 @@ use minikeeper_protocol::{
 };
 
 use super::{
-    Recording,
+    RecordedStep, Recording,
     canonical::{self, Names, Quirks},
     damaged,
     format::{self, RawRecord, kind},
@@ -66,6 +66,13 @@ pub fn replay_against(
     (quirks.without_times, quirks.sorts_names) = (true, true);
     let mut steps = recording.steps();
     let mut player = Player::new(steps.next())?;
+    if !player.is_empty() {
+        return Err(ReplayError::Server(
+            "the recording begins with znodes or sessions, which the other server does not have; \
+             record from the start of an empty server, or replay without --against"
+                .to_owned(),
+        ));
+    }
     let mut other = Other {
         address,
         clock,
@@ -91,24 +98,27 @@ pub fn replay_against(
         other.admin = Some(link);
     }
     let mut replayed = Replayed::default();
-    for (cause, effects) in steps {
+    let mut is_whole = true;
+    for step in steps {
         let before = player.zxid();
-        player.play(&cause, &effects)?;
+        player.play(&step)?;
+        let RecordedStep { cause, effects, .. } = &step;
+        is_whole = step.is_whole;
         let zxids = (before.0, player.zxid().0);
-        let is_sent = other.give(&cause, &effects).map_err(|error| match error {
+        let is_sent = other.give(cause, effects).map_err(|error| match error {
             GiveError::Server(text) => ReplayError::Server(text),
             GiveError::Damaged(error) => damaged(player.record(), &error).into(),
         })?;
         if is_sent {
-            replayed.count(&cause, &effects);
-            let differs = other.compare(&cause, &effects, zxids);
+            replayed.count(&step);
+            let differs = other.compare(cause, effects, zxids);
             if let Some((conn, expected, received)) = differs {
                 let record = player.record() - effects.len() as u64;
                 return Err(player.difference(record, conn, expected, received));
             }
         }
     }
-    if let Some((conn, received)) = other.rest() {
+    if is_whole && let Some((conn, received)) = other.rest() {
         let (record, nothing) = (player.record(), "nothing more".to_owned());
         return Err(player.difference(record, conn, nothing, received));
     }

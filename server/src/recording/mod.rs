@@ -89,17 +89,24 @@ impl Recording {
         self.bytes.clone()
     }
 
-    /// Returns whether something is missing at the end: the bytes end within a record.
+    /// Returns whether something is missing at the end: the bytes end within a record, or without the
+    /// record that a stopped recording ends with.
     #[must_use]
-    pub const fn is_truncated(&self) -> bool {
-        self.lacking > 0
+    pub fn is_truncated(&self) -> bool {
+        self.lacking > 0 || self.end().is_none()
     }
 
     /// Returns why it ended before it was stopped, such as that the limit was reached.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
-        let end = self.records().find(|record| record.kind == kind::END)?;
-        format::text(&mut Reader::new(&end.body)).ok()
+        let end = self.end()?;
+        let why = format::text(&mut Reader::new(&end.body)).ok()?;
+        (!why.is_empty()).then_some(why)
+    }
+
+    /// Returns the record of the end: without one, what followed from the last cause may be missing.
+    fn end(&self) -> Option<RawRecord> {
+        self.records().find(|record| record.kind == kind::END)
     }
 
     pub(crate) fn records(&self) -> impl Iterator<Item = RawRecord> + use<> {
@@ -107,8 +114,10 @@ impl Recording {
         std::iter::from_fn(move || format::next(&mut rest))
     }
 
-    /// Returns each cause with what followed from it.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = (RawRecord, Vec<RawRecord>)> + use<> {
+    /// Returns each cause with what followed from it. In a recording that breaks off, something may be
+    /// missing of what followed from the last one.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = RecordedStep> + use<> {
+        let is_whole = self.end().is_some();
         let mut records = self
             .records()
             .filter(|record| record.kind < kind::NOTES)
@@ -119,9 +128,21 @@ impl Recording {
             while let Some(effect) = records.next_if(|next| next.kind >= kind::EFFECTS) {
                 effects.push(effect);
             }
-            Some((cause, effects))
+            Some(RecordedStep {
+                is_whole: is_whole || records.peek().is_some(),
+                cause,
+                effects,
+            })
         })
     }
+}
+
+/// A cause with what followed from it.
+pub(crate) struct RecordedStep {
+    pub(crate) cause: RawRecord,
+    pub(crate) effects: Vec<RawRecord>,
+    /// Whether these are all effects.
+    pub(crate) is_whole: bool,
 }
 
 /// Why a recording cannot be made or read.
@@ -148,6 +169,13 @@ pub enum RecordingError {
     },
     /// The server keeps no journal, which recording needs.
     NoJournal,
+    /// The limit is too small for the first record, which has the state.
+    Limit {
+        /// What is needed at least. Unit: bytes.
+        needed: usize,
+        /// The limit. Unit: bytes.
+        bytes_max: usize,
+    },
     /// A recording is being made already.
     Running,
     /// No recording is being made.
@@ -172,6 +200,11 @@ impl fmt::Display for RecordingError {
             }
             Self::NoJournal => f.write_str(
                 "recording needs the journal, which is off; set journal_bytes (--journal-bytes)",
+            ),
+            Self::Limit { needed, bytes_max } => write!(
+                f,
+                "the state alone takes {needed} bytes, more than the limit of {bytes_max} bytes; raise \
+                 the limit"
             ),
             Self::Running => f.write_str("a recording is being made; stop it first"),
             Self::NotRunning => f.write_str("no recording is being made; start one first"),

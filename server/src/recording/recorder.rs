@@ -8,6 +8,9 @@ use minikeeper_protocol::{Request, SessionId, Xid, Zxid, event, jute};
 use super::format::{self, kind};
 use crate::journal::Who;
 
+/// The room that is kept for the record which says why a recording ended. Unit: bytes.
+pub(crate) const END_BYTES: usize = 160;
+
 /// A recording that is being written.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -17,6 +20,8 @@ pub(crate) struct Recorder {
     written: usize,
     bytes_max: usize,
     file: Option<File>,
+    /// Whether it was started in a file, which may have failed since.
+    has_file: bool,
     /// Where the last cause begins in `out`.
     cause_at: usize,
     now: Now,
@@ -39,6 +44,7 @@ impl Recorder {
             out: format::MAGIC.to_vec(),
             written: 0,
             bytes_max,
+            has_file: file.is_some(),
             file,
             cause_at: format::MAGIC.len(),
             now,
@@ -60,7 +66,11 @@ impl Recorder {
             return;
         }
         format::put(&mut self.out, kind, write);
-        if self.written + self.out.len() > self.bytes_max {
+        self.check_limit();
+    }
+
+    fn check_limit(&mut self) {
+        if self.written + self.out.len() > self.bytes_max.saturating_sub(END_BYTES) {
             self.end_at_limit();
         }
     }
@@ -76,7 +86,12 @@ impl Recorder {
         tracing::warn!(bytes_max, "limit reached: the recording ends");
     }
 
-    /// Ends the recording, for this reason.
+    /// Sets the limit.
+    pub(crate) const fn set_limit(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
+    /// Ends the recording, for this reason; empty if it was stopped.
     pub(crate) fn end(&mut self, why: String) {
         if self.ended.is_none() {
             format::put(&mut self.out, kind::END, &mut |out| {
@@ -102,9 +117,7 @@ impl Recorder {
         self.cause(now);
         if self.ended.is_none() {
             format::put_input(&mut self.out, input);
-            if self.written + self.out.len() > self.bytes_max {
-                self.end_at_limit();
-            }
+            self.check_limit();
         }
     }
 
@@ -258,17 +271,38 @@ impl Recorder {
     }
 
     pub(crate) const fn has_file(&self) -> bool {
-        self.file.is_some()
+        self.has_file
     }
 
-    /// Returns everything recorded that is in no file.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.out
+    /// Returns the length of what is recorded and in no file. Unit: bytes.
+    pub(crate) const fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Returns everything recorded that is in no file, as if it was stopped.
+    pub(crate) fn copy_ended(&self) -> Vec<u8> {
+        let mut bytes = self.out.clone();
+        if self.ended.is_none() {
+            format::put(&mut bytes, kind::END, &mut |out| {
+                jute::put_buffer(out, Some(b""));
+            });
+        }
+        bytes
     }
 
     /// Takes everything recorded that is in no file.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
         self.cause_at = 0;
         std::mem::take(&mut self.out)
+    }
+}
+
+/// A recording in a file that ends with its server was stopped.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            self.end(String::new());
+            self.flush();
+        }
     }
 }

@@ -9,7 +9,7 @@ use minikeeper_protocol::{
 };
 
 use super::{
-    Recording, RecordingError, damaged,
+    RecordedStep, Recording, RecordingError, damaged,
     format::{self, RawRecord, kind},
     null,
     recorder::Recorder,
@@ -31,6 +31,9 @@ const JOURNAL_BYTES: usize = 64 << 10;
 
 /// How many entries of the journal an error shows.
 const ENTRIES_SHOWN: usize = 10;
+
+/// The number of built-in znodes.
+const BUILT_IN: usize = 4;
 
 /// The highest number of a connection that a recording may have.
 const CONNS_MAX: u32 = 1 << 18;
@@ -133,17 +136,18 @@ pub fn replay(recording: &Recording) -> Result<Replayed, ReplayError> {
     let mut steps = recording.steps();
     let mut player = Player::new(steps.next())?;
     let mut replayed = Replayed::default();
-    for (cause, effects) in steps {
-        player.play(&cause, &effects)?;
-        replayed.count(&cause, &effects);
+    for step in steps {
+        player.play(&step)?;
+        replayed.count(&step);
     }
     Ok(replayed)
 }
 
 impl Replayed {
-    pub(crate) fn count(&mut self, cause: &RawRecord, effects: &[RawRecord]) {
-        self.requests += u64::from((kind::CONNECT..=kind::REFUSED).contains(&cause.kind));
-        self.compared += effects.len() as u64;
+    pub(crate) fn count(&mut self, step: &RecordedStep) {
+        let is_message = (kind::CONNECT..=kind::REFUSED).contains(&step.cause.kind);
+        self.requests += u64::from(is_message);
+        self.compared += step.effects.len() as u64;
     }
 }
 
@@ -158,8 +162,8 @@ pub(crate) struct Player {
 
 impl Player {
     /// Starts as the recording did.
-    pub(crate) fn new(start: Option<(RawRecord, Vec<RawRecord>)>) -> Result<Self, RecordingError> {
-        let start = start.ok_or(RecordingError::Empty)?.0;
+    pub(crate) fn new(start: Option<RecordedStep>) -> Result<Self, RecordingError> {
+        let start = start.ok_or(RecordingError::Empty)?.cause;
         let reader = &mut Reader::new(&start.body);
         let damaged = |fault: &dyn fmt::Display| damaged(1, fault);
         let now = time(reader).map_err(|error| damaged(&error))?;
@@ -206,12 +210,19 @@ impl Player {
         self.turns.inspect(Engine::zxid)
     }
 
+    /// Returns whether it began without sessions, and with no znodes but the built-in ones.
+    pub(crate) fn is_empty(&self) -> bool {
+        let counts = self.turns.inspect(Engine::counts);
+        counts.sessions == 0 && counts.znodes <= BUILT_IN
+    }
+
     /// Gives the server a cause, and compares what follows with these effects.
-    pub(crate) fn play(
-        &mut self,
-        cause: &RawRecord,
-        effects: &[RawRecord],
-    ) -> Result<(), ReplayError> {
+    pub(crate) fn play(&mut self, step: &RecordedStep) -> Result<(), ReplayError> {
+        let RecordedStep {
+            cause,
+            effects,
+            is_whole,
+        } = step;
         self.record += 1;
         let record = self.record;
         drop(self.take_output());
@@ -229,7 +240,11 @@ impl Player {
                     .get(at)
                     .map(|record| (sent_if_held(record), &record.body))
         };
-        let Some(at) = (0..got.len().max(effects.len())).find(|at| !is_equal(*at)) else {
+        let compared = match is_whole {
+            true => got.len().max(effects.len()),
+            false => effects.len(),
+        };
+        let Some(at) = (0..compared).find(|at| !is_equal(*at)) else {
             return Ok(());
         };
         let op = operation(cause);

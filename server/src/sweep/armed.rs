@@ -6,6 +6,7 @@ use tokio::task::AbortHandle;
 
 use crate::{
     faults::hits::Hits,
+    recording::Recording,
     sweep::{
         SweepError,
         plan::{RunResult, RunVerdict},
@@ -13,6 +14,9 @@ use crate::{
     },
     universe::Universe,
 };
+
+/// The maximum length of the recording of a run. Unit: bytes.
+const RECORDING_BYTES_MAX: usize = 16 << 20;
 
 /// Faults that are in force until this is [ended](Armed::end), with what happens once they act.
 #[derive(Debug)]
@@ -39,6 +43,8 @@ impl Armed {
                 .map_err(|error| refused(&error))?,
             tasks: Vec::new(),
         };
+        // What cannot be recorded, such as a server with SASL users, is swept nevertheless.
+        let _ = universe.start_recording(RECORDING_BYTES_MAX);
         let config = &universe.shared.config;
         let late_ms = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
         let late = Duration::from_millis(late_ms);
@@ -59,10 +65,17 @@ impl Armed {
         Ok(armed)
     }
 
+    /// Returns the recording of the run so far.
+    pub(crate) fn recording(&self) -> Option<Recording> {
+        self.universe.recording().ok()
+    }
+
     /// Removes the faults. Returns the result of the run.
     pub(crate) fn end(mut self, verdict: RunVerdict) -> RunResult {
         let is_reached = (self.faults.iter()).all(|(_, hits)| hits.seen().hits > 0);
         self.remove();
+        // It may have been stopped by the test.
+        drop(self.universe.stop_recording());
         let entries = self.universe.copy_journal(self.since);
         let entries = entries.map_or_else(
             |_| Vec::new(),

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use crate::{
     Builder, Server, Universe,
     clock::Stopwatch,
+    recording::Recording,
     story::panics::Stories,
     sweep::{
         SweepError,
@@ -290,7 +291,10 @@ impl Running<'_> {
         let output = self.of.folder.join(format!("output-{job}"));
         let verdict = self.run_command(&server, run, &output)?;
         let has_failed = verdict != RunVerdict::Passed;
-        let story = has_failed.then(|| self.save(server.universe(), run, &verdict, &output));
+        let story = has_failed.then(|| {
+            let universe = server.universe();
+            self.save((universe, armed.recording()), run, &verdict, &output)
+        });
         let mut result = armed.end(verdict);
         result.story = story.flatten();
         let _ = fs::remove_file(&output);
@@ -351,10 +355,10 @@ impl Running<'_> {
         )
     }
 
-    /// Saves the story and the output of a failed run. Returns the page.
+    /// Saves the story, the output and the recording of a failed run. Returns the page.
     fn save(
         &self,
-        universe: &Universe,
+        (universe, recording): (&Universe, Option<Recording>),
         run: &Run,
         verdict: &RunVerdict,
         output: &Path,
@@ -368,8 +372,11 @@ impl Running<'_> {
         };
         let story = universe.story().with_title(&title).with_failure(message);
         let page = story.save(&self.of.folder).ok()?;
-        // A report is complete without it.
+        // A report is complete without them.
         let _ = fs::copy(output, page.with_extension("out"));
+        if let Some(recording) = recording {
+            let _ = fs::write(page.with_extension("rec"), recording.to_bytes());
+        }
         Some(page.display().to_string())
     }
 }

@@ -245,7 +245,8 @@ where
                 RunVerdict::Passed => None,
                 RunVerdict::Failed(message) | RunVerdict::Hung(message) => Some(message.clone()),
             };
-            let story = failure.and_then(|failure| self.save_story(&server, run, &failure));
+            let story =
+                failure.and_then(|failure| self.save_story((&server, &armed), run, &failure));
             let mut result = armed.end(verdict);
             result.story = story;
             result
@@ -256,7 +257,12 @@ where
         result
     }
 
-    fn save_story(&self, server: &Server, run: &Run, failure: &str) -> Option<String> {
+    fn save_story(
+        &self,
+        (server, armed): (&Server, &Armed),
+        run: &Run,
+        failure: &str,
+    ) -> Option<String> {
         let folder = self.stories.as_ref()?;
         let points: Vec<_> = run.points.iter().map(FaultPoint::to_string).collect();
         let story = server
@@ -264,6 +270,10 @@ where
             .with_title(&points.join("+"))
             .with_failure(failure);
         let saved = story.save(folder).ok()?;
+        if let Some(recording) = armed.recording() {
+            // A report is complete without it.
+            let _ = std::fs::write(saved.with_extension("rec"), recording.to_bytes());
+        }
         Some(saved.display().to_string())
     }
 }

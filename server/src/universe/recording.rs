@@ -5,7 +5,10 @@ use std::{fs::File, path::Path};
 use minikeeper_engine::{Input, Keep};
 
 use crate::{
-    recording::{Recording, RecordingError, recorder::Recorder},
+    recording::{
+        Recording, RecordingError,
+        recorder::{END_BYTES, Recorder},
+    },
     turn::outbox::Close,
     universe::Universe,
 };
@@ -68,7 +71,13 @@ impl Universe {
                 core.engine.restart(Keep::Everything, now);
             }
             let file = file.take().flatten();
-            let mut recorder = Recorder::new(&core.engine, now, turns.prefix(), bytes_max, file);
+            let mut recorder = Recorder::new(&core.engine, now, turns.prefix(), usize::MAX, file);
+            let needed = recorder.len() + END_BYTES;
+            if needed > bytes_max {
+                outcome = Err(RecordingError::Limit { needed, bytes_max });
+                return wakes;
+            }
+            recorder.set_limit(bytes_max);
             for (key, member) in &core.members {
                 if has_sessions {
                     wakes.extend(member.outbox.close(Close::Shutdown));
@@ -94,8 +103,8 @@ impl Universe {
             let is_here = recorder.as_ref().is_some_and(|it| !it.has_file());
             is_here.then(|| recorder.take()).flatten()
         });
-        let mut recorder = taken.flatten().ok_or(RecordingError::NotRunning)?;
-        Recording::from_bytes(recorder.take_bytes())
+        let recorder = taken.flatten().ok_or(RecordingError::NotRunning)?;
+        Recording::from_bytes(recorder.copy_ended())
     }
 
     /// Returns what is recorded so far, in memory.
@@ -105,7 +114,7 @@ impl Universe {
     pub fn recording(&self) -> Result<Recording, RecordingError> {
         let copied = self.shared.turns.journal(|journal| {
             let recorder = journal.recorder.as_ref().filter(|it| !it.has_file())?;
-            Some(recorder.bytes().to_vec())
+            Some(recorder.copy_ended())
         });
         let bytes = copied.flatten().ok_or(RecordingError::NotRunning)?;
         Recording::from_bytes(bytes)

@@ -63,6 +63,12 @@ fn failure_is_reported_with_a_command_that_repeats_it() {
     assert!(fs::read_to_string(&story).unwrap().contains("request-lost"));
     let output = fs::read_to_string(story.replace(".html", ".out")).unwrap();
     assert!(output.to_lowercase().contains("connection"), "{output}");
+    let replayed = run(&["replay", &story.replace(".html", ".rec")]);
+    assert_eq!(replayed.status.code(), Some(0), "{replayed:?}");
+    assert!(
+        text(&replayed.stdout).starts_with("equal: "),
+        "{replayed:?}"
+    );
     assert!(
         fs::read_to_string(format!("{out}/tried"))
             .unwrap()
