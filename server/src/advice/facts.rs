@@ -110,7 +110,8 @@ pub(super) struct PathFacts {
     /// Its last delete, and who did it.
     pub(super) deleted: u64,
     pub(super) deleted_by: Option<SessionId>,
-    /// How often it was created again, as a parent of ephemerals.
+    pub(super) deleted_at: Duration,
+    /// How often it was created again, as a parent of ephemerals or as an ephemeral.
     pub(super) recreated: u64,
     /// Whether several sessions try to create it.
     pub(super) has_rivals: bool,

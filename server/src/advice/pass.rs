@@ -9,9 +9,9 @@ use crate::{
         Advice, Finding, Ignored,
         facts::{PathFacts, SessionFacts, Table, UseFacts},
         rules::{
-            AdviceRule, CHILDREN_MIN, DATA_BYTES_MIN, DELETES_MIN, MISSING_WATCHES_MIN,
-            OPERATION_REQUESTS_MAX, PARENTS_MIN, POLLS_MIN, Rule, SHORT_SESSIONS_MIN, UNREAD_MIN,
-            WATCHES_MIN, WOKEN_MIN,
+            AT_ONCE, AdviceRule, CHILDREN_MIN, DATA_BYTES_MIN, DELETES_MIN, MISSING_WATCHES_MIN,
+            OPERATION_REQUESTS_MAX, PARENTS_MIN, POLLS_MIN, REFRESHES_MIN, Rule,
+            SHORT_SESSIONS_MIN, UNREAD_MIN, WATCHES_MIN, WOKEN_MIN,
         },
     },
     journal::entry::{JournalEntry, JournalRequest, Occurrence},
@@ -41,6 +41,8 @@ pub(super) struct Pass {
     /// The first and the last entry.
     first: u64,
     last: u64,
+    /// The time of the last.
+    now: Duration,
 }
 
 /// The occurrences of one mistake on similar paths.
@@ -91,6 +93,7 @@ impl Pass {
             entry_count: 0,
             first: 0,
             last: 0,
+            now: Duration::ZERO,
         }
     }
 
@@ -102,6 +105,7 @@ impl Pass {
             self.forget_tree();
         }
         self.last = entry.number;
+        self.now = entry.at;
         self.entry_count += 1;
         let session = entry.session;
         match (&entry.what, session) {
@@ -782,12 +786,13 @@ impl Pass {
             path,
             ..
         } = change;
+        let now = self.now;
         let parent = parent_of(path);
         let facts = self.paths.of(path);
         let (owner, created) = (facts.owner.take(), facts.changed);
         let is_contender = facts.is_sequential_ephemeral;
         (facts.changed, facts.changed_by) = (number, Some(session));
-        (facts.deleted, facts.deleted_by) = (number, Some(session));
+        (facts.deleted, facts.deleted_by, facts.deleted_at) = (number, Some(session), now);
         facts.children = 0;
         self.leave(number, parent);
         if let (Some(owner), true) = (owner, is_contender) {
@@ -842,6 +847,7 @@ impl Pass {
         } = change;
         let is_ephemeral = mode.starts_with("EPHEMERAL");
         let last = self.session(session).last;
+        let now = self.now;
         let parent = parent_of(path);
         let above = self.paths.of(parent);
         // Children that end by themselves are not counted.
@@ -855,36 +861,29 @@ impl Pass {
         facts.children = 0;
         let deleted = mem::take(&mut facts.deleted);
         let is_own = facts.deleted_by == Some(session) && deleted == last && !facts.has_rivals;
-        if deleted > 0 && mem::take(&mut facts.has_had_ephemerals) && !is_ephemeral {
+        let is_at_once = is_own && now.saturating_sub(facts.deleted_at) <= AT_ONCE;
+        let is_parent = deleted > 0 && mem::take(&mut facts.has_had_ephemerals) && !is_ephemeral;
+        if is_parent || deleted > 0 && is_ephemeral && is_at_once {
             facts.recreated += 1;
-            let weight = if facts.recreated >= PARENTS_MIN {
-                PROVEN
-            } else {
-                HABIT
+            let times = facts.recreated;
+            let (min, what) = match is_parent {
+                true => (PARENTS_MIN, "the parent of ephemerals"),
+                false => (REFRESHES_MIN, "its ephemeral"),
             };
-            let text = format!(
-                "{path}, which had ephemerals, was deleted, and session {session} created it again"
-            );
-            self.report(
-                Rule::RecreatedEphemeral,
-                path,
-                weight,
-                1,
-                &[deleted, number],
-                text,
-            );
-        } else if deleted > 0 && is_ephemeral && is_own {
-            let text = format!(
-                "session {session} deleted its ephemeral {path} and created it again at once"
-            );
-            self.report(
-                Rule::RecreatedEphemeral,
-                path,
-                HABIT,
-                1,
-                &[deleted, number],
-                text,
-            );
+            if times >= min {
+                let text = format!(
+                    "session {session} created {path} again, {what}, which was deleted {times} times"
+                );
+                let count = if times == min { times } else { 1 };
+                self.report(
+                    Rule::RecreatedEphemeral,
+                    path,
+                    times,
+                    count,
+                    &[deleted, number],
+                    text,
+                );
+            }
         }
         if is_ephemeral {
             self.session(session).ephemerals.push(path.to_owned());

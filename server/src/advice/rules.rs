@@ -1,5 +1,7 @@
 //! The known mistakes: names and texts. `docs/advice.md` has a section for each.
 
+use std::time::Duration;
+
 /// A known mistake of clients.
 #[derive(PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -104,7 +106,7 @@ impl AdviceRule {
             title: "ephemeral, or the parent of ephemerals, deleted and created again",
             why: "in between others see it gone: watches fire, locks are free, creates below it fail with NONODE",
             remedy: "change an ephemeral with setData; leave parents in place, or make them containers",
-            occurrences_min: 5,
+            occurrences_min: 1,
         },
         Self {
             name: "foreign-release",
@@ -178,8 +180,12 @@ pub(super) const SHORT_SESSIONS_MIN: u64 = 10;
 pub(super) const MISSING_WATCHES_MIN: u64 = 100;
 pub(super) const WATCHES_MIN: u64 = 1_000;
 
-/// The number of times that a parent of ephemerals is created again.
+/// The numbers of times that a parent of ephemerals, and an ephemeral, is created again.
 pub(super) const PARENTS_MIN: u64 = 3;
+pub(super) const REFRESHES_MIN: u64 = 5;
+
+/// The longest time from the delete of an ephemeral to its create that is a refresh. After more, a member left and came back.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The number of znodes that a recursive delete deletes one by one.
 pub(super) const DELETES_MIN: u64 = 10;

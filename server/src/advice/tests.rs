@@ -494,6 +494,15 @@ fn recreated_ephemeral_or_parent_is_gone_in_between() {
     // A lock: another session waits for it, or it does something in between.
     let lock = "1 create /me EPHEMERAL\n2 create /me EPHEMERAL -> NODEEXISTS\n1 delete /me\n";
     assert_eq!(found(&lock.repeat(9)), NOTHING);
+    let away = repeated(0..20, "at #s\n1 create /me EPHEMERAL\n1 delete /me");
+    assert_eq!(found(&away), NOTHING);
+    assert_eq!(
+        found(&repeated(
+            0..9,
+            "1 create /me# EPHEMERAL\n1 delete /me#\n1 create /me# EPHEMERAL"
+        )),
+        NOTHING
+    );
     let apart = "1 create /me EPHEMERAL\n1 delete /me\n1 getData /work watch\n";
     assert_eq!(found(&apart.repeat(9)), NOTHING);
     let plain = "1 create /p PERSISTENT\n1 delete /p\n";

@@ -97,6 +97,8 @@ async fn chaos(args: Args) -> Result<bool, Box<dyn std::error::Error>> {
         number += 1;
     }
     let at_end = run::resident_at_rest(&server).await;
+    // Of the last round: what the journal still has.
+    println!("advice: {}", server.advise(&[])?);
     println!("grants: {:?}", totals.grants);
     println!("faults: {:?}", totals.faults);
     println!("events: {:?}", totals.events);
