@@ -9,12 +9,12 @@ const ITEMS_MAX: usize = 1 << 16;
 
 /// Facts by a key. One that is full forgets all: no rule needs a fact that is missing.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub(super) struct FactTable<T> {
     places: BTreeMap<String, usize>,
     pub(super) items: Vec<T>,
 }
 
-impl<T: Default> Table<T> {
+impl<T: Default> FactTable<T> {
     pub(super) const fn new() -> Self {
         Self {
             places: BTreeMap::new(),
@@ -64,7 +64,7 @@ fn insert(places: &mut BTreeMap<String, usize>, key: &str, place: usize) {
 
 /// What is known of a session. Numbers are those of entries; 0 for none.
 #[derive(Debug, Default)]
-pub(super) struct SessionFacts {
+pub(super) struct ClientFacts {
     pub(super) ip: Option<IpAddr>,
     pub(super) timeout: Duration,
     /// The entry that opened it.

@@ -7,10 +7,10 @@ use minikeeper_protocol::{ErrorCode, EventKind, SessionId};
 use crate::{
     advice::{
         Advice, Finding, Ignored,
-        facts::{PathFacts, SessionFacts, Table, UseFacts},
+        facts::{ClientFacts, FactTable, PathFacts, UseFacts},
         rules::{
             AT_ONCE, AdviceRule, CHILDREN_MIN, DATA_BYTES_MIN, DELETES_MIN, MISSING_WATCHES_MIN,
-            OPERATION_REQUESTS_MAX, PARENTS_MIN, POLLS_MIN, REFRESHES_MIN, Rule,
+            OPERATION_REQUESTS_MAX, PARENTS_MIN, POLLS_MIN, REFRESHES_MIN, RuleId,
             SHORT_SESSIONS_MIN, UNREAD_MIN, WATCHES_MIN, WOKEN_MIN,
         },
     },
@@ -32,10 +32,10 @@ const HARM: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Pass {
     ignored: Ignored,
-    sessions: Table<SessionFacts>,
-    paths: Table<PathFacts>,
-    uses: Table<UseFacts>,
-    groups: Table<Group>,
+    sessions: FactTable<ClientFacts>,
+    paths: FactTable<PathFacts>,
+    uses: FactTable<UseFacts>,
+    groups: FactTable<Occurrences>,
     suspicions: Vec<Suspicion>,
     entry_count: u64,
     /// The first and the last entry.
@@ -47,7 +47,7 @@ pub(super) struct Pass {
 
 /// The occurrences of one mistake on similar paths.
 #[derive(Debug, Default)]
-struct Group {
+struct Occurrences {
     rule: usize,
     path: String,
     weight: u64,
@@ -59,7 +59,7 @@ struct Group {
 /// Something that is a mistake unless a later entry explains it.
 #[derive(Debug)]
 struct Suspicion {
-    rule: Rule,
+    rule: RuleId,
     session: SessionId,
     path: String,
     /// The requests of the session so far.
@@ -70,7 +70,7 @@ struct Suspicion {
 
 /// A change of one znode that succeeded: a request, or a part of a multi.
 #[derive(Clone, Copy)]
-struct Change<'a> {
+struct AppliedChange<'a> {
     number: u64,
     session: SessionId,
     op: &'a str,
@@ -85,10 +85,10 @@ impl Pass {
     pub(super) const fn new(ignored: Ignored) -> Self {
         Self {
             ignored,
-            sessions: Table::new(),
-            paths: Table::new(),
-            uses: Table::new(),
-            groups: Table::new(),
+            sessions: FactTable::new(),
+            paths: FactTable::new(),
+            uses: FactTable::new(),
+            groups: FactTable::new(),
             suspicions: Vec::new(),
             entry_count: 0,
             first: 0,
@@ -155,7 +155,7 @@ impl Pass {
         for suspicion in mem::take(&mut self.suspicions) {
             // A client that gives up says nothing more.
             let requests = self.session(suspicion.session).requests;
-            if suspicion.rule != Rule::FormerSession || requests > suspicion.requests {
+            if suspicion.rule != RuleId::FormerSession || requests > suspicion.requests {
                 let Suspicion {
                     rule,
                     path,
@@ -171,7 +171,7 @@ impl Pass {
             group.weight >= PROVEN || group.count >= AdviceRule::ALL[group.rule].occurrences_min
         });
         order::sort_by_key(&mut groups, |group| (group.rule, u64::MAX - group.count));
-        let finding = |group: Group| Finding {
+        let finding = |group: Occurrences| Finding {
             rule: &AdviceRule::ALL[group.rule],
             path: group.path,
             text: group.text,
@@ -193,7 +193,7 @@ impl Pass {
     }
 
     #[inline(never)]
-    fn session(&mut self, session: SessionId) -> &mut SessionFacts {
+    fn session(&mut self, session: SessionId) -> &mut ClientFacts {
         self.sessions.of(&session.to_string())
     }
 
@@ -212,7 +212,7 @@ impl Pass {
     #[inline(never)]
     fn report(
         &mut self,
-        rule: Rule,
+        rule: RuleId,
         path: &str,
         weight: u64,
         count: u64,
@@ -246,7 +246,7 @@ impl Pass {
     #[inline(never)]
     fn suspect(
         &mut self,
-        rule: Rule,
+        rule: RuleId,
         session: SessionId,
         path: &str,
         entries: [u64; 2],
@@ -302,7 +302,7 @@ impl Pass {
                 }
                 self.data(number, path, request.data_bytes.unwrap_or(0).into());
                 if is_done {
-                    self.apply(Change {
+                    self.apply(AppliedChange {
                         number,
                         session,
                         op: request.op,
@@ -322,7 +322,7 @@ impl Pass {
     #[inline(never)]
     fn explain(&mut self, session: SessionId, path: &str) {
         self.suspicions.retain(|it| {
-            it.rule != Rule::FormerSession || it.session != session || it.path != path
+            it.rule != RuleId::FormerSession || it.session != session || it.path != path
         });
     }
 
@@ -330,7 +330,7 @@ impl Pass {
     fn data(&mut self, number: u64, path: &str, bytes: u64) {
         if bytes >= DATA_BYTES_MIN {
             let text = format!("{bytes} bytes of data written to {path}");
-            self.report(Rule::LargeData, path, bytes, 1, &[number], text);
+            self.report(RuleId::LargeData, path, bytes, 1, &[number], text);
         }
     }
 
@@ -355,7 +355,7 @@ impl Pass {
         for it in &request.operations {
             // Neither the number that was appended is known, nor what a long multi did besides.
             if !it.mode.is_some_and(|mode| mode.contains("SEQUENTIAL")) {
-                self.apply(Change {
+                self.apply(AppliedChange {
                     number,
                     session,
                     op: it.op,
@@ -396,7 +396,7 @@ impl Pass {
                 };
                 let text = format!("session {session} created {path} as {mode}{lost}");
                 self.report(
-                    Rule::UnprotectedSequential,
+                    RuleId::UnprotectedSequential,
                     path,
                     weight,
                     1,
@@ -427,7 +427,7 @@ impl Pass {
             }
         }
         if request.is_answered && !is_refused {
-            self.apply(Change {
+            self.apply(AppliedChange {
                 number,
                 session,
                 op: "create",
@@ -462,7 +462,7 @@ impl Pass {
                     "session {session} found no {path}, session {winner} created it, and the create of {session} failed"
                 );
                 self.report(
-                    Rule::CheckThenCreate,
+                    RuleId::CheckThenCreate,
                     path,
                     HARM,
                     1,
@@ -476,7 +476,7 @@ impl Pass {
                     "session {session} found no {path} and created it; session {other} does so too"
                 );
                 self.report(
-                    Rule::CheckThenCreate,
+                    RuleId::CheckThenCreate,
                     path,
                     PROVEN,
                     1,
@@ -506,7 +506,13 @@ impl Pass {
                 "session {owner} created {path} and lost its connection; session {session}, opened later at the same \
                  address, found it there (NODEEXISTS) and went on without looking whose it is"
             );
-            self.suspect(Rule::FormerSession, session, path, [created, number], text);
+            self.suspect(
+                RuleId::FormerSession,
+                session,
+                path,
+                [created, number],
+                text,
+            );
         }
     }
 
@@ -527,7 +533,7 @@ impl Pass {
             let text = format!(
                 "session {session} watches the list of {path}, which has {children} children or more"
             );
-            self.report(Rule::LargeList, path, children, 1, &[number], text);
+            self.report(RuleId::LargeList, path, children, 1, &[number], text);
         }
         let place = self.using(session, path);
         let result = request.result();
@@ -571,7 +577,7 @@ impl Pass {
             );
             let count = if polls == POLLS_MIN { polls } else { 1 };
             self.report(
-                Rule::Polling,
+                RuleId::Polling,
                 path,
                 polls,
                 count,
@@ -585,7 +591,7 @@ impl Pass {
                  did not read the data again"
             );
             self.report(
-                Rule::ChangeNotRead,
+                RuleId::ChangeNotRead,
                 path,
                 rewatched,
                 1,
@@ -637,7 +643,7 @@ impl Pass {
         let text = format!("session {session} has {count} watches on znodes below {parent} {what}");
         let is_first = count == MISSING_WATCHES_MIN || count == WATCHES_MIN;
         self.report(
-            Rule::WatchLeak,
+            RuleId::WatchLeak,
             parent,
             count,
             u64::from(is_first),
@@ -685,7 +691,7 @@ impl Pass {
                 };
                 let group = if is_late { path } else { group };
                 self.report(
-                    Rule::Herd,
+                    RuleId::Herd,
                     group,
                     woken,
                     u64::from(woken == WOKEN_MIN),
@@ -703,8 +709,8 @@ impl Pass {
     }
 
     /// Applies a change that succeeded.
-    fn apply(&mut self, change: Change<'_>) {
-        let Change {
+    fn apply(&mut self, change: AppliedChange<'_>) {
+        let AppliedChange {
             number,
             session,
             path,
@@ -744,13 +750,20 @@ impl Pass {
             let text = format!(
                 "session {session} was told that {path} changed, and wrote it without reading it"
             );
-            self.report(Rule::ChangeNotRead, path, HARM, 1, &[unread, number], text);
+            self.report(
+                RuleId::ChangeNotRead,
+                path,
+                HARM,
+                1,
+                &[unread, number],
+                text,
+            );
         } else if let (true, Some(writer)) = (read > 0, writer) {
             let text = format!(
                 "session {session} read {path}, session {writer} wrote it, and {session} overwrote that without a version"
             );
             self.report(
-                Rule::LostUpdate,
+                RuleId::LostUpdate,
                 path,
                 HARM,
                 1,
@@ -768,7 +781,7 @@ impl Pass {
                 None => (HABIT, String::new()),
             };
             self.report(
-                Rule::LostUpdate,
+                RuleId::LostUpdate,
                 path,
                 weight,
                 1,
@@ -779,8 +792,8 @@ impl Pass {
     }
 
     #[inline(never)]
-    fn delete(&mut self, change: Change<'_>) {
-        let Change {
+    fn delete(&mut self, change: AppliedChange<'_>) {
+        let AppliedChange {
             number,
             session,
             path,
@@ -802,13 +815,19 @@ impl Pass {
         // A client that deletes the parent, too, clears a tree.
         self.suspicions.retain(|it| {
             let is_below = it.session == session && parent_of(&it.path) == path;
-            !(is_below && matches!(it.rule, Rule::ForeignRelease | Rule::RecursiveDelete))
+            !(is_below && matches!(it.rule, RuleId::ForeignRelease | RuleId::RecursiveDelete))
         });
         if let Some(owner) = owner.filter(|owner| *owner != session)
             && self.session(owner).is_connected
         {
             let text = format!("session {session} deleted {path}, an ephemeral of session {owner}");
-            self.suspect(Rule::ForeignRelease, session, path, [created, number], text);
+            self.suspect(
+                RuleId::ForeignRelease,
+                session,
+                path,
+                [created, number],
+                text,
+            );
         }
         let place = self.using(session, path);
         let (deleted, first) = (mem::take(&mut place.deleted), place.deleted_first);
@@ -824,7 +843,13 @@ impl Pass {
             let text = format!(
                 "session {session} deleted {path} and {deleted} znodes below it one by one"
             );
-            self.suspect(Rule::RecursiveDelete, session, path, [first, number], text);
+            self.suspect(
+                RuleId::RecursiveDelete,
+                session,
+                path,
+                [first, number],
+                text,
+            );
         }
     }
 
@@ -837,8 +862,8 @@ impl Pass {
     }
 
     #[inline(never)]
-    fn created(&mut self, change: Change<'_>) {
-        let Change {
+    fn created(&mut self, change: AppliedChange<'_>) {
+        let AppliedChange {
             number,
             session,
             path,
@@ -876,7 +901,7 @@ impl Pass {
                 );
                 let count = if times == min { times } else { 1 };
                 self.report(
-                    Rule::RecreatedEphemeral,
+                    RuleId::RecreatedEphemeral,
                     path,
                     times,
                     count,
@@ -896,7 +921,7 @@ impl Pass {
     #[inline(never)]
     fn ended(&mut self, number: u64, at: Duration, session: SessionId, expired: bool) {
         let facts = self.session(session);
-        let SessionFacts {
+        let ClientFacts {
             timeout,
             opened,
             left,
@@ -938,7 +963,14 @@ impl Pass {
             let text = format!(
                 "session {session} of {ip} lost its connection without being closed, and expired after {timeout} ms{kept}"
             );
-            self.report(Rule::SessionNotClosed, "", HABIT, 1, &[left, number], text);
+            self.report(
+                RuleId::SessionNotClosed,
+                "",
+                HABIT,
+                1,
+                &[left, number],
+                text,
+            );
         }
         // One that sets a watch stays for its events.
         let is_short = requests > 0 && requests <= OPERATION_REQUESTS_MAX && !has_watched;
@@ -960,7 +992,7 @@ impl Pass {
                     1
                 };
                 self.report(
-                    Rule::SessionPerOperation,
+                    RuleId::SessionPerOperation,
                     &path,
                     sessions,
                     count,
@@ -972,7 +1004,7 @@ impl Pass {
     }
 }
 
-fn note_address(facts: &mut SessionFacts, address: Option<SocketAddr>) {
+fn note_address(facts: &mut ClientFacts, address: Option<SocketAddr>) {
     if let Some(address) = address {
         facts.ip = Some(address.ip());
     }

@@ -140,7 +140,7 @@ impl AdviceRule {
 
 /// The places of the rules in [`AdviceRule::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Rule {
+pub(super) enum RuleId {
     UnprotectedSequential,
     Herd,
     Polling,

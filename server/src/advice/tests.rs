@@ -7,7 +7,7 @@ use minikeeper_protocol::{ErrorCode, EventKind, OpCode, SessionId, Zxid};
 use super::*;
 use crate::{
     JournalOperation,
-    advice::rules::Rule,
+    advice::rules::RuleId,
     journal::entry::{JournalRequest, Occurrence},
 };
 
@@ -159,13 +159,13 @@ const NOTHING: [&str; 0] = [];
 
 #[test]
 fn rules_are_in_the_order_of_their_places() {
-    assert_eq!(AdviceRule::ALL.len(), Rule::RecursiveDelete as usize + 1);
+    assert_eq!(AdviceRule::ALL.len(), RuleId::RecursiveDelete as usize + 1);
     for (rule, name) in [
-        (Rule::UnprotectedSequential, "unprotected-sequential"),
-        (Rule::LostUpdate, "lost-update"),
-        (Rule::ChangeNotRead, "change-not-read"),
-        (Rule::RecreatedEphemeral, "recreated-ephemeral"),
-        (Rule::RecursiveDelete, "recursive-delete"),
+        (RuleId::UnprotectedSequential, "unprotected-sequential"),
+        (RuleId::LostUpdate, "lost-update"),
+        (RuleId::ChangeNotRead, "change-not-read"),
+        (RuleId::RecreatedEphemeral, "recreated-ephemeral"),
+        (RuleId::RecursiveDelete, "recursive-delete"),
     ] {
         assert_eq!(AdviceRule::ALL[rule as usize].name, name);
     }
