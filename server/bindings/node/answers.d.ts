@@ -81,6 +81,8 @@ export interface InjectedFault {
   op: string;
   path: string | null;
   session?: string;
+  /** The number of the client */
+  client?: number;
   address?: string;
   skip: number;
   /** null without a limit */
@@ -88,7 +90,7 @@ export interface InjectedFault {
   probability: number;
   seed: number;
   optional: boolean;
-  /** For the action `delay` */
+  /** For the actions `delay`, `delay-reply` and `delay-events` */
   delay_ms?: number;
   /** For the action `error` */
   error?: ErrorName;
@@ -98,6 +100,20 @@ export interface InjectedFault {
   hits: number;
   /** How many events it holds */
   held: number;
+  /** null if it has not acted */
+  last_hit: FaultHit | null;
+}
+
+/** What a fault has acted on. */
+export interface FaultHit {
+  /** null for a connection that is refused, and for a handshake that opened no session */
+  session: string | null;
+  /** The operation, `createSession` for a handshake; the kind of an event, such as `NodeDeleted` */
+  op: string;
+  /** The path, the first if there are several; null without one */
+  path: string | null;
+  /** The number that its client gave the request; null for handshakes, connections and events */
+  xid: number | null;
 }
 
 /** An entry of the journal. It has the fields that apply to its kind. */

@@ -1,6 +1,6 @@
 /// <reference types="node" />
 
-import type { TreeZnode } from './answers';
+import type { FaultHit, TreeZnode } from './answers';
 import type { ErrorName, FaultAction, FaultOp, Verbs } from './verbs';
 
 export * from './answers';
@@ -61,10 +61,10 @@ export interface LastOperation {
 }
 
 /** What a fault does, and what it applies to: each action has the options that the server accepts. */
-export type FaultOptions = RequestFault | DelayFault | ErrorFault | HoldEventsFault | RefuseFault;
+export type FaultOptions = RequestFault | DelayFault | ErrorFault | HoldEventsFault | DelayEventsFault | RefuseFault;
 
 interface FaultLimits {
-  /** Only clients of this address: "127.0.0.1:4711", or "127.0.0.1" for every port. Not with `session`. */
+  /** Only clients of this address: "127.0.0.1:4711", or "127.0.0.1" for every port. Not with `session` or `client`. */
   address?: string | undefined;
   /** How many matches to skip first */
   skip?: number | undefined;
@@ -83,6 +83,11 @@ interface PathLimits extends FaultLimits {
   path?: string | undefined;
   /** Only this session: "0x..." */
   session?: string | undefined;
+  /**
+   * Only the client with this number, from 1, in the order of the first requests since there has been any fault. Not
+   * with `session`.
+   */
+  client?: number | undefined;
 }
 
 interface RequestLimits extends PathLimits {
@@ -92,12 +97,12 @@ interface RequestLimits extends PathLimits {
 
 /** A fault of requests that needs nothing else, such as `lose-reply`. */
 export interface RequestFault extends RequestLimits {
-  action: Exclude<FaultAction, 'delay' | 'error' | 'hold-events' | 'refuse'>;
+  action: Exclude<FaultAction, 'delay' | 'delay-reply' | 'error' | 'hold-events' | 'delay-events' | 'refuse'>;
 }
 
-/** Serves requests later, by the universe's clock. */
+/** Serves requests later, or serves them at once and replies later, by the universe's clock. */
 export interface DelayFault extends RequestLimits {
-  action: 'delay';
+  action: 'delay' | 'delay-reply';
   /** How much later, at least 1 */
   delayMs: number;
 }
@@ -109,9 +114,19 @@ export interface ErrorFault extends RequestLimits {
   op?: Exclude<FaultOp, 'connect' | 'createSession'> | `${FaultOp},${string}` | undefined;
 }
 
-/** Holds watch events back until it is removed: those of `path`, to the watchers of `session` or `address`. */
+/** Holds watch events back until it is removed: those of `path`, to the watchers of `session`, `client` or `address`. */
 export interface HoldEventsFault extends PathLimits {
   action: 'hold-events';
+}
+
+/**
+ * Holds each watch event of `path`, to the watchers of `session`, `client` or `address`, until the watcher's next request
+ * is answered and another one arrives, but no longer than `delayMs`.
+ */
+export interface DelayEventsFault extends PathLimits {
+  action: 'delay-events';
+  /** The longest delay by the universe's clock, at least 1 */
+  delayMs: number;
 }
 
 /** Resets connections as they are accepted. Only for the server's own universe. */
@@ -139,6 +154,8 @@ export class Fault {
   readonly id: number;
   /** Resolves to how often it has acted so far. */
   hits(): Promise<number>;
+  /** Resolves to what it has acted on last, null if it has not acted. Rejects (404) once it is removed. */
+  lastHit(): Promise<FaultHit | null>;
   /** Waits until it has acted `hits` times, by default 1. Resolves to how often it has. */
   untilHit(hits?: number, options?: { withinMs?: number | undefined }): Promise<number>;
   /** Removes it. Resolves to how often it has acted; rejects if it never has and is not optional. */
@@ -244,3 +261,91 @@ export function withServer<Context extends unknown[]>(
  * passed.
  */
 export function tellIfFailed(t: object, universe: Universe, options?: StoryOptions): Promise<void>;
+
+/** What goes wrong in a run of a sweep. */
+export type SweepFault =
+  | 'reply-lost'
+  | 'request-lost'
+  | 'connection-cut'
+  | 'session-expired'
+  | 'reply-late'
+  | 'server-restarted'
+  | 'event-late';
+
+export interface SweepOptions extends StoryOptions {
+  /** The faults to try, by default all */
+  faults?: readonly SweepFault[] | undefined;
+  /** The time after which no run begins; without a limit if absent */
+  timeMs?: number | undefined;
+  /** The maximum number of runs; without a limit if absent */
+  runs?: number | undefined;
+  /** How many faults a run has, by default 1; with 2, pairs are tried until `timeMs` or `runs` is reached */
+  depth?: 1 | 2 | undefined;
+  /** The order in which points are tried, by default 0 */
+  seed?: number | undefined;
+  /** Whether to try equivalent points, too */
+  all?: boolean | undefined;
+  /** The points of the only run, as a report names them; the environment variable MINIKEEPER_SWEEP_ONLY replaces it. */
+  only?: string | undefined;
+  /** How long a run may take, by default 60,000; one that takes longer has hung. */
+  runTimeMs?: number | undefined;
+  /** The name of the test; by default its file, in Jest with its name */
+  title?: string | undefined;
+  /** Whether a sweep that has found something rejects, by default true */
+  throws?: boolean | undefined;
+}
+
+/** A run of a test, as `sweep` passes it. */
+export interface SweepRun {
+  /** From 1 */
+  readonly number: number;
+  /** The fault and its place, as `only` takes them; empty for a run without faults */
+  readonly points: string;
+  /** What goes wrong, in a sentence */
+  readonly sentence: string;
+  /** Calls `cleanup` after the run, even if it hangs. Cleanups run last first, without faults. */
+  after(cleanup: () => unknown): void;
+}
+
+/** What a sweep has found. */
+export interface SweepReport {
+  /** Whether the test passed with every fault that was tried, and without any */
+  isClean: boolean;
+  /** What was tried, in a line */
+  summary: string;
+  text: string;
+  /** The report as a page */
+  html: string;
+  /** The file with that page; absent if the sweep is clean or `stories` is off */
+  page?: string;
+  /** How many runs there were, those without faults and those that confirm failures included */
+  runs: number;
+  /** How many points there are to try */
+  points: number;
+  tried: number;
+  passed: number;
+  failed: number;
+  hung: number;
+  notReached: number;
+  /** The points of the runs that failed */
+  failures: string[];
+}
+
+/** A sweep has found something. The message is the text of its report. */
+export class SweepError extends Error {
+  constructor(report: SweepReport);
+  readonly report: SweepReport;
+}
+
+/**
+ * Runs a test once for every fault at every place where it can happen, each time with a new universe of the server, and
+ * reports the runs that fail or hang. Rejects with SweepError if there are any, and if the test fails without faults.
+ * Saves the stories of those runs and the report where stories go.
+ *
+ * The environment variable MINIKEEPER_SWEEP_ONLY does only the run of one point, as the report says for each failure.
+ */
+export function sweep(
+  server: Universe,
+  test: (universe: Universe, run: SweepRun) => unknown,
+  options?: SweepOptions,
+): Promise<SweepReport>;

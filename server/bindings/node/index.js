@@ -5,6 +5,7 @@
 const { Control, MinikeeperError } = require('./control.js');
 const { Program, findProgram } = require('./program.js');
 const { tellIfFailed, testFunction } = require('./runners.js');
+const { SweepError, sweep } = require('./sweep.js');
 const { Verbs } = require('./verbs.js');
 
 class Fault {
@@ -17,13 +18,19 @@ class Fault {
   }
 
   async hits() {
-    if (this.#hits !== undefined) return this.#hits;
+    return this.#hits ?? (await this.#shown()).hits;
+  }
+
+  async lastHit() {
+    return (await this.#shown()).last_hit;
+  }
+
+  async #shown() {
     const faults = await this.#universe.faults();
     const fault = faults.find((one) => one.fault === this.id);
-    if (fault === undefined) {
-      throw new MinikeeperError(`fault ${this.id}: unknown, or removed by another caller`, { status: 404 });
-    }
-    return fault.hits;
+    if (fault !== undefined) return fault;
+    const why = this.#hits === undefined ? 'unknown, or removed by another caller' : 'removed';
+    throw new MinikeeperError(`fault ${this.id}: ${why}`, { status: 404 });
   }
 
   untilHit(hits, options) {
@@ -198,4 +205,4 @@ function withServer(...given) {
   return testFunction(() => startServer(options), use, options.stories);
 }
 
-module.exports = { Fault, MinikeeperError, Server, Universe, startServer, tellIfFailed, withServer };
+module.exports = { Fault, MinikeeperError, Server, SweepError, Universe, startServer, sweep, tellIfFailed, withServer };

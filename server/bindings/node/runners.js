@@ -82,8 +82,7 @@ function stateOfExpect() {
 
 /** The file and the name of the test that runs. `t` is its context in node:test and Vitest. */
 function titleOf(t) {
-  const { testPath, currentTestName } = stateOfExpect() ?? {};
-  if (currentTestName !== undefined) return title(testPath, currentTestName);
+  if (nameOf() !== undefined) return title(fileOf(), nameOf());
   if (t?.task === undefined) return title(t?.filePath ?? process.argv[1], t?.fullName ?? t?.name);
   const names = [];
   for (let task = t.task; task !== undefined && task !== t.task.file; task = task.suite) names.unshift(task.name);
@@ -93,6 +92,16 @@ function titleOf(t) {
 function title(file, name) {
   const base = path.basename(file ?? '');
   return name === undefined ? base : `${base}/${name}`;
+}
+
+/** The file of the test that runs, as far as it is known without its context. */
+function fileOf() {
+  return stateOfExpect()?.testPath ?? process.argv[1];
+}
+
+/** The name of the test that runs, in Jest, and in Vitest if its globals are on. */
+function nameOf() {
+  return stateOfExpect()?.currentTestName;
 }
 
 /** For an `afterEach` of node:test or Vitest, which pass the context of the test. */
@@ -106,4 +115,4 @@ async function tellIfFailed(t, universe, { stories } = {}) {
   await tell(universe, titleOf(t), error, stories);
 }
 
-module.exports = { tellIfFailed, testFunction };
+module.exports = { fileOf, nameOf, tellIfFailed, testFunction, titleOf };

@@ -16,13 +16,11 @@ const FAILURE_CHARS_MAX = 4_000;
  * test failed.
  */
 async function tell(universe, title, error, stories) {
+  // Its report names the stories of its runs.
+  if (error?.name === 'SweepError') return;
   let text;
   try {
-    const failure = String(error?.message === undefined ? error : `${error.name}: ${error.message}`);
-    const story = await universe.story({
-      title: title.slice(0, TITLE_CHARS_MAX),
-      failure: failure.slice(0, FAILURE_CHARS_MAX),
-    });
+    const story = await storyOf(universe, title, error);
     text = story.text + saved(story, stories);
   } catch (reason) {
     text = `no story of ${universe.connectString}: ${reason?.message}\n`;
@@ -30,23 +28,40 @@ async function tell(universe, title, error, stories) {
   process.stderr.write(`\n${text}`);
 }
 
+function storyOf(universe, title, error) {
+  return universe.story({ title: title.slice(0, TITLE_CHARS_MAX), failure: failureOf(error) });
+}
+
+/** What a test threw, as text. */
+function failureOf(error) {
+  const failure = String(error?.message === undefined ? error : `${error.name}: ${error.message}`);
+  return failure.slice(0, FAILURE_CHARS_MAX);
+}
+
 /** Saves a story. Returns a line that says where. */
-function saved(story, stories) {
-  const given = stories ?? process.env[VARIABLE];
-  if (given === '' || given === 'off') return '';
-  const folder = path.resolve(given ?? FOLDER);
-  const page = path.join(folder, `${story.fileName}.html`);
+function saved({ fileName, html, json }, stories) {
   try {
-    if (!fs.existsSync(folder)) {
-      fs.mkdirSync(folder, { recursive: true });
-      fs.writeFileSync(path.join(folder, '.gitignore'), '*\n');
-    }
-    fs.writeFileSync(page, story.html);
-    fs.writeFileSync(path.join(folder, `${story.fileName}.json`), story.json);
-    return `\nsaved in ${page}\n`;
+    const paths = save({ [`${fileName}.html`]: html, [`${fileName}.json`]: json }, stories);
+    return paths === undefined ? '' : `\nsaved in ${paths[0]}\n`;
   } catch (error) {
     return `\nnot saved: ${error.message}\n`;
   }
 }
 
-module.exports = { tell };
+/** Writes files, given by name, to the folder for stories. Returns their paths, undefined if there is no folder. */
+function save(files, stories) {
+  const given = stories ?? process.env[VARIABLE];
+  if (given === '' || given === 'off') return undefined;
+  const folder = path.resolve(given ?? FOLDER);
+  if (!fs.existsSync(folder)) {
+    fs.mkdirSync(folder, { recursive: true });
+    fs.writeFileSync(path.join(folder, '.gitignore'), '*\n');
+  }
+  return Object.entries(files).map(([name, text]) => {
+    const file = path.join(folder, name);
+    fs.writeFileSync(file, text);
+    return file;
+  });
+}
+
+module.exports = { failureOf, save, storyOf, tell };

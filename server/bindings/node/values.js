@@ -79,4 +79,4 @@ function snakeCase(name) {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-module.exports = { dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson };
+module.exports = { camelCased, dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson };

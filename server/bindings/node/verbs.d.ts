@@ -30,13 +30,14 @@ export type Mode = 'up' | 'down' | 'cut-off' | 'read-only';
 
 /**
  * An operation that a fault applies to; `create`, `getChildren` and `setWatches` are all their forms, `connect` is
- * the handshake, `any` is everything.
+ * the handshake, `request` is every request but handshakes, pings and closeSession, `any` is everything.
  */
 export type FaultOp =
-  'any' | 'connect' | 'close' | 'create' | 'create2' | 'createContainer' | 'createTTL' | 'multi' | 'multiRead' |
-  'delete' | 'exists' | 'getData' | 'setData' | 'getACL' | 'setACL' | 'getChildren' | 'sync' | 'ping' | 'getChildren2'
-  | 'check' | 'reconfig' | 'checkWatches' | 'removeWatches' | 'deleteContainer' | 'auth' | 'setWatches' | 'sasl' |
-  'getEphemerals' | 'getAllChildrenNumber' | 'setWatches2' | 'addWatch' | 'whoAmI' | 'createSession' | 'closeSession';
+  'any' | 'request' | 'connect' | 'close' | 'create' | 'create2' | 'createContainer' | 'createTTL' | 'multi' |
+  'multiRead' | 'delete' | 'exists' | 'getData' | 'setData' | 'getACL' | 'setACL' | 'getChildren' | 'sync' | 'ping' |
+  'getChildren2' | 'check' | 'reconfig' | 'checkWatches' | 'removeWatches' | 'deleteContainer' | 'auth' | 'setWatches'
+  | 'sasl' | 'getEphemerals' | 'getAllChildrenNumber' | 'setWatches2' | 'addWatch' | 'whoAmI' | 'createSession' |
+  'closeSession';
 
 /** ZooKeeper's name of an error. */
 export type ErrorName =

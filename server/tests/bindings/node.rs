@@ -21,7 +21,8 @@ class Verbs {
 ";
 
 const FAULT_OP: &str = "An operation that a fault applies to; `create`, `getChildren` and `setWatches` \
-                        are all their forms, `connect` is the handshake, `any` is everything";
+                        are all their forms, `connect` is the handshake, `request` is every request but \
+                        handshakes, pings and closeSession, `any` is everything";
 const ERROR_NAME: &str = "ZooKeeper's name of an error";
 
 pub(crate) fn verbs() -> String {
@@ -128,7 +129,7 @@ pub(crate) fn types() -> String {
         text.push_str(&union(&words_name(parameter), parameter.help, words));
     }
     let operations = OpCode::ALL.iter().map(|op| op.name());
-    let operations: Vec<_> = ["any", "connect", "close"]
+    let operations: Vec<_> = ["any", "request", "connect", "close"]
         .into_iter()
         .chain(operations)
         .collect();

@@ -6,6 +6,8 @@ import {
   MinikeeperError,
   Server,
   startServer,
+  sweep,
+  SweepError,
   tellIfFailed,
   Universe,
   withServer,
@@ -15,6 +17,7 @@ import {
   type Deadlock,
   type EnsembleServer,
   type ErrorName,
+  type FaultHit,
   type FaultOptions,
   type FindZnodes,
   type Finding,
@@ -33,6 +36,11 @@ import {
   type Session,
   type Stat,
   type Story,
+  type SweepFault,
+  type SweepNext,
+  type SweepOptions,
+  type SweepReport,
+  type SweepRun,
   type TakenSnapshot,
   type Tree,
   type TreeFormat,
@@ -151,6 +159,8 @@ export async function useEveryName(server: Server, first: Client, second: Client
     exactly<number>()(await universe.untilHit(fault, 1));
     exactly<number>()(await universe.untilHit(fault.id));
     exactly<number>()(await fault.hits());
+    exactly<FaultHit | null>()(await fault.lastHit());
+    exactly<FaultHit | null | undefined>()((await universe.faults())[0]?.last_hit);
   });
   await universe.withFault({ action: 'hold-events', path: '/i' }, async () => {
     await second.watch('/i');
@@ -165,6 +175,11 @@ export async function useEveryName(server: Server, first: Client, second: Client
     { action: 'cut-reply', path: '/never', optional: true },
     { action: 'drop-request', path: '/never', optional: true },
     { action: 'never-answer', path: '/never', optional: true },
+    { action: 'expire', op: 'delete', path: '/never', client: 1, optional: true },
+    { action: 'cut-after', op: 'request', path: '/never', client: undefined, optional: true },
+    { action: 'trigger', op: 'any', session: session.id, optional: true },
+    { action: 'delay-reply', op: 'setData', path: '/never', delayMs: 1, optional: true },
+    { action: 'delay-events', path: '/never', client: 2, delayMs: 1, optional: true },
   ];
   const injected: Fault[] = [];
   for (const one of others) injected.push(await universe.inject(one));
@@ -181,6 +196,16 @@ export async function useEveryName(server: Server, first: Client, second: Client
 
   await universe.startRecording({ bytesMax: 1_000_000 });
   exactly<string>()(await universe.stopRecording());
+
+  const started = exactly<number>()(await universe.sweepStart(1, 0, { all: false, runs: 9, faults: 'reply-lost' }));
+  const swept: Universe = await server.createUniverse('swept');
+  const next: SweepNext = await swept.sweepNext(started);
+  exactly<number>()(next.run);
+  exactly<string>()(next.points + next.sentence);
+  exactly<boolean>()(await swept.sweepEnd(started, { outcome: 'passed', message: undefined, story: undefined }));
+  exactly<string>()(await universe.sweepReport(started, { repeat: 'again {}', title: 'uses' }));
+  await swept.dropUniverse();
+
   const story: Story = await universe.story({ title: 'uses', failure: 'none' });
   exactly<string>()(story.text + story.html + story.json + story.fileName);
 
@@ -233,12 +258,32 @@ export async function useEveryName(server: Server, first: Client, second: Client
 
 /** Types of what a program that is not a test does. */
 export async function useAlone(): Promise<void> {
-  const options = { port: 0, tickTimeMs: 200, options: ['--log', 'info'], dataDir: undefined, program: undefined };
-  const server = exactly<Server>()(await startServer(options));
+  const settings = { port: 0, tickTimeMs: 200, options: ['--log', 'info'], dataDir: undefined, program: undefined };
+  const server = exactly<Server>()(await startServer(settings));
   const run: () => Promise<void> = withServer(async (started) => void exactly<Server>()(started));
   await run();
   withServer({ stories: 'off', minSessionTimeoutMs: 100, maxSessionTimeoutMs: 200 }, () => {});
   await tellIfFailed({ name: 'alone', passed: true }, server, { stories: undefined });
+  const faults: SweepFault[] = ['reply-lost', 'request-lost'];
+  const options: SweepOptions = { faults, timeMs: 10_000, runs: 9, depth: 1, seed: 1, all: false, only: undefined };
+  const report: SweepReport = await sweep(
+    server,
+    async (universe, run) => {
+      exactly<Universe>()(universe);
+      exactly<SweepRun>()(run);
+      exactly<number>()(run.number);
+      exactly<string>()(run.points + run.sentence);
+      run.after(() => universe.now());
+    },
+    { ...options, runTimeMs: 60_000, title: 'alone', throws: false, stories: 'off' },
+  );
+  exactly<boolean>()(report.isClean);
+  exactly<string>()(report.summary + report.text + report.html);
+  exactly<string | undefined>()(report.page);
+  exactly<string[]>()(report.failures);
+  const { runs, points, tried, passed, failed, hung, notReached } = report;
+  exactly<number>()(runs + points + tried + passed + failed + hung + notReached);
+  exactly<SweepReport>()(exactly<SweepError>()(new SweepError(report)).report);
   const disposed: AsyncDisposable[] = [server, await server.inject({ action: 'cut', path: '/x', optional: true })];
   for (const one of disposed.reverse()) await one[Symbol.asyncDispose]();
   exactly<MinikeeperError>()(new MinikeeperError('on purpose', { cause: 1, status: 409 }));
@@ -252,6 +297,22 @@ export async function misuse(server: Server, fault: Fault): Promise<void> {
   await server.inject({ action: 'delay' });
   // @ts-expect-error only a delay has delayMs
   await server.inject({ action: 'cut', delayMs: 1 });
+  // @ts-expect-error so does a delay of replies
+  await server.inject({ action: 'delay-reply' });
+  // @ts-expect-error so does a delay of events
+  await server.inject({ action: 'delay-events', path: '/a' });
+  // @ts-expect-error an expiry has none
+  await server.inject({ action: 'expire', delayMs: 1 });
+  // @ts-expect-error an event has no operation
+  await server.inject({ action: 'delay-events', delayMs: 1, op: 'create' });
+  // @ts-expect-error a connection has no number of a client yet
+  await server.inject({ action: 'refuse', client: 1 });
+  // @ts-expect-error a client is a number
+  await server.inject({ action: 'trigger', client: '1' });
+  // @ts-expect-error an unknown fault of a sweep
+  await sweep(server, () => {}, { faults: ['lose-reply'] });
+  // @ts-expect-error at most two faults
+  await sweep(server, () => {}, { depth: 3 });
   // @ts-expect-error an error needs its name
   await server.inject({ action: 'error' });
   // @ts-expect-error an unknown error

@@ -1,0 +1,193 @@
+'use strict';
+
+// Sweeps of tests with planted bugs, and of sound ones, with node-zookeeper-client as the client.
+
+const assert = require('node:assert/strict');
+const { once } = require('node:events');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const test = require('node:test');
+const { promisify } = require('node:util');
+const zookeeper = require('node-zookeeper-client');
+const { SweepError, startServer, sweep } = require('minikeeper');
+
+const ATTEMPTS_MAX = 5;
+/** Long enough for a run that does not hang, on a machine with load. */
+const HANGS_AFTER_MS = 3_000;
+const { PERSISTENT, PERSISTENT_SEQUENTIAL } = zookeeper.CreateMode;
+
+/** Starts a server, and returns it with a folder for stories. */
+async function setUp(t) {
+  const server = await startServer();
+  t.after(() => server.stop());
+  const stories = fs.mkdtempSync(path.join(os.tmpdir(), 'minikeeper-'));
+  t.after(() => fs.rmSync(stories, { recursive: true }));
+  return { server, stories };
+}
+
+async function connect(universe, run) {
+  const client = zookeeper.createClient(universe.connectString, { spinDelay: 10, retries: 0 });
+  run.after(() => client.close());
+  const connected = once(client, 'connected');
+  client.connect();
+  await connected;
+  return (name, ...values) => promisify(client[name].bind(client))(...values);
+}
+
+/** Tries with a new client each time. */
+async function retried(universe, run, use) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await use(await connect(universe, run));
+    } catch (error) {
+      if (!['CONNECTION_LOSS', 'SESSION_EXPIRED'].includes(error.name) || attempt === ATTEMPTS_MAX) throw error;
+    }
+  }
+}
+
+/** A test of what places an order. */
+function placesOneOrder(place) {
+  return async (universe, run) => {
+    await universe.seed({ '/orders': '' });
+    await retried(universe, run, place);
+    assert.equal((await universe.children('/orders')).length, 1);
+  };
+}
+
+/** Planted: after a lost reply, a second attempt places a second order. */
+const twice = placesOneOrder((call) => call('create', '/orders/order-', null, PERSISTENT_SEQUENTIAL));
+
+const once42 = placesOneOrder(async (call) => {
+  try {
+    await call('create', '/orders/42', null, PERSISTENT);
+  } catch (error) {
+    if (error.name !== 'NODE_EXISTS') throw error;
+  }
+});
+
+/** The points where a create is carried out and its reply is lost. */
+const LOST = ['reply-lost', 'server-restarted'].map((fault) => `${fault}:1:create:1:/orders/order-`);
+
+test('planted bug is found, with its points, stories and page', async (t) => {
+  const { server, stories } = await setUp(t);
+  const faults = ['reply-lost', 'request-lost', 'connection-cut', 'session-expired', 'server-restarted'];
+  const options = { title: 'orders', stories, faults, all: true };
+  const error = await sweep(server, twice, options).then(assert.fail, (reason) => reason);
+  assert.ok(error instanceof SweepError);
+  const { report } = error;
+  assert.deepEqual(report.failures.sort(), LOST);
+  assert.deepEqual([report.isClean, report.failed, report.hung], [false, LOST.length, 0]);
+  assert.equal(report.tried, report.passed + report.failed + report.notReached);
+  assert.equal(error.message, report.text);
+  assert.ok(report.text.startsWith(`minikeeper sweep: ${report.summary}\n`), report.text);
+  for (const part of [
+    'The test fails: AssertionError: Expected values to be strictly equal:\n\n2 !== 1\n',
+    'when the reply to the 1st create of /orders/order- by client 1 was lost\n',
+    `MINIKEEPER_SWEEP_ONLY='${LOST[0]}' node --test `,
+    `\nreport: ${path.join(stories, 'orders-sweep.html')}\n`,
+  ]) {
+    assert.ok(report.text.includes(part), `${part} is missing in ${report.text}`);
+  }
+  assert.equal(fs.readFileSync(report.page, 'utf8'), report.html);
+  const links = [...report.html.matchAll(/href="(.+?)"/g)].map(([, name]) => name);
+  assert.equal(links.length, LOST.length);
+  for (const name of links) assert.match(fs.readFileSync(path.join(stories, name), 'utf8'), /2 !== 1/);
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('MINIKEEPER_SWEEP_ONLY repeats a failure', async (t) => {
+  const { server, stories } = await setUp(t);
+  process.env.MINIKEEPER_SWEEP_ONLY = LOST[0];
+  t.after(() => delete process.env.MINIKEEPER_SWEEP_ONLY);
+  const tried = [];
+  const options = { stories, throws: false, only: 'request-lost:1:create:1:/orders/order-' };
+  const report = await sweep(server, (universe, run) => {
+    tried.push(run.points);
+    return twice(universe, run);
+  }, options);
+  // Once without faults, and the failure twice.
+  assert.deepEqual(tried, ['', LOST[0], LOST[0]]);
+  assert.deepEqual(report.failures, [LOST[0]]);
+  assert.equal(report.runs, 3);
+});
+
+test('sound test passes a sweep, and saves nothing', async (t) => {
+  const { server, stories } = await setUp(t);
+  const runs = [];
+  const report = await sweep(server, (universe, run) => {
+    runs.push(run);
+    return once42(universe, run);
+  }, { stories, all: true });
+  assert.deepEqual([report.isClean, report.failed, report.hung, report.failures], [true, 0, 0, []]);
+  assert.equal(report.tried, report.points);
+  assert.ok(report.passed > 0);
+  assert.deepEqual(runs.map(({ number }) => number), Array.from({ length: report.runs }, (_, index) => index + 1));
+  assert.ok(runs.some(({ sentence }) => sentence === 'the reply to the 1st create of /orders/42 by client 1 was lost'));
+  assert.equal('page' in report, false);
+  assert.deepEqual(fs.readdirSync(stories), []);
+});
+
+test('options choose what is tried', async (t) => {
+  const { server } = await setUp(t);
+  const triedWith = async (options) => {
+    const tried = [];
+    await sweep(server, (universe, run) => {
+      tried.push(run.points);
+      return once42(universe, run);
+    }, options);
+    return tried.filter((points) => points !== '');
+  };
+  const one = await triedWith({ faults: ['reply-lost', 'request-lost'], all: true, seed: 1 });
+  assert.ok(one.includes('request-lost:1:create:1:/orders/42'), one);
+  assert.ok(one.every((points) => /^re(ply|quest)-lost:[^+]+$/.test(points)), one);
+  assert.equal((await triedWith({ runs: 4 })).length, 2);
+  assert.deepEqual(await triedWith({ timeMs: 0 }), []);
+  assert.ok((await triedWith({ depth: 2, runs: 60 })).some((points) => points.includes('+')));
+  await assert.rejects(triedWith({ faults: ['reply-eaten'] }), { status: 400, message: /reply-eaten.*reply-lost/ });
+  await assert.rejects(triedWith({ maxRuns: 1 }), { status: 400, message: /max_runs/ });
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('run that hangs is found and cleaned up, and does not stop the sweep', async (t) => {
+  const { server, stories } = await setUp(t);
+  const hang = 'request-lost:1:create:1:/orders/42';
+  let cleaned = 0;
+  const report = await sweep(server, async (universe, run) => {
+    await universe.seed({ '/orders': '' });
+    const call = await connect(universe, run);
+    run.after(() => {
+      cleaned += 1;
+    });
+    // Planted: it waits for an order that no one has placed.
+    await call('create', '/orders/42', null, PERSISTENT).catch(() => {});
+    while (!(await universe.children('/orders')).includes('42')) await once(process, 'never');
+  }, { stories, throws: false, runTimeMs: HANGS_AFTER_MS, faults: ['request-lost', 'reply-lost'], only: hang });
+  assert.deepEqual([report.hung, report.failed, report.failures], [1, 0, [hang]]);
+  assert.match(report.text, /The test hangs: Error: the run did not end within 3000 ms/);
+  assert.equal(cleaned, report.runs);
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('test that fails without faults ends the sweep', async (t) => {
+  const { server, stories } = await setUp(t);
+  const always = () => {
+    throw new Error('on purpose');
+  };
+  await assert.rejects(sweep(server, always, { stories }), /The test fails without any fault: Error: on purpose/);
+  const report = await sweep(server, always, { stories: 'off', throws: false });
+  assert.deepEqual([report.runs, report.isClean, report.page], [1, false, undefined]);
+});
+
+test('cleanup that fails after a run that passed ends the sweep', async (t) => {
+  const { server, stories } = await setUp(t);
+  const ended = [];
+  const using = (universe, run) => {
+    run.after(() => ended.push('first'));
+    run.after(() => Promise.reject(new Error('not closed')));
+    run.after(() => ended.push('last'));
+  };
+  await assert.rejects(sweep(server, using, { stories }), /^Error: not closed$/);
+  assert.deepEqual(ended, ['last', 'first']);
+  assert.deepEqual(await server.universes(), []);
+});
