@@ -83,7 +83,7 @@ function stateOfExpect() {
 /** The file and the name of the test that runs. `t` is its context in node:test and Vitest. */
 function titleOf(t) {
   if (nameOf() !== undefined) return title(fileOf(), nameOf());
-  if (t?.task === undefined) return title(t?.filePath ?? process.argv[1], t?.fullName ?? t?.name);
+  if (t?.task === undefined) return title(t?.filePath ?? fileOf(), t?.fullName ?? t?.name);
   const names = [];
   for (let task = t.task; task !== undefined && task !== t.task.file; task = task.suite) names.unshift(task.name);
   return title(t.task.file?.name, names.join(' '));
@@ -96,7 +96,16 @@ function title(file, name) {
 
 /** The file of the test that runs, as far as it is known without its context. */
 function fileOf() {
-  return stateOfExpect()?.testPath ?? process.argv[1];
+  const { testPath } = stateOfExpect() ?? {};
+  // The workers of Vitest run a file of its own.
+  return testPath ?? (process.env.VITEST === undefined ? process.argv[1] : callerOf());
+}
+
+/** The file that called this package. */
+function callerOf() {
+  const frames = new Error().stack.split('\n').slice(1);
+  const frame = frames.find((line) => !line.includes(__dirname)) ?? '';
+  return /(?:\(|at )(?:file:\/\/)?([^()]+):\d+:\d+\)?$/.exec(frame)?.[1];
 }
 
 /** The name of the test that runs, in Jest, and in Vitest if its globals are on. */

@@ -46,6 +46,8 @@ class SweepRun {
 }
 
 async function sweep(server, test, options = {}) {
+  // While the stack still has the caller.
+  const repeat = repeatCommand();
   const { title = titleOf(), runTimeMs = 60_000, throws = true, stories, depth, seed, faults, ...others } = options;
   const number = await server.sweepStart(depth, seed, {
     ...others,
@@ -53,7 +55,7 @@ async function sweep(server, test, options = {}) {
     only: process.env[VARIABLE] || others.only,
   });
   for (let count = 1; await doRun(server, number, count, { test, title, runTimeMs, stories }); count += 1);
-  const report = camelCased(await server._api.read('sweep_report', { sweep: number, title, repeat: repeatCommand() }));
+  const report = camelCased(await server._api.read('sweep_report', { sweep: number, title, repeat }));
   if (!report.isClean) {
     const name = `${title.replace(/[^\w.]+/g, '-')}-sweep.html`;
     try {

@@ -1,7 +1,7 @@
 // Tests that fail on purpose, which story.test.js runs with Vitest.
 
 import assert from 'node:assert/strict';
-import { startServer, tellIfFailed, withServer } from 'minikeeper';
+import { startServer, sweep, tellIfFailed, withServer } from 'minikeeper';
 import { afterEach, describe, test } from 'vitest';
 
 const LIMIT_MS = 3_000;
@@ -14,6 +14,10 @@ describe('printer', () => {
 });
 
 test('never ends', withServer(async () => new Promise(() => {})), LIMIT_MS);
+
+test('sweeps', withServer(async (server) => {
+  await sweep(server, () => assert.equal(1, 2));
+}));
 
 test('passes', withServer(async (server) => server.advance({ byMs: 1_000 })));
 

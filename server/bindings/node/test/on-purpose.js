@@ -6,7 +6,7 @@ const assert = require('node:assert/strict');
 const { once } = require('node:events');
 const { promisify } = require('node:util');
 const zookeeper = require('node-zookeeper-client');
-const { startServer, tellIfFailed, withServer } = require('minikeeper');
+const { startServer, sweep, tellIfFailed, withServer } = require('minikeeper');
 
 const isJest = process.env.JEST_WORKER_ID !== undefined;
 const { afterEach, test } = isJest ? globalThis : require('node:test');
@@ -51,6 +51,17 @@ test('passes', withServer(async (server) => server.advance({ byMs: 1_000 })));
 test('is gone', withServer({ stories: 'off' }, async (server) => {
   await server.kill();
   assert.equal(1, 2);
+}));
+
+/** A lost reply makes it place two orders. */
+test('sweeps', withServer(async (server) => {
+  await sweep(server, async (universe) => {
+    await universe.seed({ '/orders': '' });
+    const call = await connect(universe);
+    const place = () => call('create', '/orders/order-', null, zookeeper.CreateMode.PERSISTENT_SEQUENTIAL);
+    await place().catch(async () => once(clients.at(-1), 'connected').then(place));
+    assert.deepEqual(await universe.children('/orders'), ['order-0000000000']);
+  }, { faults: ['reply-lost'] });
 }));
 
 const never = withServer(async (server) => {

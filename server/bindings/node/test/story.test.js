@@ -85,6 +85,31 @@ for (const runner of ['node', 'jest']) {
   });
 }
 
+for (const [runner, command] of [['node', /node --test \S*\/on-purpose\.js$/m], ['jest', /npx jest \S*\/on-purpose\.js -t 'sweeps'$/m]]) {
+  test(`sweep fails with its report, and is repeated by its command, ${runner}`, (t) => {
+    const points = 'reply-lost:1:create:1:/orders/order-';
+    for (const environment of [{}, { MINIKEEPER_SWEEP_ONLY: points }]) {
+      const { cwd, printed, passed } = run(t, runner, 'sweeps', environment);
+      assert.equal(passed, false);
+      assertParts(printed, [` MINIKEEPER_SWEEP_ONLY='${points}' `, 'on-purpose.js-sweep']);
+      assert.match(printed, command);
+      assert.match(printed, environment.MINIKEEPER_SWEEP_ONLY ? / 1 of 1 points tried: 0 passed, 1 failed/ : / 1 failed, 0 hung/);
+      // The story of the server's own universe would tell nothing.
+      assert.ok(!printed.includes('minikeeper: story'), printed);
+      assert.ok(filesIn(path.join(cwd, 'minikeeper-stories')).length >= 4, printed);
+    }
+  });
+}
+
+test('sweep fails with its report in Vitest', (t) => {
+  const { cwd, printed, passed } = run(t, 'vitest', 'sweeps');
+  assert.equal(passed, false);
+  assertParts(printed, ['The test fails without any fault: AssertionError: ']);
+  const report = 'on-purpose-vitest.test.mjs-sweep.html';
+  assertParts(printed, [`report: ${path.join(cwd, 'minikeeper-stories', report)}`]);
+  assert.ok(!printed.includes('minikeeper: story'), printed);
+});
+
 test('rows of a table of Jest have a server each', (t) => {
   const { printed } = run(t, 'jest', 'row .');
   assertParts(printed, ['✓ row a', '✕ row b', 'minikeeper: story of on-purpose.js/row b\n']);

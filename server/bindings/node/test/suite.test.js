@@ -373,6 +373,37 @@ withServer('faults are removed one by one or together', FAULTS, async (server, c
   await client.make('/b');
 });
 
+withServer('fault tells what it acted on last', FAULTS, async (server, client) => {
+  const fault = await server.inject({ action: 'trigger', op: 'request', client: 1, path: '/told/**' });
+  assert.equal(await fault.lastHit(), null);
+  await client.make('/told');
+  assert.equal(await fault.lastHit(), null);
+  await client.make('/told/a');
+  const { session, op, path, xid } = await fault.lastHit();
+  assert.deepEqual([BigInt(session), path], [client.getSessionId().readBigUInt64BE(), '/told/a']);
+  assert.match(op, /^create/);
+  assert.ok(Number.isInteger(xid));
+  const [shown] = await server.faults();
+  assert.deepEqual([shown.client, shown.last_hit.path], [1, '/told/a']);
+  await fault.remove();
+  await assert.rejects(fault.lastHit(), { status: 404, message: /removed/ });
+});
+
+withServer('session expires and replies wait by faults', FAULTS, async (server, client) => {
+  await server.freeze();
+  await server.withFault({ action: 'delay-reply', op: 'create', path: '/late', delayMs: 1_000 }, async (fault) => {
+    const made = client.make('/late');
+    await fault.untilHit();
+    assert.ok((await server.children('/')).includes('late'));
+    await server.advance({ byMs: 1_000 });
+    await made;
+  });
+  const expired = once(client, 'expired', within());
+  await server.withFault({ action: 'expire', op: 'create', path: '/last' }, () => client.make('/last'));
+  await expired;
+  assert.ok((await server.children('/')).includes('last'));
+});
+
 // Restart.
 
 withServer('restart keeps what the argument says', ['restart', 'go_down', 'come_up'], async (server, client) => {
