@@ -22,6 +22,7 @@ class SweepError extends Error {
 /** One run of the test, in a universe of its own. */
 class SweepRun {
   #cleanups = [];
+  #hasEnded = false;
 
   constructor({ run, points, sentence }) {
     Object.assign(this, { number: run, points, sentence });
@@ -29,12 +30,15 @@ class SweepRun {
 
   after(cleanup) {
     this.#cleanups.push(cleanup);
+    // A run that was given up may go on.
+    if (this.#hasEnded) this._end().catch(() => {});
   }
 
   /** Calls the cleanups, last first, and all of them. */
   async _end() {
+    this.#hasEnded = true;
     const errors = [];
-    for (const cleanup of this.#cleanups.reverse()) {
+    for (const cleanup of this.#cleanups.splice(0).reverse()) {
       try {
         await cleanup();
       } catch (error) {
@@ -59,8 +63,11 @@ async function sweep(server, test, options = {}) {
   if (!report.isClean) {
     const name = `${title.replace(/[^\w.]+/g, '-')}-sweep.html`;
     try {
-      report.page = save({ [name]: report.html }, stories)?.[0];
-      if (report.page !== undefined) report.text += `\nreport: ${report.page}\n`;
+      const paths = save({ [name]: report.html }, stories);
+      if (paths !== undefined) {
+        [report.page] = paths;
+        report.text += `\nreport: ${report.page}\n`;
+      }
     } catch (error) {
       report.text += `\nreport not saved: ${error.message}\n`;
     }

@@ -110,6 +110,10 @@ test('MINIKEEPER_SWEEP_ONLY repeats a failure', async (t) => {
   assert.deepEqual(tried, ['', LOST[0], LOST[0]]);
   assert.deepEqual(report.failures, [LOST[0]]);
   assert.equal(report.runs, 3);
+  process.env.MINIKEEPER_SWEEP_ONLY = 'reply-lost:1:create:1:/elsewhere';
+  const elsewhere = await sweep(server, twice, options);
+  assert.deepEqual([elsewhere.isClean, elsewhere.notReached], [true, 1]);
+  assert.match(elsewhere.summary, /^1 of 1 points tried: .* 1 not reached/);
 });
 
 test('sound test passes a sweep, and saves nothing', async (t) => {
@@ -153,12 +157,14 @@ test('run that hangs is found and cleaned up, and does not stop the sweep', asyn
   const { server, stories } = await setUp(t);
   const hang = 'request-lost:1:create:1:/orders/42';
   let cleaned = 0;
+  let late;
   const report = await sweep(server, async (universe, run) => {
     await universe.seed({ '/orders': '' });
     const call = await connect(universe, run);
     run.after(() => {
       cleaned += 1;
     });
+    late = run;
     // Planted: it waits for an order that no one has placed.
     await call('create', '/orders/42', null, PERSISTENT).catch(() => {});
     while (!(await universe.children('/orders')).includes('42')) await once(process, 'never');
@@ -166,6 +172,9 @@ test('run that hangs is found and cleaned up, and does not stop the sweep', asyn
   assert.deepEqual([report.hung, report.failed, report.failures], [1, 0, [hang]]);
   assert.match(report.text, /The test hangs: Error: the run did not end within 3000 ms/);
   assert.equal(cleaned, report.runs);
+  await new Promise((resolve) => {
+    late.after(resolve);
+  });
   assert.deepEqual(await server.universes(), []);
 });
 
