@@ -70,7 +70,8 @@ def reference(program, folder):
 
 
 # Variables of the program that stand for no option, and of the packages and tests.
-VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_PORT", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES"}
+VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_PORT", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
+             "MINIKEEPER_SWEEP_ONLY"}
 
 
 def check_options(known):
