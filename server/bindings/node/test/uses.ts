@@ -194,7 +194,7 @@ export async function useEveryName(server: Server, first: Client, second: Client
     exactly<number | undefined>()(error.status);
   }
 
-  await universe.startRecording({ bytesMax: 1_000_000 });
+  await universe.startRecording(1_000_000);
   exactly<string>()(await universe.stopRecording());
 
   const started = exactly<number>()(await universe.sweepStart(1, 0, { all: false, runs: 9, faults: 'reply-lost' }));
@@ -220,6 +220,8 @@ export async function useEveryName(server: Server, first: Client, second: Client
   exactly<number>()(await universe.expire({ owner: ahead[0] ?? '' }));
   // The next holder sends a request.
   await second.watch('/a');
+  // A mistake that `advise` names.
+  await second.create('/unprotected-', true);
   exactly<LockHistory | undefined>()((await universe.locks()).locks[0]?.history);
   exactly<void>()(await universe.disconnectAll());
 
