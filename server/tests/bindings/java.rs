@@ -94,7 +94,9 @@ fn fault_ops() -> String {
  * {{@link #SET_WATCHES}} include their later forms, such as {{@link #CREATE2}}.
  */
 public enum FaultOp {{
-{};
+{},
+  /** {{@code request}}: every operation but {{@code connect}}, {{@code ping}} and {{@code closeSession}}. */
+  REQUEST(\"request\");
 
   private final String text;
 

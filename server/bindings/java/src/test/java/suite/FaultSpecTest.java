@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.minikeeper.ErrorCode;
 import io.github.minikeeper.Fault;
+import io.github.minikeeper.FaultHit;
 import io.github.minikeeper.FaultOp;
 import io.github.minikeeper.FaultSpec;
 import io.github.minikeeper.MinikeeperException;
@@ -23,6 +24,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import org.apache.curator.framework.state.ConnectionState;
 import org.apache.zookeeper.KeeperException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
@@ -96,6 +98,12 @@ class FaultSpecTest {
     assertListed(universe, base.from(new InetSocketAddress("127.0.0.1", 4711)), "address", "127.0.0.1:4711");
     assertListed(universe, base.from(new InetSocketAddress("::1", 4711)), "address", "[::1]:4711");
     assertListed(universe, base.from(InetAddress.getByName("127.0.0.1")).of(0x1a2b), "session", "0x1a2b", "address", null);
+    assertListed(universe, base.of(0x1a2b).client(2), "session", null, "client", 2L, "address", null);
+    assertListed(universe, base.client(2).from(InetAddress.getByName("127.0.0.1")), "client", null, "address", "127.0.0.1");
+    assertListed(universe, base.client(2).of(0x1a2b), "client", null, "session", "0x1a2b");
+    assertListed(universe, base.on(FaultOp.REQUEST), "op", "request");
+    assertListed(universe, Fault.delayReply(Duration.ofSeconds(3)), "action", "delay-reply", "delay_ms", 3_000L);
+    assertListed(universe, Fault.delayEvents(Duration.ofMillis(1)).at("/q"), "action", "delay-events", "delay_ms", 1L);
     assertListed(universe, Fault.loseReply().at("/q/").on(FaultOp.CREATE), "path", "/q/");
     // The methods have returned copies.
     assertEquals("cut, path /q/*", base.toString());
@@ -120,6 +128,34 @@ class FaultSpecTest {
   }
 
   @Test
+  void lastHitTellsTheRequest(Universe universe) throws Exception {
+    try (Client client = new Client(universe.connectString()).connected()) {
+      try (Fault seen = universe.inject(Fault.trigger().on(FaultOp.REQUEST).client(1).at("/a"))) {
+        assertTrue(seen.lastHit().isEmpty());
+        client.curator.create().forPath("/a");
+        client.curator.getData().forPath("/a");
+        FaultHit hit = seen.lastHit().orElseThrow();
+        assertEquals("getData", hit.op());
+        assertEquals("/a", hit.path());
+        assertEquals(client.session(), hit.session().getAsLong());
+        assertTrue(hit.xid().getAsLong() > 0);
+        assertEquals(2, seen.hits());
+      }
+      try (Fault cut = universe.inject(Fault.cutAfter().on(FaultOp.SET_DATA).once())) {
+        client.curator.setData().forPath("/a", "1".getBytes());
+        assertEquals("setData", cut.lastHit().orElseThrow().op());
+      }
+      client.await(ConnectionState.SUSPENDED);
+      long session = client.session();
+      try (Fault expired = universe.inject(Fault.expire().on(FaultOp.DELETE).once())) {
+        client.curator.delete().forPath("/a");
+        assertEquals(session, expired.lastHit().orElseThrow().session().getAsLong());
+      }
+      client.await(ConnectionState.LOST);
+    }
+  }
+
+  @Test
   void mistakeIsAnErrorOfItsCall(Universe universe) {
     Map<Executable, String> cases = new LinkedHashMap<>();
     cases.put(() -> Fault.cut().at("a"), "path pattern \"a\": must begin with \"/\" or \"*\" to match a path");
@@ -130,6 +166,13 @@ class FaultSpecTest {
     cases.put(() -> Fault.cut().at(tooLong), "path pattern \"" + tooLong.substring(0, 100) + "...\": longer than 1024 bytes");
     cases.put(() -> Fault.delay(Duration.ofNanos(999_999)), "action \"delay\": needs a duration of at least 1 ms, not 999999 ns");
     cases.put(() -> Fault.delay(Duration.ofSeconds(-1)), "action \"delay\": needs a duration of at least 1 ms, not -1000000000 ns");
+    cases.put(() -> Fault.delayReply(Duration.ZERO), "action \"delay-reply\": needs a duration of at least 1 ms, not 0 ns");
+    cases.put(() -> Fault.delayEvents(Duration.ZERO), "action \"delay-events\": needs a duration of at least 1 ms, not 0 ns");
+    cases.put(
+        () -> Fault.delayEvents(Duration.ofSeconds(1)).on(FaultOp.CREATE),
+        "action \"delay-events\": cannot be restricted to an operation: an event has none");
+    cases.put(() -> Fault.cut().client(0), "client 0: the first one is number 1");
+    cases.put(() -> Fault.refuse().client(1), "action \"refuse\": cannot be restricted to a session: it is not known yet");
     cases.put(() -> Fault.cut().times(0), "count 0: the fault would never act; must be at least 1");
     cases.put(() -> Fault.cut().skip(-1), "skip -1: must not be negative");
     cases.put(() -> Fault.cut().nth(0), "match 0: the first one is number 1");
@@ -145,6 +188,9 @@ class FaultSpecTest {
     cases.put(() -> universe.inject(Fault.cut().at("/q/").on(FaultOp.DELETE)), "ends with a slash");
     cases.put(
         () -> universe.inject(Fault.error(ErrorCode.NOAUTH).on(FaultOp.CONNECT)), "cannot be restricted to the handshake");
+    cases.put(
+        () -> universe.inject(Fault.cut().client(1).on(FaultOp.CONNECT)),
+        "action \"cut\": cannot be restricted to the handshakes of a client: its number is not known yet");
     cases.forEach((call, words) -> {
       String message = assertThrows(IllegalArgumentException.class, call, words).getMessage();
       assertTrue(message.contains(words), message);

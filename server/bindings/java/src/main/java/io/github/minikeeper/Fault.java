@@ -2,6 +2,7 @@ package io.github.minikeeper;
 
 import java.time.Duration;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * An injected fault. Closing removes it. The static methods describe faults to inject.
@@ -34,7 +35,7 @@ public final class Fault implements AutoCloseable {
    * @throws IllegalArgumentException if it is less than 1 ms
    */
   public static FaultSpec delay(Duration by) {
-    return FaultSpec.delay(by);
+    return FaultSpec.delay("delay", by);
   }
 
   /** Loses requests: they are not carried out, not answered, and do not renew the session. */
@@ -75,13 +76,62 @@ public final class Fault implements AutoCloseable {
     return new FaultSpec("hold-events");
   }
 
+  /**
+   * Keeps each watch event back until the watcher's next request was answered and another one arrives, pings aside, but no
+   * longer than this time of the server's clock. Otherwise like {@link #holdEvents}.
+   *
+   * @throws IllegalArgumentException if it is less than 1 ms
+   */
+  public static FaultSpec delayEvents(Duration atMost) {
+    return FaultSpec.delay("delay-events", atMost);
+  }
+
+  /**
+   * Carries requests out now, and replies later, by this time of the server's clock. Until then the server sends the client
+   * nothing and reads nothing from it, and its session counts as silent: if it expires, the reply is lost.
+   *
+   * @throws IllegalArgumentException if it is less than 1 ms
+   */
+  public static FaultSpec delayReply(Duration by) {
+    return FaultSpec.delay("delay-reply", by);
+  }
+
+  /** Carries requests out, replies, and then closes the connection. */
+  public static FaultSpec cutAfter() {
+    return new FaultSpec("cut-after");
+  }
+
+  /** Carries requests out, replies, and then expires the client's session. */
+  public static FaultSpec expire() {
+    return new FaultSpec("expire");
+  }
+
+  /**
+   * Does nothing but count: {@link #untilHit} waits for the request, and {@link #lastHit} tells which it was. The faults
+   * injected after it are checked, too.
+   */
+  public static FaultSpec trigger() {
+    return new FaultSpec("trigger");
+  }
+
   /** How often it has acted so far. Throws {@link MinikeeperException} (404) if another caller has removed it. */
   public long hits() {
-    if (hits >= 0) return hits;
+    return hits >= 0 ? hits : Values.number(listed().get("hits"));
+  }
+
+  /**
+   * What it has acted on last; empty if it has not acted. Throws {@link MinikeeperException} (404) if it was removed: ask
+   * before that.
+   */
+  public Optional<FaultHit> lastHit() {
+    return Optional.ofNullable(Control.object(listed().get("last_hit"))).map(FaultHit::new);
+  }
+
+  private Map<String, Object> listed() {
     for (Map<String, Object> fault : universe.faults()) {
-      if (Values.number(fault.get("fault")) == id) return Values.number(fault.get("hits"));
+      if (Values.number(fault.get("fault")) == id) return fault;
     }
-    throw new MinikeeperException(this + ": unknown, or removed by another caller", 404, null);
+    throw new MinikeeperException(this + ": unknown, or removed", 404, null);
   }
 
   /** Waits until it has acted this often, and returns how often it has; or throws {@link MinikeeperException} (408). */

@@ -68,7 +68,9 @@ public enum FaultOp {
   /** {@code connect}. */
   CONNECT("connect"),
   /** {@code closeSession}. */
-  CLOSE_SESSION("closeSession");
+  CLOSE_SESSION("closeSession"),
+  /** {@code request}: every operation but {@code connect}, {@code ping} and {@code closeSession}. */
+  REQUEST("request");
 
   private final String text;
 

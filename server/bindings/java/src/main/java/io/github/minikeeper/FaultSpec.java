@@ -50,10 +50,12 @@ public final class FaultSpec {
     this(action, Map.of(), Set.of());
   }
 
-  static FaultSpec delay(Duration by) {
+  static FaultSpec delay(String action, Duration by) {
     // A longer one is cut off as the verb would.
-    if (by.toMillis() < 1) throw wrong("action \"delay\": needs a duration of at least 1 ms, not " + by.toNanos() + " ns");
-    return new FaultSpec("delay").with("delay_ms", by.toMillis());
+    if (by.toMillis() < 1) {
+      throw wrong("action \"" + action + "\": needs a duration of at least 1 ms, not " + by.toNanos() + " ns");
+    }
+    return new FaultSpec(action).with("delay_ms", by.toMillis());
   }
 
   static FaultSpec error(ErrorCode code) {
@@ -63,11 +65,12 @@ public final class FaultSpec {
   /**
    * Matches only these operations, and those of earlier calls.
    *
-   * @throws IllegalArgumentException for {@link Fault#refuse} and {@link Fault#holdEvents}, which match no operation
+   * @throws IllegalArgumentException for {@link Fault#refuse}, {@link Fault#holdEvents} and {@link Fault#delayEvents}, which
+   *     match no operation
    */
   public FaultSpec on(FaultOp first, FaultOp... more) {
     if (action.equals("refuse")) throw pointless("an operation: there is no request yet");
-    if (action.equals("hold-events")) throw pointless("an operation: an event has none");
+    if (action.equals("hold-events") || action.equals("delay-events")) throw pointless("an operation: an event has none");
     Set<FaultOp> all = EnumSet.of(first, more);
     all.addAll(ops);
     return new FaultSpec(action, fields, all);
@@ -102,13 +105,13 @@ public final class FaultSpec {
   }
 
   /**
-   * Matches only this session: {@code zooKeeper.getSessionId()}. In place of an earlier session or address.
+   * Matches only this session: {@code zooKeeper.getSessionId()}. In place of an earlier session, client or address.
    *
    * @throws IllegalArgumentException for {@link Fault#refuse}: the session of a new connection is not known yet
    */
   public FaultSpec of(long session) {
     if (action.equals("refuse")) throw pointless("a session: it is not known yet");
-    return without("address").with("session", "0x" + Long.toHexString(session));
+    return ofAnyone().with("session", "0x" + Long.toHexString(session));
   }
 
   /** Matches only this session. See {@link #of(long)}. */
@@ -116,13 +119,26 @@ public final class FaultSpec {
     return of(session.id());
   }
 
-  /** Matches only clients of this address, from any port. In place of an earlier session or address. */
+  /**
+   * Matches only the client with this number, from 1: sessions are numbered in the order of their first requests since
+   * there has been any fault. In place of an earlier session, client or address.
+   *
+   * @throws IllegalArgumentException if the number is less than 1, and for {@link Fault#refuse}: the session of a new
+   *     connection is not known yet
+   */
+  public FaultSpec client(int number) {
+    if (action.equals("refuse")) throw pointless("a session: it is not known yet");
+    if (number < 1) throw wrong("client " + number + ": the first one is number 1");
+    return ofAnyone().with("client", number);
+  }
+
+  /** Matches only clients of this address, from any port. In place of an earlier session, client or address. */
   public FaultSpec from(InetAddress address) {
-    return without("session").with("address", text(address));
+    return ofAnyone().with("address", text(address));
   }
 
   /**
-   * Matches only the client that is connected from this address and port. In place of an earlier session or address.
+   * Matches only the client that is connected from this address and port. In place of an earlier session, client or address.
    *
    * @throws IllegalArgumentException if the address is not resolved
    */
@@ -130,7 +146,7 @@ public final class FaultSpec {
     if (address.isUnresolved()) throw wrong("address " + address + ": not resolved; use an IP address");
     String host = text(address.getAddress());
     boolean isIpv6 = address.getAddress() instanceof Inet6Address;
-    return without("session").with("address", (isIpv6 ? "[" + host + "]" : host) + ":" + address.getPort());
+    return ofAnyone().with("address", (isIpv6 ? "[" + host + "]" : host) + ":" + address.getPort());
   }
 
   private static String text(InetAddress address) {
@@ -202,6 +218,9 @@ public final class FaultSpec {
     if (action.equals("error") && ops.equals(EnumSet.of(FaultOp.CONNECT))) {
       throw pointless("the handshake, whose reply has no field for an error: use cut or refuse");
     }
+    if (fields.containsKey("client") && ops.equals(EnumSet.of(FaultOp.CONNECT))) {
+      throw pointless("the handshakes of a client: its number is not known yet");
+    }
     Map<String, Object> all = new LinkedHashMap<>();
     all.put("action", action);
     if (!ops.isEmpty()) all.put("op", ops());
@@ -221,9 +240,9 @@ public final class FaultSpec {
     return new FaultSpec(action, more, ops);
   }
 
-  private FaultSpec without(String field) {
+  private FaultSpec ofAnyone() {
     Map<String, Object> less = new LinkedHashMap<>(fields);
-    less.remove(field);
+    less.keySet().removeAll(Set.of("session", "client", "address"));
     return new FaultSpec(action, less, ops);
   }
 
