@@ -6,6 +6,7 @@ import static org.junit.platform.engine.discovery.DiscoverySelectors.selectPacka
 import io.github.minikeeper.JsonTest;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.LauncherDiscoveryRequest;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
@@ -22,7 +23,7 @@ public final class Suite {
     TestExecutionListener listener = new TestExecutionListener() {
       @Override
       public void executionFinished(TestIdentifier test, TestExecutionResult result) {
-        String name = "java " + words(test.getDisplayName());
+        String name = "java " + words(nameOf(test));
         String reason = result.getThrowable().map(Throwable::getMessage).orElse("").replace('\n', ' ');
         if (result.getStatus() == TestExecutionResult.Status.ABORTED) {
           System.out.println("skip " + name + ": " + reason.replace("Assumption failed: ", ""));
@@ -30,7 +31,8 @@ public final class Suite {
           failed.incrementAndGet();
           System.out.println("FAIL " + name + ": " + reason);
           result.getThrowable().ifPresent(error -> error.printStackTrace(System.err));
-        } else if (test.isTest()) {
+        } else if (test.isTest() && !test.getDisplayName().startsWith("run ")) {
+          // The runs of a sweep count as one test, which is its report.
           passed.incrementAndGet();
           System.out.println("ok " + name);
         }
@@ -48,6 +50,8 @@ public final class Suite {
             selectClass(CuratorParameterTest.class),
             selectClass(RuleTest.class),
             selectClass(StoryTest.class),
+            selectClass(SweepTest.class),
+            selectClass(SweepTest.WithExtensionAsField.class),
             selectClass(TestingServerTest.class),
             selectClass(CuratorTestBaseTest.class),
             selectClass(TestingServerClientsTest.class),
@@ -72,6 +76,15 @@ public final class Suite {
     System.out.println("java: " + passed + " passed, " + failed + " failed");
     // Exits explicitly: a failed test may leave a client that tries to connect forever.
     System.exit(failed.get() == 0 ? 0 : 1);
+  }
+
+  /** The name of a test; of a sweep's report that of its method. */
+  private static String nameOf(TestIdentifier test) {
+    if (!test.getDisplayName().equals("report")) return test.getDisplayName();
+    return test.getSource()
+        .filter(MethodSource.class::isInstance)
+        .map(source -> ((MethodSource) source).getMethodName())
+        .orElse("report");
   }
 
   /** Splits {@code restartKeepsData()} into words. */

@@ -92,6 +92,14 @@ public class Universe extends Verbs {
     return (String) exportTree(TreeFormat.YAML, "/");
   }
 
+  /**
+   * Show what a sweep has found so far: {@code is_clean}, {@code summary}, {@code text}, {@code html} and the other fields of
+   * {@link #sweepReport}, which returns only the text.
+   */
+  public Map<String, Object> sweepFindings(Map<String, ?> fields) {
+    return control().read("sweep_report", fields);
+  }
+
   /** Drop a universe: close its connections and delete its state. */
   @Override
   public void dropUniverse(String name) {

@@ -20,10 +20,18 @@ final class CuratorClients implements Runnable {
   private static final int RETRY_MS = 100;
 
   private final Universe universe;
+  private final String connectString;
   private final List<CuratorFramework> clients = new ArrayList<>();
 
-  CuratorClients(Universe universe) {
+  /**
+   * If they reconnect often, they get the address twice: a client of ZooKeeper pauses for a second when it has tried all
+   * addresses, which is before the first attempt to reconnect if there is only one.
+   */
+  CuratorClients(Universe universe, boolean reconnectOften) {
     this.universe = universe;
+    String given = universe.connectString();
+    String addresses = given.split("/", 2)[0];
+    connectString = reconnectOften ? addresses + "," + given : given;
   }
 
   /** Returns the client with this number, connected; creates it the first time. */
@@ -34,7 +42,7 @@ final class CuratorClients implements Runnable {
 
   private CuratorFramework connected() {
     CuratorFramework client = CuratorFrameworkFactory.newClient(
-        universe.connectString(), SESSION_MS, CONNECTION_MS, new RetryNTimes(RETRIES, RETRY_MS));
+        connectString, SESSION_MS, CONNECTION_MS, new RetryNTimes(RETRIES, RETRY_MS));
     client.start();
     try {
       if (client.blockUntilConnected(CONNECTION_MS, TimeUnit.MILLISECONDS)) return client;

@@ -6,13 +6,19 @@ import io.github.minikeeper.Universe;
 import java.lang.reflect.Parameter;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Spliterator;
+import java.util.Spliterators;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
+import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
+import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
 import org.junit.platform.commons.support.AnnotationSupport;
 import org.opentest4j.TestAbortedException;
 
@@ -39,7 +45,11 @@ import org.opentest4j.TestAbortedException;
  * MINIKEEPER_STORIES, else in {@code minikeeper-stories} below {@code target} or {@code build}. {@code off} saves nothing.
  */
 public final class MinikeeperExtension
-    implements ParameterResolver, BeforeEachCallback, AfterTestExecutionCallback, AfterEachCallback {
+    implements ParameterResolver,
+        BeforeEachCallback,
+        AfterTestExecutionCallback,
+        AfterEachCallback,
+        TestTemplateInvocationContextProvider {
   private static final ExtensionContext.Namespace NAMESPACE =
       ExtensionContext.Namespace.create(MinikeeperExtension.class);
 
@@ -87,12 +97,35 @@ public final class MinikeeperExtension
 
   private void tell(ExtensionContext context) {
     ExtensionContext.Store store = context.getStore(NAMESPACE);
-    World world = store.get("world " + options, World.class);
+    World world = store.get(key(), World.class);
     Throwable failure = context.getExecutionException().orElse(null);
-    if (world == null || failure == null || failure instanceof TestAbortedException) return;
+    // A sweep saves the stories of its runs itself.
+    if (world == null || world.isOfSweep || failure == null || failure instanceof TestAbortedException) return;
     if (store.get("told") != null) return;
     store.put("told", true);
     tell(context, world.universe, failure);
+  }
+
+  /** Whether a test has {@link MinikeeperSweep}. */
+  @Override
+  public boolean supportsTestTemplate(ExtensionContext context) {
+    return AnnotationSupport.isAnnotated(context.getTestMethod(), MinikeeperSweep.class);
+  }
+
+  /** Returns the runs of a sweep. What the next one does depends on the previous one, so each is created when that is over. */
+  @Override
+  public Stream<TestTemplateInvocationContext> provideTestTemplateInvocationContexts(ExtensionContext context) {
+    SweepRuns runs = new SweepRuns(this, context, server(context));
+    return StreamSupport.stream(Spliterators.spliteratorUnknownSize(runs, Spliterator.ORDERED), false);
+  }
+
+  /** Gives the next run of a sweep a universe. */
+  World nextWorld(ExtensionContext sweep) {
+    World world = newWorld(sweep);
+    world.isOfSweep = true;
+    // Each run looks for its universe in the stores of its parents, too.
+    sweep.getStore(NAMESPACE).put(key(), world);
+    return world;
   }
 
   private static void tell(ExtensionContext context, Universe universe, Throwable failure) {
@@ -101,7 +134,7 @@ public final class MinikeeperExtension
   }
 
   /** The class and method of a test, and its display name if that says more. */
-  private static String title(ExtensionContext context) {
+  static String title(ExtensionContext context) {
     String type = context.getTestClass().map(Class::getName).orElse("");
     String name = context.getDisplayName();
     return context.getTestMethod()
@@ -117,10 +150,13 @@ public final class MinikeeperExtension
   /** Returns the universe, or the client with the number that the parameter has among those of its method. */
   @Override
   public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
-    if (isUniverse(parameter.getParameter())) return world(context).universe;
+    World world = world(context);
+    if (isUniverse(parameter.getParameter())) return world.universe;
+    // The report of a sweep calls no method of the test.
+    if (world.isOfReport) return null;
     Parameter[] all = parameter.getDeclaringExecutable().getParameters();
     int number = (int) Arrays.stream(all).limit(parameter.getIndex()).filter(MinikeeperExtension::isClient).count();
-    return world(context).client(number);
+    return world.client(number);
   }
 
   private static boolean isUniverse(Parameter parameter) {
@@ -133,18 +169,29 @@ public final class MinikeeperExtension
 
   private World world(ExtensionContext context) {
     ExtensionContext.Store store = context.getStore(NAMESPACE);
-    return store.getOrComputeIfAbsent("world " + options, key -> newWorld(context), World.class);
+    return store.getOrComputeIfAbsent(key(), key -> newWorld(context), World.class);
   }
 
-  private World newWorld(ExtensionContext context) {
-    List<String> all = context.getTestClass()
+  private String key() {
+    return "world " + options;
+  }
+
+  private List<String> options(ExtensionContext context) {
+    return context.getTestClass()
         .flatMap(type -> AnnotationSupport.findAnnotation(type, Minikeeper.class))
         .map(annotation -> Arrays.asList(annotation.options()))
         .filter(given -> !given.isEmpty())
         .orElse(options);
+  }
+
+  private MinikeeperServer server(ExtensionContext context) {
+    List<String> all = options(context);
     ExtensionContext.Store root = context.getRoot().getStore(NAMESPACE);
-    MinikeeperServer server =
-        root.getOrComputeIfAbsent("server " + all, key -> new Shared(Worlds.start(all)), Shared.class).server;
+    return root.getOrComputeIfAbsent("server " + all, key -> new Shared(Worlds.start(all)), Shared.class).server;
+  }
+
+  private World newWorld(ExtensionContext context) {
+    MinikeeperServer server = server(context);
     // Another test may have left the server down.
     server.ensureReady();
     String name = Worlds.newName();
@@ -156,7 +203,7 @@ public final class MinikeeperExtension
     } catch (MinikeeperException error) {
       if (error.status() != 404) throw error;
       // An old program without universes: starts a server for each test, which takes milliseconds.
-      MinikeeperServer own = Worlds.start(all);
+      MinikeeperServer own = Worlds.start(options(context));
       return new World(own, clients -> {
         clients.run();
         own.close();
@@ -165,8 +212,11 @@ public final class MinikeeperExtension
   }
 
   /** A universe with its clients, which JUnit closes with the context that requested it. */
-  private static final class World implements ExtensionContext.Store.CloseableResource {
-    private final Universe universe;
+  static final class World implements ExtensionContext.Store.CloseableResource {
+    final Universe universe;
+    private boolean isOfSweep;
+    /** Whether it is of the last invocation of a sweep, which is the report. */
+    boolean isOfReport;
     private final Consumer<Runnable> end;
     /** A {@link CuratorClients}, when a test has asked for a client: without Curator, that class cannot be loaded. */
     private Runnable clients;
@@ -178,7 +228,7 @@ public final class MinikeeperExtension
     }
 
     synchronized Object client(int number) {
-      if (clients == null) clients = new CuratorClients(universe);
+      if (clients == null) clients = new CuratorClients(universe, isOfSweep);
       return ((CuratorClients) clients).client(number);
     }
 

@@ -16,7 +16,7 @@ final class Stories {
   private static final String FOLDER = "minikeeper-stories";
   // Limits of the server.
   private static final int TITLE_CHARS_MAX = 200;
-  private static final int FAILURE_CHARS_MAX = 4_000;
+  static final int FAILURE_CHARS_MAX = 4_000;
 
   private Stories() {}
 
@@ -27,9 +27,7 @@ final class Stories {
   static void tell(String title, Optional<String> given, Universe universe, Throwable failure) {
     String text;
     try {
-      Map<String, String> fields = Map.of(
-          "title", cut(title, TITLE_CHARS_MAX), "failure", cut(failure.toString(), FAILURE_CHARS_MAX));
-      Story story = universe.story(fields);
+      Story story = story(title, universe, failure);
       text = story.text() + saved(given, story);
     } catch (RuntimeException error) {
       text = "no story of " + universe + ": " + error.getMessage() + "\n";
@@ -38,22 +36,46 @@ final class Stories {
     System.err.print("\n" + text);
   }
 
+  /** Saves the story of a universe without printing it. Returns its page; none if stories are off or it cannot be told. */
+  static Optional<Path> save(String title, Optional<String> given, Universe universe, Throwable failure) {
+    try {
+      Story story = story(title, universe, failure);
+      return bundle(given, story);
+    } catch (IOException | RuntimeException error) {
+      System.err.println("no story of " + title + ": " + error);
+      return Optional.empty();
+    }
+  }
+
+  private static Story story(String title, Universe universe, Throwable failure) {
+    return universe.story(
+        Map.of("title", cut(title, TITLE_CHARS_MAX), "failure", cut(failure.toString(), FAILURE_CHARS_MAX)));
+  }
+
   /** Saves a story. Returns a line that says where. */
   private static String saved(Optional<String> given, Story story) {
-    Optional<Path> folder = folder(given);
-    if (folder.isEmpty()) return "";
     try {
-      if (!Files.exists(folder.get())) {
-        Files.createDirectories(folder.get());
-        Files.writeString(folder.get().resolve(".gitignore"), "*\n");
-      }
-      Path page = folder.get().resolve(story.fileName() + ".html");
-      Files.writeString(page, story.html());
-      Files.writeString(folder.get().resolve(story.fileName() + ".json"), story.json());
-      return "\nsaved in " + page + "\n";
+      return bundle(given, story).map(page -> "\nsaved in " + page + "\n").orElse("");
     } catch (IOException error) {
       return "\nnot saved: " + error + "\n";
     }
+  }
+
+  private static Optional<Path> bundle(Optional<String> given, Story story) throws IOException {
+    Optional<Path> page = page(given, story.fileName(), story.html());
+    if (page.isPresent()) Files.writeString(page.get().resolveSibling(story.fileName() + ".json"), story.json());
+    return page;
+  }
+
+  /** Saves a page in the folder for stories, and returns it; none if none are saved. */
+  static Optional<Path> page(Optional<String> given, String name, String html) throws IOException {
+    Optional<Path> folder = folder(given);
+    if (folder.isEmpty()) return Optional.empty();
+    if (!Files.exists(folder.get())) {
+      Files.createDirectories(folder.get());
+      Files.writeString(folder.get().resolve(".gitignore"), "*\n");
+    }
+    return Optional.of(Files.writeString(folder.get().resolve(name + ".html"), html));
   }
 
   /** The folder for stories; none if none are saved. */
@@ -69,7 +91,7 @@ final class Stories {
     return Optional.of(base.resolve(FOLDER));
   }
 
-  private static String cut(String text, int charsMax) {
+  static String cut(String text, int charsMax) {
     return text.length() <= charsMax ? text : text.substring(0, charsMax);
   }
 }

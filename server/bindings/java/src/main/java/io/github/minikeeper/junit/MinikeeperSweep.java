@@ -1,0 +1,64 @@
+package io.github.minikeeper.junit;
+
+import io.github.minikeeper.SweepFault;
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+import org.junit.jupiter.api.TestTemplate;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+
+/**
+ * In place of {@code @Test}: runs the test once for every fault at every request and event where it can happen, and reports
+ * those that break it.
+ *
+ * <pre>{@code
+ * @Minikeeper
+ * class CounterTest {
+ *   @MinikeeperSweep(timeSeconds = 60)
+ *   void countsOnce(Universe universe, CuratorFramework client) throws Exception {
+ *     ...
+ *   }
+ * }
+ * }</pre>
+ *
+ * <p>The class has {@link Minikeeper}, or a static {@link MinikeeperExtension} with {@code @RegisterExtension}. Each run is
+ * an invocation of the test, with an instance of the class, methods {@code @BeforeEach} and {@code @AfterEach}, and a
+ * universe of its own. The first runs have no faults; their requests and events are what the others try. The runs are done
+ * one after the other on one thread, also if tests run in parallel.
+ *
+ * <p>A run that fails is shown as skipped. The last invocation, {@code report}, fails with what the sweep has found: for
+ * each failure the fault, how to repeat it, the requests around it and the page with its story. It also saves the report as a
+ * page, in the folder of the stories.
+ *
+ * <p>The configuration parameter or system property {@code minikeeper.sweep.only}, else the environment variable
+ * MINIKEEPER_SWEEP_ONLY, names the point of the only run to do, as the report does. It applies to every sweep, so also select
+ * the test.
+ */
+@Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
+@Retention(RetentionPolicy.RUNTIME)
+@TestTemplate
+@Execution(ExecutionMode.SAME_THREAD)
+public @interface MinikeeperSweep {
+  /** The faults to try; by default all. */
+  SweepFault[] faults() default {};
+
+  /** The time after which no run begins, except to confirm a failure. By default 0, which is no limit. */
+  long timeSeconds() default 0;
+
+  /** The maximum number of runs, not counting those that confirm a failure. By default 0, which is no limit. */
+  long runs() default 0;
+
+  /** How many faults a run has: 1, or 2 to try pairs, too; then set a limit. */
+  int depth() default 1;
+
+  /** The order in which points are tried. */
+  long seed() default 0;
+
+  /** Whether to try equivalent points, too: the same fault at the same request with the same result. */
+  boolean all() default false;
+
+  /** The time after which a run hangs: then its thread is interrupted, and again each time it has passed. */
+  int runSeconds() default 60;
+}

@@ -1,0 +1,99 @@
+package suite;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectMethod;
+
+import io.github.minikeeper.SweepFault;
+import io.github.minikeeper.Universe;
+import io.github.minikeeper.junit.Minikeeper;
+import io.github.minikeeper.junit.MinikeeperSweep;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.zookeeper.CreateMode;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+
+/** Sweeps, most of which fail on purpose, which {@link SweepTest} runs in another process. */
+@Minikeeper
+class SweepOnPurpose {
+  /** Of each instance, so that a run sees what another has left. */
+  private int uses;
+
+  private CuratorFramework client;
+
+  /**
+   * Runs the method of the first argument, {@code suite.SweepOnPurpose#isSound}, with the folder for stories. Prints a line for
+   * each invocation; the exit code is the number of failures.
+   */
+  public static void main(String[] args) {
+    int[] failures = {0};
+    TestExecutionListener listener = new TestExecutionListener() {
+      @Override
+      public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+        String message = result.getThrowable().map(Throwable::getMessage).orElse("");
+        System.out.println(result.getStatus() + " " + test.getDisplayName() + " " + message);
+        if (result.getStatus() == TestExecutionResult.Status.FAILED) failures[0]++;
+      }
+    };
+    String parameters = "(" + Universe.class.getName() + "," + CuratorFramework.class.getName() + ")";
+    LauncherFactory.create().execute(
+        LauncherDiscoveryRequestBuilder.request()
+            .selectors(selectMethod(args[0] + parameters))
+            .configurationParameter("minikeeper.stories", args[1])
+            // A sweep does one run after the other nevertheless.
+            .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
+            .configurationParameter("junit.jupiter.execution.parallel.mode.default", "concurrent")
+            .build(),
+        listener);
+    System.exit(failures[0]);
+  }
+
+  @BeforeEach
+  void setUp(Universe universe, CuratorFramework client) {
+    assertEquals(0, uses++);
+    this.client = client;
+    universe.create("/queue");
+  }
+
+  @AfterEach
+  void tearDown(Universe universe) {
+    assertEquals(1, uses++);
+    universe.get("/queue");
+  }
+
+  /** Curator tries a create without protection again when its reply is lost, and leaves the first znode behind. */
+  @MinikeeperSweep(faults = {SweepFault.REPLY_LOST, SweepFault.REQUEST_LOST})
+  void leavesAnOrphan(Universe universe, CuratorFramework same) throws Exception {
+    assertEquals(client, same);
+    client.create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/queue/n-");
+    assertEquals(1, universe.children("/queue").size());
+  }
+
+  @MinikeeperSweep(faults = SweepFault.REPLY_LOST)
+  void isSound(Universe universe, CuratorFramework same) throws Exception {
+    InterProcessMutex lock = new InterProcessMutex(same, "/lock");
+    assertTrue(lock.acquire(30, TimeUnit.SECONDS));
+    lock.release();
+  }
+
+  /** Waits for a znode that another client never creates if a fault has made it too many. */
+  @MinikeeperSweep(faults = SweepFault.REPLY_LOST, runSeconds = 20)
+  void hangs(Universe universe, CuratorFramework same) throws Exception {
+    client.create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/queue/n-");
+    CountDownLatch onlyOne = new CountDownLatch(universe.children("/queue").size() - 1);
+    onlyOne.await();
+  }
+
+  @MinikeeperSweep
+  void failsWithoutFaults(Universe universe, CuratorFramework same) throws Exception {
+    assertEquals(1, universe.children("/queue").size());
+  }
+}
