@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
-from typing import TYPE_CHECKING, List, Optional, Union
+from typing import TYPE_CHECKING, Dict, List, Optional, Tuple, Union
 
 from ._verbs import Story
 
 if TYPE_CHECKING:
+    import pytest
+
     from .universe import Universe
 
 # Limits of the server.
@@ -26,12 +29,15 @@ class Stories:
         """The id of the test; None outside of tests."""
         self.universes: List[Universe] = []
         """The universes of its fixtures, also of those that no argument of the test names."""
+        self.run: Optional[int] = None
+        """The run of a sweep."""
         self._count = 0
         self._early: List[Union[Story, str]] = []
 
     def begin(self, test: str) -> None:
         self.test = test
         self.universes.clear()
+        self.run = None
         self._count = 0
         self._early.clear()
 
@@ -49,7 +55,11 @@ class Stories:
         """Reads the story of a universe. Returns a sentence if that fails: it must not hide why the test failed."""
         self._count += 1
         # Each has a title of its own, and so a file of its own.
-        title = self.test or "" if self._count == 1 else f"{self.test} {self._count}"
+        title = self.test or ""
+        if self.run is not None:
+            title += f" run {self.run}"
+        if self._count > 1:
+            title += f" {self._count}"
         try:
             return universe.story(title=_clean(title)[:TITLE_CHARS_MAX], failure=_clean(failure)[:FAILURE_CHARS_MAX])
         except Exception as error:
@@ -59,22 +69,39 @@ class Stories:
 current = Stories()
 
 
-def text(story: Union[Story, str], folder: Optional[pathlib.Path]) -> str:
-    """Returns what to print of a story, and saves it in a folder, which is created; None saves nothing."""
+def folder(config: pytest.Config) -> Optional[pathlib.Path]:
+    """The folder for stories, or None to save none."""
+    given = config.getoption("--minikeeper-stories")
+    if given is None:
+        given = os.environ.get("MINIKEEPER_STORIES")
+    if given is None:
+        given = config.getini("minikeeper_stories") or "minikeeper-stories"
+        return None if given == "off" else config.rootpath / given
+    return None if given in ("", "off") else pathlib.Path(given).absolute()
+
+
+def text(story: Union[Story, str], folder: Optional[pathlib.Path]) -> Tuple[str, Optional[pathlib.Path]]:
+    """Returns what to print of a story, and its page. Saves it in a folder; None saves nothing."""
     if isinstance(story, str):
-        return story
+        return story, None
     if folder is None:
-        return story.text
-    page = folder / f"{story.file_name}.html"
+        return story.text, None
+    name = story.file_name
+    saved = save(folder, {f"{name}.html": story.html, f"{name}.json": story.json})
+    return f"{story.text}\n{saved}", folder / f"{name}.html"
+
+
+def save(folder: pathlib.Path, files: Dict[str, str]) -> str:
+    """Saves files in a folder, which is created. Says where the first one is."""
     try:
         if not folder.exists():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / ".gitignore").write_text("*\n")
-        page.write_text(story.html, encoding="utf-8")
-        page.with_name(f"{story.file_name}.json").write_text(story.json, encoding="utf-8")
+        for name, content in files.items():
+            (folder / name).write_text(content, encoding="utf-8")
     except OSError as error:
-        return f"{story.text}\nnot saved: {error}"
-    return f"{story.text}\nsaved in {page}"
+        return f"not saved: {error}"
+    return f"saved in {folder / next(iter(files))}"
 
 
 def _clean(text: str) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import os
-import pathlib
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from . import _story
+from . import _story, _sweep
 from ._errors import MinikeeperError
 from .server import Server
 from .universe import Universe
@@ -58,6 +56,9 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
             yield old
         return
     _story.current.universes.append(universe)
+    sweep = _sweep.of(request.node)
+    if sweep is not None:
+        sweep.begin_run(server, universe)
     yield universe
     # This test may have left it down, too.
     server.ensure_ready()
@@ -65,7 +66,9 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
         never = [fault for fault in universe.faults() if not (fault["hits"] or fault.get("optional"))]
         if never:
             _story.current.keep(universe, "faults that have never acted")
-        universe.drop_universe()
+        # A sweep drops it at the end of the run.
+        if sweep is None:
+            universe.drop_universe()
     except MinikeeperError as error:
         if error.status != 404:
             raise
@@ -107,12 +110,25 @@ def kazoo_client(connect_string: str) -> Iterator[Any]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     described = "the folder for the stories of failed tests; off saves none"
-    parser.getgroup("minikeeper").addoption(
+    group = parser.getgroup("minikeeper")
+    group.addoption(
+        "--minikeeper-only",
+        metavar="POINTS",
+        help="do a single run of a test that is marked minikeeper_sweep, with these faults, as its report names them",
+    )
+    group.addoption(
         "--minikeeper-stories",
         metavar="DIR",
         help=f"{described} (default: MINIKEEPER_STORIES, the ini option minikeeper_stories, or minikeeper-stories)",
     )
     parser.addini("minikeeper_stories", f"{described} (default: minikeeper-stories, beside the ini file)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    options = "faults, time_s, runs, depth=1, seed=0, all=False, run_time_s=60"
+    described = "run the test once for every fault at every place where it can happen"
+    config.addinivalue_line("markers", f"{_sweep.MARK}({options}): {described}")
+    config.pluginmanager.register(_sweep, "minikeeper-sweep")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -127,15 +143,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report = (yield).get_result()  # type: ignore[attr-defined]
     stories = _story.current.take()
-    if not report.failed:
+    sweep = _sweep.of(item)
+    # A test that is expected to fail may do so in a run, too.
+    if not (report.failed if sweep is None else sweep.is_running and call.excinfo):
         return
     # After the teardown, only what was kept before is left.
     if report.when != "teardown":
         failure = call.excinfo.exconly() if call.excinfo else report.longreprtext
         stories += [_story.current.read(universe, failure) for universe in _universes(item)]
-    folder = _folder(item.config)
-    for story in stories:
-        report.sections.append(("minikeeper", _story.text(story, folder)))
+    folder = _story.folder(item.config)
+    saved = [_story.text(story, folder) for story in stories]
+    if sweep is not None:
+        sweep.note(report, call, next((page for _, page in saved if page is not None), None))
+        return
+    report.sections += [("minikeeper", text) for text, _ in saved]
 
 
 def _universes(item: pytest.Item) -> List[Universe]:
@@ -147,14 +168,3 @@ def _universes(item: pytest.Item) -> List[Universe]:
     # The server of the whole run has the stories of other tests.
     addresses = {universe._address for universe in found.values() if universe.name is not None}
     return [one for one in found.values() if one.name is not None or getattr(one, "_address", None) not in addresses]
-
-
-def _folder(config: pytest.Config) -> Optional[pathlib.Path]:
-    """The folder for stories, or None to save none."""
-    given = config.getoption("--minikeeper-stories")
-    if given is None:
-        given = os.environ.get("MINIKEEPER_STORIES")
-    if given is None:
-        given = config.getini("minikeeper_stories") or "minikeeper-stories"
-        return None if given == "off" else config.rootpath / given
-    return None if given in ("", "off") else pathlib.Path(given).absolute()

@@ -1,0 +1,296 @@
+"""Tests that pytest runs once for every fault at every place where it can happen: the mark `minikeeper_sweep`."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shlex
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from . import _story
+from ._errors import MinikeeperError
+from .server import Server
+from .universe import Universe
+
+MARK = "minikeeper_sweep"
+
+# The report of the test has the traceback and the output of so many failed runs.
+SHOWN_MAX = 3
+
+
+class RunHung(pytest.fail.Exception):
+    """A run did not end in time."""
+
+
+class Sweep:
+    """The sweep of one test: its runs, one after the other."""
+
+    def __init__(
+        self,
+        item: pytest.Item,
+        *,
+        faults: Union[str, Iterable[str], None] = None,
+        time_s: Optional[float] = None,
+        runs: Optional[int] = None,
+        depth: int = 1,
+        seed: int = 0,
+        all: bool = False,
+        run_time_s: float = 60,
+    ) -> None:
+        self._item = item
+        self._only: Optional[str] = item.config.getoption("--minikeeper-only")
+        self._options: Dict[str, Any] = {
+            "faults": faults if faults is None or isinstance(faults, str) else ",".join(faults),
+            "time_ms": None if time_s is None else round(time_s * 1_000),
+            "runs": runs,
+            "depth": depth,
+            "seed": seed,
+            "all": all,
+            "only": self._only,
+        }
+        self._run_time_s = run_time_s
+        self._server: Optional[Server] = None
+        self._sweep: Optional[int] = None
+        self._is_over = False
+        self._sections: Dict[str, List[Tuple[str, str]]] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        self._universe: Optional[Universe] = None
+        self._points = ""
+        self._failure: Optional[str] = None
+        self._outcome = "passed"
+        self._story: Optional[pathlib.Path] = None
+        self._deadline = time.monotonic() + self._run_time_s
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run has begun and not ended."""
+        return self._universe is not None
+
+    # Called by the fixture `minikeeper`.
+
+    def begin_run(self, server: Server, universe: Universe) -> None:
+        """Injects the faults of the next run into a new universe. Skips the rest of the test if the sweep is over."""
+        if "minikeeper_server" in self._item.fixturenames:  # type: ignore[attr-defined]
+            message = "a server of a run's own cannot keep the sweep: use minikeeper without minikeeper_server"
+            pytest.fail(f"{MARK}: {message}", pytrace=False)
+        if self._sweep is None:
+            try:
+                self._sweep = server.sweep_start(**self._options)
+            except MinikeeperError as error:
+                pytest.fail(f"{MARK}: {error}", pytrace=False)
+            self._server = server
+        next = universe.sweep_next(self._sweep)
+        if next.run == 0:
+            self._is_over = True
+            universe.drop_universe()
+            pytest.skip("the sweep is over")
+        self._universe, self._points = universe, next.points
+        _story.current.run = next.run
+
+    # Called for the reports of a run.
+
+    def note(self, report: pytest.TestReport, call: pytest.CallInfo[None], story: Optional[pathlib.Path]) -> None:
+        """Takes note of a failure in a phase of the run."""
+        error = call.excinfo.value if call.excinfo else None
+        if error is None or isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception)):
+            return
+        assert call.excinfo is not None
+        if self._failure is None:
+            is_hung = isinstance(error, RunHung)
+            self._failure = str(error) if is_hung else call.excinfo.exconly()
+            self._outcome = "hung" if is_hung else "failed"
+            self._story = story
+        if self._points in self._sections or len(self._sections) < SHOWN_MAX:
+            which = f"run with {self._points}" if self._points else "run without faults"
+            shown = [(f"Traceback of the {which}", report.longreprtext)] if report.longreprtext else []
+            shown += [(f"{title}, {which}", text) for title, text in report.sections]
+            self._sections[self._points] = shown
+
+    # The runs.
+
+    def run_all(self, nextitem: Optional[pytest.Item]) -> List[pytest.TestReport]:
+        """Runs the test until the sweep is over. Returns the reports of the test."""
+        item, began = self._item, time.monotonic()
+        while True:
+            _story.current.begin(item.nodeid)
+            item._report_sections.clear()
+            self._reset()
+            # The parent in place of the next test keeps the fixtures of larger scopes.
+            reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
+            if not self.is_running:
+                break
+            is_first = self._points == "" and self._failure is None and any(report.skipped for report in reports)
+            try:
+                self._end_run()
+            except MinikeeperError as error:
+                # The server has forgotten the sweep, such as one that the test has restarted.
+                return [*reports[:1], self._report("call", f"{MARK}: {error}"), self._end(nextitem)]
+            if is_first or item.session.shouldstop or item.session.shouldfail:
+                break
+        self._reset()
+        if self._sweep is None and all(report.passed for report in reports):
+            failure = f"{MARK}: the test must use the fixture minikeeper, or one that uses it"
+            return [*reports[:1], self._report("call", failure), self._end(nextitem)]
+        if not self._is_over and not (item.session.shouldstop or item.session.shouldfail):
+            # It was skipped, or a fixture failed before the run.
+            return [*reports[:-1], *(one for one in reports[-1:] if one.failed), self._end(nextitem)]
+        return [self._report("setup"), self._result(time.monotonic() - began), self._end(nextitem)]
+
+    def _end_run(self) -> None:
+        assert self._universe is not None and self._sweep is not None
+        if self._failure is None and time.monotonic() > self._deadline:
+            self._outcome, self._failure = "hung", f"the run took longer than {self._run_time_s:g} s"
+        named = {"message": self._failure, "story": None if self._story is None else str(self._story)}
+        self._universe.sweep_end(self._sweep, outcome=self._outcome, **named)  # type: ignore[arg-type]
+        try:
+            self._universe.drop_universe()
+        except MinikeeperError as error:
+            # The test may have dropped it.
+            if error.status != 404:
+                raise
+
+    def _result(self, took_s: float) -> pytest.TestReport:
+        """Returns the report of the test, with what the sweep has found."""
+        assert self._server is not None
+        # Single quotes keep the shell from expanding the points.
+        repeat = f"pytest {shlex.quote(self._item.nodeid)} --minikeeper-only '{{}}'"
+        query = {"sweep": self._sweep, "repeat": repeat, "title": self._item.nodeid}
+        found = self._server._control.read("sweep_report", query)
+        text = str(found["text"]).rstrip()
+        is_missed = self._only is not None and found["not_reached"] > 0
+        if is_missed:
+            text += f"\n\n{self._only} was not reached: the test does not do this any more"
+        is_passed = found["is_clean"] and not is_missed
+        folder = _story.folder(self._item.config)
+        if not is_passed and folder is not None:
+            name = re.sub(r"[^\w.-]+", "-", f"sweep {self._item.nodeid}")[:200]
+            text += f"\n\n{_story.save(folder, {f'{name}.html': found['html']})}"
+        report = self._report("call", None if is_passed else text)
+        report.duration = took_s
+        report.sections = [section for shown in self._sections.values() for section in shown]
+        if is_passed:
+            report.sections = [("minikeeper", text)]
+        report.user_properties.append((MARK, found["summary"]))
+        return report
+
+    def _end(self, nextitem: Optional[pytest.Item]) -> pytest.TestReport:
+        """Ends the fixtures of larger scopes that the next test does not use."""
+        setups = self._item.session._setupstate
+        return self._report("teardown", act=lambda: setups.teardown_exact(nextitem))
+
+    def _report(
+        self, when: Any, failure: Optional[str] = None, act: Optional[Callable[[], None]] = None
+    ) -> pytest.TestReport:
+        self._item._report_sections.clear()
+
+        def fail() -> None:
+            if failure is not None:
+                pytest.fail(failure, pytrace=False)
+
+        call = pytest.CallInfo.from_call(act or fail, when)
+        report: pytest.TestReport = self._item.ihook.pytest_runtest_makereport(item=self._item, call=call)
+        return report
+
+    def limited(self, when: str) -> Iterator[None]:
+        """Raises RunHung in a phase of the run, also in a blocked call, when the time of the run is over.
+
+        Only in the main thread, and where there is SIGALRM. Elsewhere a run that ends late counts as hung.
+        """
+        is_able = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+        # A debugger takes its time.
+        if not is_able or self._item.config.getoption("usepdb", False):
+            yield
+            return
+
+        def ring(_: int, frame: Optional[FrameType]) -> None:
+            signal.setitimer(signal.ITIMER_REAL, self._run_time_s)
+            raise RunHung(f"the run did not end within {self._run_time_s:g} s{self._line(frame)}")
+
+        began = time.monotonic()
+        # The clients of a hung test get the time to stop.
+        left_s = self._run_time_s if when == "teardown" else max(self._deadline - began, 0.001)
+        others = signal.signal(signal.SIGALRM, ring)
+        other_s, other_interval_s = signal.setitimer(signal.ITIMER_REAL, left_s)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, others)
+            if other_s:
+                other_s = max(other_s - (time.monotonic() - began), 0.001)
+                signal.setitimer(signal.ITIMER_REAL, other_s, other_interval_s)
+
+    def _line(self, frame: Optional[FrameType]) -> str:
+        """Says which line of the test has called what blocks."""
+        file = str(self._item.path)
+        while frame is not None and frame.f_code.co_filename != file:
+            frame = frame.f_back
+        if frame is None:
+            return ""
+        return f": it was in line {frame.f_lineno} of {self._item.path.name}, in {frame.f_code.co_name}"
+
+
+_SWEEP = pytest.StashKey[Sweep]()
+
+
+def of(item: Any) -> Optional[Sweep]:
+    """Returns the sweep of a test that runs in one."""
+    sweep: Optional[Sweep] = item.stash.get(_SWEEP, None)
+    return sweep
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: Optional[pytest.Item]) -> Optional[bool]:
+    mark = item.get_closest_marker(MARK)
+    if mark is None or item.config.getoption("setuponly", False):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    try:
+        sweep = Sweep(item, *mark.args, **mark.kwargs)
+    except TypeError as error:
+        # As if it were a fixture.
+        message = f"{MARK}: {error}".replace("Sweep.__init__()", "the mark")
+        call = pytest.CallInfo.from_call(lambda: pytest.fail(message, pytrace=False), "setup")
+        reports = [item.ihook.pytest_runtest_makereport(item=item, call=call)]
+    else:
+        item.stash[_SWEEP] = sweep
+        try:
+            reports = sweep.run_all(nextitem)
+        finally:
+            del item.stash[_SWEEP]
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _limited(item: pytest.Item, when: str) -> Iterator[None]:
+    sweep = of(item)
+    if sweep is None:
+        yield
+    else:
+        yield from sweep.limited(when)
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    yield from _limited(item, "setup")
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield from _limited(item, "call")
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    yield from _limited(item, "teardown")
