@@ -55,7 +55,7 @@ def pytest_configure(config):
 def pytest_terminal_summary(terminalreporter):
     """Prints a line for each test, like the other suites of the repository."""
     counts = {"passed": 0, "failed": 0}
-    for outcome, word in (("passed", "ok"), ("skipped", "skip"), ("failed", "FAIL"), ("error", "FAIL")):
+    for outcome, word in (("passed", "ok"), ("xfailed", "ok"), ("skipped", "skip"), ("failed", "FAIL"), ("error", "FAIL")):
         for report in terminalreporter.stats.get(outcome, ()):
             name = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
             reason = "".join(f": {value}" for key, value in report.user_properties if key == "detail")

@@ -22,6 +22,7 @@ from minikeeper import (
     Client,
     Fault,
     FindZnodes,
+    Hit,
     Journal,
     LastOperation,
     ListChildren,
@@ -33,6 +34,7 @@ from minikeeper import (
     Session,
     SessionLike,
     Story,
+    SweepNext,
     TreeListing,
     Universe,
     WaitTimedOut,
@@ -129,6 +131,10 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
         assert_type(fault.until_hit(within_ms=10_000), int)
         assert_type(universe.until_hit(fault, 1), int)
         assert_type(fault.hits(), int)
+        hit = fault.last_hit()
+        assert_type(hit, Optional[Hit])
+        assert hit is not None
+        assert_type((hit.session, hit.op, hit.path, hit.xid), Tuple[Optional[str], str, Optional[str], Optional[int]])
         assert_type(universe.faults(), List[Dict[str, Any]])
         assert_type(fault.remove(), int)
     try:
@@ -174,6 +180,13 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     other = server.create_universe("types")
     assert_type(other, Universe)
     assert_type(server.universes(), List[str])
+    sweep = server.sweep_start(runs=1, faults="reply-lost,session-expired")
+    assert_type(sweep, int)
+    next = other.sweep_next(sweep)
+    assert_type(next, SweepNext)
+    assert_type((next.run, next.points, next.sentence), Tuple[int, str, str])
+    assert_type(other.sweep_end(sweep, outcome="failed", message="because"), bool)
+    assert_type(server.sweep_report(sweep, repeat="again {}", title="types"), str)
     other.drop_universe()
     server.drop_universe("fork-of-types")
     assert_type(server.log, str)

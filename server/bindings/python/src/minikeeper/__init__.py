@@ -5,7 +5,7 @@
 
 from . import _control, _faults, _kazoo, _program, _sessions, _values, _verbs, server, universe
 from ._errors import MinikeeperError, WaitTimedOut
-from ._faults import Fault
+from ._faults import Fault, Hit
 from ._kazoo import settle
 from ._sessions import Client, LastOperation, Session, SessionLike, Watch
 from ._verbs import (
@@ -18,6 +18,7 @@ from ._verbs import (
     Now,
     Seeded,
     Story,
+    SweepNext,
     TreeListing,
     Znode,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "Client",
     "Fault",
     "FindZnodes",
+    "Hit",
     "Journal",
     "LastOperation",
     "ListChildren",
@@ -41,6 +43,7 @@ __all__ = [
     "Session",
     "SessionLike",
     "Story",
+    "SweepNext",
     "TreeListing",
     "Universe",
     "WaitTimedOut",

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Union
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, Optional, Union
 
 from ._errors import MinikeeperError
 
 if TYPE_CHECKING:
     from ._verbs import Verbs
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What a fault has acted on: an operation by its name in the protocol ("getData"), "connect" for a handshake."""
+
+    session: Optional[str]
+    """The session's id, "0x1a2b0000000001"."""
+    op: str
+    path: Optional[str]
+    xid: Optional[int]
+    """The number that the client gave the request."""
 
 
 class Fault:
@@ -25,10 +38,18 @@ class Fault:
         """Returns how often it has acted so far. Raises MinikeeperError (404) if another caller has removed it."""
         if self._hits is not None:
             return self._hits
+        return int(self._listed()["hits"])
+
+    def last_hit(self) -> Optional[Hit]:
+        """Returns what it has acted on last, or None if it has not acted. Raises MinikeeperError (404) if it was removed."""
+        hit = self._listed()["last_hit"]
+        return None if hit is None else Hit(hit["session"], hit["op"], hit["path"], hit["xid"])
+
+    def _listed(self) -> Dict[str, Any]:
         for fault in self._universe.faults():
             if fault["fault"] == self.id:
-                return int(fault["hits"])
-        raise MinikeeperError(f"fault {self.id}: unknown, or removed by another caller", 404)
+                return fault
+        raise MinikeeperError(f"fault {self.id}: unknown, or removed", 404)
 
     def until_hit(self, hits: int = 1, *, within_ms: int = 10_000) -> int:
         """Waits until it has acted `hits` times, and returns how often it has. Raises WaitTimedOut."""

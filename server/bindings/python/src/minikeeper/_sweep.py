@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import pytest
+from _pytest.outcomes import Failed
 from _pytest.runner import runtestprotocol
 
 from . import _story
@@ -25,7 +26,7 @@ MARK = "minikeeper_sweep"
 SHOWN_MAX = 3
 
 
-class RunHung(pytest.fail.Exception):
+class RunHung(Failed):
     """A run did not end in time."""
 
 
@@ -56,15 +57,19 @@ class Sweep:
             "only": self._only,
         }
         self._run_time_s = run_time_s
+        # A test that is expected to fail saves nothing.
+        is_expected = item.get_closest_marker("xfail") is not None
+        self.folder = None if is_expected else _story.folder(item.config)
         self._server: Optional[Server] = None
         self._sweep: Optional[int] = None
         self._is_over = False
-        self._sections: Dict[str, List[Tuple[str, str]]] = {}
+        self._shown: Dict[str, int] = {}
+        self._sections: List[Tuple[str, str]] = []
         self._reset()
 
     def _reset(self) -> None:
         self._universe: Optional[Universe] = None
-        self._points = ""
+        self._run, self._points = 0, ""
         self._failure: Optional[str] = None
         self._outcome = "passed"
         self._story: Optional[pathlib.Path] = None
@@ -86,34 +91,39 @@ class Sweep:
             try:
                 self._sweep = server.sweep_start(**self._options)
             except MinikeeperError as error:
-                pytest.fail(f"{MARK}: {error}", pytrace=False)
+                raise Failed(f"{MARK}: {error}", pytrace=False) from None
             self._server = server
         next = universe.sweep_next(self._sweep)
         if next.run == 0:
             self._is_over = True
             universe.drop_universe()
             pytest.skip("the sweep is over")
-        self._universe, self._points = universe, next.points
+        self._universe, self._run, self._points = universe, next.run, next.points
         _story.current.run = next.run
 
     # Called for the reports of a run.
 
-    def note(self, report: pytest.TestReport, call: pytest.CallInfo[None], story: Optional[pathlib.Path]) -> None:
-        """Takes note of a failure in a phase of the run."""
-        error = call.excinfo.value if call.excinfo else None
-        if error is None or isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception)):
-            return
+    def is_failure(self, call: pytest.CallInfo[None]) -> bool:
+        """Whether a phase of the run has failed, even if the test is expected to fail."""
+        outcomes = (pytest.skip.Exception, pytest.xfail.Exception)
+        return self.is_running and call.excinfo is not None and not isinstance(call.excinfo.value, outcomes)
+
+    def note_failure(self, report: pytest.TestReport, call: pytest.CallInfo[None], story: Optional[pathlib.Path]) -> None:
+        """Takes note of a failed phase, and of the page with its story."""
         assert call.excinfo is not None
         if self._failure is None:
-            is_hung = isinstance(error, RunHung)
-            self._failure = str(error) if is_hung else call.excinfo.exconly()
+            is_hung = isinstance(call.excinfo.value, RunHung)
             self._outcome = "hung" if is_hung else "failed"
+            self._failure = str(call.excinfo.value) if is_hung else call.excinfo.exconly()
             self._story = story
-        if self._points in self._sections or len(self._sections) < SHOWN_MAX:
-            which = f"run with {self._points}" if self._points else "run without faults"
-            shown = [(f"Traceback of the {which}", report.longreprtext)] if report.longreprtext else []
-            shown += [(f"{title}, {which}", text) for title, text in report.sections]
-            self._sections[self._points] = shown
+        # A failed run is repeated, which shows nothing new.
+        run = self._shown.setdefault(self._points, self._run)
+        if run != self._run or len(self._shown) > SHOWN_MAX:
+            return
+        which = f"run with {self._points}" if self._points else "run without faults"
+        if report.longreprtext:
+            self._sections.append((f"Traceback of the {which}", report.longreprtext))
+        self._sections += [(f"{title}, {which}", text) for title, text in report.sections]
 
     # The runs.
 
@@ -170,15 +180,13 @@ class Sweep:
         if is_missed:
             text += f"\n\n{self._only} was not reached: the test does not do this any more"
         is_passed = found["is_clean"] and not is_missed
-        folder = _story.folder(self._item.config)
-        if not is_passed and folder is not None:
-            name = re.sub(r"[^\w.-]+", "-", f"sweep {self._item.nodeid}")[:200]
-            text += f"\n\n{_story.save(folder, {f'{name}.html': found['html']})}"
+        if not is_passed and self.folder is not None:
+            # The names of long ids differ at their ends.
+            name = re.sub(r"[^\w.-]+", "-", self._item.nodeid)[-200:]
+            text += f"\n\n{_story.save(self.folder, {f'sweep-{name}.html': str(found['html'])})}"
         report = self._report("call", None if is_passed else text)
         report.duration = took_s
-        report.sections = [section for shown in self._sections.values() for section in shown]
-        if is_passed:
-            report.sections = [("minikeeper", text)]
+        report.sections = [("minikeeper", text)] if is_passed else self._sections
         report.user_properties.append((MARK, found["summary"]))
         return report
 

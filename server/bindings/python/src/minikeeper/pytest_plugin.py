@@ -12,6 +12,9 @@ from ._errors import MinikeeperError
 from .server import Server
 from .universe import Universe
 
+# As in kazoo.
+START_WITHIN_S = 15
+
 _numbers = itertools.count(1)
 
 
@@ -101,7 +104,10 @@ def kazoo_client(connect_string: str) -> Iterator[Any]:
         pytest.fail(f"the fixture kazoo_client needs kazoo: pip install kazoo ({error})", pytrace=False)
     client = KazooClient(connect_string)
     try:
-        client.start()
+        # Not `start`, which also asks whether the chroot exists, and fails if that request does.
+        client.start_async().wait(START_WITHIN_S)
+        if not client.connected:
+            pytest.fail(f"kazoo_client: no connection to {connect_string} within {START_WITHIN_S} s", pytrace=False)
         yield client
     finally:
         client.stop()
@@ -144,17 +150,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = (yield).get_result()  # type: ignore[attr-defined]
     stories = _story.current.take()
     sweep = _sweep.of(item)
-    # A test that is expected to fail may do so in a run, too.
-    if not (report.failed if sweep is None else sweep.is_running and call.excinfo):
+    if not (report.failed if sweep is None else sweep.is_failure(call)):
         return
     # After the teardown, only what was kept before is left.
     if report.when != "teardown":
         failure = call.excinfo.exconly() if call.excinfo else report.longreprtext
         stories += [_story.current.read(universe, failure) for universe in _universes(item)]
-    folder = _story.folder(item.config)
+    folder = _story.folder(item.config) if sweep is None else sweep.folder
     saved = [_story.text(story, folder) for story in stories]
     if sweep is not None:
-        sweep.note(report, call, next((page for _, page in saved if page is not None), None))
+        sweep.note_failure(report, call, next((page for _, page in saved if page is not None), None))
         return
     report.sections += [("minikeeper", text) for text, _ in saved]
 

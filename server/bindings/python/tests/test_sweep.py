@@ -1,0 +1,335 @@
+"""The mark `minikeeper_sweep`: pytest in a process of its own sweeps tests, some of which fail on purpose."""
+
+import re
+import shlex
+
+import pytest
+from kazoo.client import KazooClient
+
+pytest_plugins = ["pytester"]
+
+pytestmark = pytest.mark.needs("sweep_start", "sweep_next", "sweep_end", "sweep_report")
+
+HEADER = "import pytest\n"
+
+# The reply to the create is lost, and the client creates another znode.
+ORPHAN = (
+    HEADER
+    + """
+@pytest.fixture
+def client(kazoo_client):
+    yield kazoo_client
+
+@pytest.mark.minikeeper_sweep(faults="reply-lost,connection-cut")
+def test_orphan(minikeeper, client):
+    print("created by", client.client_id)
+    minikeeper.seed({"/q": ""})
+    client.retry(client.create, "/q/n-", sequence=True)
+    assert len(minikeeper.children("/q")) == 1, "an orphan"
+
+def test_of_its_own(minikeeper):
+    pass
+"""
+)
+POINT = "reply-lost:1:create:1:/q/n-"
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    monkeypatch.delenv("MINIKEEPER_STORIES", raising=False)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+    def run(code, *options):
+        pytester.makepyfile(test_it=code)
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+        return result, result.stdout.str() + result.stderr.str()
+
+    return run
+
+
+def counted(printed):
+    """The counts of the first sweep in an output."""
+    found = re.search(
+        r"(\d+) of (\d+) points tried: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not reached; (\d+) runs", printed
+    )
+    assert found, printed
+    names = ("tried", "points", "passed", "failed", "hung", "not_reached", "runs")
+    return dict(zip(names, map(int, found.groups())))
+
+
+def test_sweep_finds_the_point_of_a_planted_bug_and_its_command_repeats_it(run, pytester):
+    result, printed = run(ORPHAN)
+    result.assert_outcomes(passed=1, failed=1)
+    counts = counted(printed)
+    assert counts["failed"] == 1 and counts["passed"] == counts["tried"] - 1 > 0 and counts["hung"] == 0, printed
+    assert "The test fails: AssertionError: an orphan" in printed, printed
+    assert "when the reply to the 1st create of /q/n- by client 1 was lost" in printed, printed
+    # Only the failed run shows its output.
+    assert f"Traceback of the run with {POINT}" in printed, printed
+    assert printed.count("created by") == printed.count('print("created by"') + 1, printed
+
+    command = re.search(r"^ +pytest (.*--minikeeper-only .*)$", printed, re.M)
+    assert command, printed
+    options = shlex.split(command[1])
+    assert options == ["test_it.py::test_orphan", "--minikeeper-only", POINT]
+    result, printed = run(ORPHAN, *options)
+    result.assert_outcomes(failed=1)
+    assert counted(printed)["points"] == counted(printed)["failed"] == 1, printed
+    assert "The test fails: AssertionError: an orphan" in printed, printed
+
+
+def test_report_and_stories_of_failed_runs_are_saved(run, pytester):
+    _, printed = run(ORPHAN)
+    story = re.search(r"story: (\S+)", printed)
+    report = re.search(r"saved in (\S*sweep-\S+\.html)", printed)
+    assert story and report, printed
+    folder = pytester.path / "minikeeper-stories"
+    saved = sorted(file.name for file in folder.glob("*.html"))
+    # The run that confirms the failure saves nothing.
+    assert saved == sorted(path.rpartition("/")[2] for path in (story[1], report[1])), printed
+    page = (folder / saved[saved.index(report[1].rpartition("/")[2])]).read_text()
+    assert POINT in page and story[1].rpartition("/")[2] in page
+    for file in folder.iterdir():
+        file.unlink()
+    run(ORPHAN, "--minikeeper-stories", "off")
+    run(ORPHAN.replace("@pytest.mark.mini", "@pytest.mark.xfail(strict=True)\n@pytest.mark.mini"))
+    assert list(folder.iterdir()) == []
+
+
+def test_sound_test_passes_and_is_reported_once(run, pytester):
+    result, printed = run(
+        HEADER
+        + """
+@pytest.fixture(scope="module")
+def of_module():
+    yield []
+
+@pytest.fixture(params=["a", "b"])
+def of_test(request, minikeeper, of_module):
+    of_module.append(request.param)
+    yield
+
+class TestIt:
+    seen = 0
+
+    @pytest.mark.minikeeper_sweep
+    def test_sound(self, of_test, of_module, kazoo_client, minikeeper):
+        assert self.seen == 0 and minikeeper.children("/") in ([], ["zookeeper"])
+        self.seen = 1
+        assert len(set(of_module)) == 1 or of_module[-1] == "b"
+        kazoo_client.retry(kazoo_client.exists, "/")
+
+def test_runs(of_module):
+    assert of_module.count("a") == of_module.count("b") > 3
+""",
+        "-rP",
+        "--junit-xml=junit.xml",
+    )
+    result.assert_outcomes(passed=3)
+    counts = counted(printed)
+    assert counts["tried"] == counts["passed"] == counts["points"] > 0, printed
+    # With the counts for other reports.
+    assert "points tried" in (pytester.path / "junit.xml").read_text()
+    assert not (pytester.path / "minikeeper-stories").exists()
+
+
+def test_larger_fixtures_end_once_after_the_sweep_and_before_the_next_module(run, pytester):
+    pytester.makepyfile(test_next="from test_it import ends\ndef test_next(): assert ends == ['module']")
+    result, _ = run(
+        HEADER
+        + """
+ends = []
+
+@pytest.fixture(scope="module")
+def of_module():
+    yield
+    ends.append("module")
+
+@pytest.mark.minikeeper_sweep(faults="session-expired")
+def test_sound(of_module, kazoo_client):
+    kazoo_client.retry(kazoo_client.exists, "/")
+    assert ends == []
+"""
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_hang_is_found(run):
+    result, printed = run(
+        HEADER
+        + """
+import threading
+from kazoo.exceptions import ConnectionLoss
+
+@pytest.mark.minikeeper_sweep(faults=["reply-lost", "request-lost"], run_time_s=0.5)
+def test_hangs(kazoo_client):
+    try:
+        kazoo_client.create("/a")
+    except ConnectionLoss:
+        if kazoo_client.retry(kazoo_client.exists, "/a"):
+            threading.Event().wait()
+"""
+    )
+    result.assert_outcomes(failed=1)
+    counts = counted(printed)
+    assert counts["hung"] == 1 and counts["failed"] == 0, printed
+    assert "The test hangs: the run did not end within 0.5 s: it was in line 11 of test_it.py, in test_hangs" in printed
+    assert "--minikeeper-only 'reply-lost:1:create:1:/a'" in printed, printed
+
+
+def test_late_run_counts_as_hung_where_it_cannot_be_interrupted(run):
+    result, printed = run(
+        HEADER
+        + """
+import signal, time
+del signal.SIGALRM
+
+@pytest.mark.minikeeper_sweep(run_time_s=0.01)
+def test_late(minikeeper):
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end: pass
+"""
+    )
+    result.assert_outcomes(failed=1)
+    assert "The test fails without any fault: the run took longer than 0.01 s" in printed, printed
+
+
+def test_test_that_fails_without_faults_says_so(run):
+    result, printed = run(
+        HEADER
+        + """
+@pytest.mark.minikeeper_sweep
+def test_fails(kazoo_client):
+    assert kazoo_client.exists("/never")
+"""
+    )
+    result.assert_outcomes(failed=1)
+    assert "The test fails without any fault: AssertionError" in printed, printed
+    assert "Traceback of the run without faults" in printed, printed
+
+
+def test_failure_in_setup_and_teardown_counts(run):
+    result, printed = run(
+        HEADER
+        + """
+@pytest.fixture
+def created(kazoo_client):
+    kazoo_client.create("/in-setup")
+    yield
+    kazoo_client.delete("/in-setup")
+
+@pytest.mark.minikeeper_sweep(faults="request-lost")
+def test_passes(created): pass
+"""
+    )
+    result.assert_outcomes(failed=1)
+    for op in ("create", "delete"):
+        assert f"--minikeeper-only 'request-lost:1:{op}:1:/in-setup'" in printed, printed
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("faults='reply-lost'", {"points": 1, "runs": 3}),
+        ("faults=('reply-lost', 'request-lost')", {"points": 2, "runs": 4}),
+        ("faults='reply-lost', runs=1", {"points": 1, "tried": 0, "runs": 1}),
+        ("faults='reply-lost', time_s=0", {"runs": 0}),
+        ("faults='reply-lost,connection-cut', depth=2, runs=5, seed=7", {"tried": 3, "runs": 5}),
+    ],
+)
+def test_options(run, options, expected):
+    result, printed = run(
+        HEADER
+        + f"""
+@pytest.mark.minikeeper_sweep({options})
+def test_it(kazoo_client):
+    kazoo_client.retry(kazoo_client.exists, "/a")
+""",
+        "-rP",
+    )
+    result.assert_outcomes(passed=1)
+    counts = counted(printed)
+    # Connecting has points of its own.
+    print(counts)
+    assert {name: counts[name] for name in expected} == expected
+    if "seed" in options:
+        assert "seed 7" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("faults='reply-losst'", 'fault "reply-losst": unknown; one of reply-lost, request-lost'),
+        ("depth=3", "depth"),
+        ("fault='reply-lost'", "unexpected keyword argument 'fault'"),
+    ],
+)
+def test_invalid_options_are_errors(run, options, message):
+    result, printed = run(
+        HEADER
+        + f"""
+@pytest.mark.minikeeper_sweep({options})
+def test_it(minikeeper): pass
+"""
+    )
+    result.assert_outcomes(errors=1)
+    assert "minikeeper_sweep: " in printed and message in printed, printed
+
+
+def test_what_cannot_be_swept_is_an_error(run):
+    result, printed = run(
+        HEADER
+        + """
+@pytest.mark.minikeeper_sweep
+def test_without_a_universe(): pass
+
+@pytest.mark.minikeeper_sweep
+def test_with_a_server_of_its_own(minikeeper_server, minikeeper): pass
+
+@pytest.mark.minikeeper_sweep
+def test_that_skips(minikeeper): pytest.skip("not here")
+
+@pytest.mark.skip
+@pytest.mark.minikeeper_sweep
+def test_skipped(minikeeper): pass
+"""
+    )
+    result.assert_outcomes(failed=1, errors=1, skipped=2)
+    assert "minikeeper_sweep: the test must use the fixture minikeeper" in printed, printed
+    assert "use minikeeper without minikeeper_server" in printed, printed
+
+
+def test_point_that_is_not_reached_fails_and_other_tests_are_as_usual(run):
+    result, printed = run(ORPHAN, "--minikeeper-only", "reply-lost:1:create:9:/q/n-")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "reply-lost:1:create:9:/q/n- was not reached" in printed, printed
+
+
+def test_expected_findings_are_expected(run):
+    marked = ORPHAN.replace("@pytest.mark.mini", "@pytest.mark.xfail(strict=True)\n@pytest.mark.mini")
+    result, _ = run(marked)
+    result.assert_outcomes(passed=1, xfailed=1)
+    result, _ = run(marked.replace("reply-lost,", ""))
+    result.assert_outcomes(passed=1, failed=1)
+
+
+def test_hand_written_sweep_finds_the_point_too(minikeeper, minikeeper_shared_server):
+    server = minikeeper_shared_server
+    sweep = server.sweep_start(faults="reply-lost")
+    for number in range(1, 50):
+        universe = server.create_universe(f"{minikeeper.name}-{number}")
+        run = universe.sweep_next(sweep)
+        if run.run == 0:
+            break
+        client = KazooClient(universe.connect_string)
+        client.start_async().wait(30)
+        universe.seed({"/q": ""})
+        client.retry(client.create, "/q/n-", sequence=True)
+        count = len(universe.children("/q"))
+        client.stop()
+        client.close()
+        universe.sweep_end(sweep, outcome="passed" if count == 1 else "failed", message=f"{count} znodes")
+        universe.drop_universe()
+    universe.drop_universe()
+    report = server.sweep_report(sweep, repeat="again {}")
+    assert f"again {POINT}" in report and "2 znodes" in report, report
