@@ -10,9 +10,9 @@ import threading
 import pytest
 from conftest import PATIENCE_S, connected
 from kazoo.client import KazooState
-from kazoo.exceptions import CancelledError, ConnectionLoss, NodeExistsError
+from kazoo.exceptions import CancelledError, ConnectionLoss, NoAuthError, NodeExistsError
 
-from minikeeper import MinikeeperError, Server, Universe, WaitTimedOut
+from minikeeper import MinikeeperError, Server, Universe, WaitTimedOut, settle
 
 COUNT = int(os.environ.get("MINIKEEPER_EXPIRE_COUNT", "1000"))
 
@@ -419,6 +419,86 @@ def test_lost_reply_leaves_the_created_znode(minikeeper, kazoo):
         # The client does not know of this znode.
         assert len(minikeeper.children("/naive")) == 1
     assert minikeeper.faults() == []
+
+
+@pytest.mark.needs("inject", "faults")
+def test_last_hit_says_what_a_fault_acted_on(minikeeper, kazoo):
+    with minikeeper.inject(action="trigger", op="request", skip=1) as fault:
+        kazoo.exists("/a")
+        assert fault.last_hit() is None
+        kazoo.exists("/b")
+        hit = fault.last_hit()
+        assert (hit.session, hit.op, hit.path) == (f"0x{kazoo.client_id[0]:x}", "exists", "/b") and hit.xid > 0
+        assert minikeeper.faults()[0]["last_hit"]["path"] == "/b"
+    with pytest.raises(MinikeeperError, match="unknown, or removed") as gone:
+        fault.last_hit()
+    assert gone.value.status == 404
+
+
+@pytest.mark.needs("inject", "faults")
+def test_request_is_every_request_but_pings_and_handshakes(minikeeper):
+    with minikeeper.inject(action="trigger", op="request") as fault:
+        with connected(minikeeper) as client:
+            first = fault.hits()
+            client.create("/a")
+            client.get("/a")
+        assert fault.hits() == first + 2
+
+
+@pytest.mark.needs("inject")
+def test_expire_ends_the_session_after_the_reply(minikeeper, kazoo):
+    session = kazoo.client_id
+    with minikeeper.inject(action="expire", op="create", path="/mine", count=1):
+        assert kazoo.create("/mine", ephemeral=True) == "/mine"
+    assert kazoo.retry(kazoo.exists, "/mine") is None
+    assert kazoo.client_id != session
+
+
+@pytest.mark.needs("inject")
+def test_cut_after_closes_the_connection_after_the_reply(minikeeper, kazoo):
+    lost = threading.Event()
+    kazoo.add_listener(lambda state: lost.set() if state == KazooState.SUSPENDED else None)
+    session = kazoo.client_id
+    with minikeeper.inject(action="cut-after", op="create", count=1):
+        assert kazoo.create("/a") == "/a"
+        assert lost.wait(PATIENCE_S)
+    assert kazoo.retry(kazoo.exists, "/a") and kazoo.client_id == session
+
+
+@pytest.mark.needs("inject", "freeze", "advance")
+def test_delay_reply_carries_out_now_and_answers_later(minikeeper, kazoo):
+    minikeeper.freeze()
+    with minikeeper.inject(action="delay-reply", delay_ms=1_000, op="create", count=1) as fault:
+        reply = kazoo.create_async("/a")
+        fault.until_hit()
+        assert minikeeper.get("/a").data is not None and not reply.ready()
+        minikeeper.advance(by_ms=1_000)
+        assert reply.get(timeout=PATIENCE_S) == "/a"
+
+
+@pytest.mark.needs("inject")
+def test_delay_events_holds_an_event_past_the_next_reply(minikeeper, kazoo):
+    minikeeper.freeze()
+    events = []
+    kazoo.exists("/a", watch=lambda event: events.append(kazoo.last_zxid))
+    with minikeeper.inject(action="delay-events", delay_ms=60_000, count=1) as fault:
+        minikeeper.seed({"/a": ""})
+        fault.until_hit()
+        # The reply to the first request after the change comes before the event.
+        assert kazoo.exists("/a") and events == []
+        kazoo.exists("/a")
+        settle(kazoo)
+        assert len(events) == 1
+
+
+@pytest.mark.needs("inject")
+def test_fault_for_a_client_by_its_number(minikeeper):
+    with connected(minikeeper) as first, connected(minikeeper) as second:
+        with minikeeper.inject(action="error", error="NOAUTH", op="create", client=2, count=1) as fault:
+            first.create("/first")
+            with pytest.raises(NoAuthError):
+                second.create("/second")
+            assert fault.last_hit().session == f"0x{second.client_id[0]:x}"
 
 
 @pytest.mark.needs("inject", "reset_faults")

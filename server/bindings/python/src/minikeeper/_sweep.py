@@ -59,11 +59,12 @@ class Sweep:
         self._run_time_s = run_time_s
         # A test that is expected to fail saves nothing.
         is_expected = item.get_closest_marker("xfail") is not None
-        self.folder = None if is_expected else _story.folder(item.config)
+        self._folder = None if is_expected else _story.folder(item.config)
         self._server: Optional[Server] = None
         self._sweep: Optional[int] = None
         self._is_over = False
-        self._shown: Dict[str, int] = {}
+        # The first run that failed with these points.
+        self._failed: Dict[str, int] = {}
         self._sections: List[Tuple[str, str]] = []
         self._reset()
 
@@ -108,6 +109,16 @@ class Sweep:
         outcomes = (pytest.skip.Exception, pytest.xfail.Exception)
         return self.is_running and call.excinfo is not None and not isinstance(call.excinfo.value, outcomes)
 
+    @property
+    def folder(self) -> Optional[pathlib.Path]:
+        """The folder for the story of the run, or None to save none."""
+        return self._folder if self._is_new else None
+
+    @property
+    def _is_new(self) -> bool:
+        # A failed run is repeated, which shows nothing new.
+        return self._failed.get(self._points, self._run) == self._run
+
     def note_failure(self, report: pytest.TestReport, call: pytest.CallInfo[None], story: Optional[pathlib.Path]) -> None:
         """Takes note of a failed phase, and of the page with its story."""
         assert call.excinfo is not None
@@ -116,9 +127,8 @@ class Sweep:
             self._outcome = "hung" if is_hung else "failed"
             self._failure = str(call.excinfo.value) if is_hung else call.excinfo.exconly()
             self._story = story
-        # A failed run is repeated, which shows nothing new.
-        run = self._shown.setdefault(self._points, self._run)
-        if run != self._run or len(self._shown) > SHOWN_MAX:
+        self._failed.setdefault(self._points, self._run)
+        if not self._is_new or len(self._failed) > SHOWN_MAX:
             return
         which = f"run with {self._points}" if self._points else "run without faults"
         if report.longreprtext:
@@ -130,10 +140,16 @@ class Sweep:
     def run_all(self, nextitem: Optional[pytest.Item]) -> List[pytest.TestReport]:
         """Runs the test until the sweep is over. Returns the reports of the test."""
         item, began = self._item, time.monotonic()
+        properties = len(item.user_properties)
         while True:
             _story.current.begin(item.nodeid)
             item._report_sections.clear()
+            del item.user_properties[properties:]
             self._reset()
+            # An instance of a test class is for one run.
+            if getattr(item, "instance", None) is not None:
+                for kept in ("_instance", "_obj"):
+                    vars(item).pop(kept, None)
             # The parent in place of the next test keeps the fixtures of larger scopes.
             reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
             if not self.is_running:
@@ -180,14 +196,14 @@ class Sweep:
         if is_missed:
             text += f"\n\n{self._only} was not reached: the test does not do this any more"
         is_passed = found["is_clean"] and not is_missed
-        if not is_passed and self.folder is not None:
+        if not is_passed and self._folder is not None:
             # The names of long ids differ at their ends.
             name = re.sub(r"[^\w.-]+", "-", self._item.nodeid)[-200:]
-            text += f"\n\n{_story.save(self.folder, {f'sweep-{name}.html': str(found['html'])})}"
+            text += f"\n\n{_story.save(self._folder, {f'sweep-{name}.html': str(found['html'])})}"
+        self._item.user_properties.append((MARK, found["summary"]))
         report = self._report("call", None if is_passed else text)
         report.duration = took_s
         report.sections = [("minikeeper", text)] if is_passed else self._sections
-        report.user_properties.append((MARK, found["summary"]))
         return report
 
     def _end(self, nextitem: Optional[pytest.Item]) -> pytest.TestReport:
@@ -220,6 +236,7 @@ class Sweep:
             return
 
         def ring(_: int, frame: Optional[FrameType]) -> None:
+            __tracebackhide__ = True
             signal.setitimer(signal.ITIMER_REAL, self._run_time_s)
             raise RunHung(f"the run did not end within {self._run_time_s:g} s{self._line(frame)}")
 
