@@ -61,7 +61,7 @@ class Stories:
         if self._count > 1:
             title += f" {self._count}"
         try:
-            return universe.story(title=_clean(title)[:TITLE_CHARS_MAX], failure=_clean(failure)[:FAILURE_CHARS_MAX])
+            return universe.story(title=clean(title)[:TITLE_CHARS_MAX], failure=clean(failure)[:FAILURE_CHARS_MAX])
         except Exception as error:
             return f"no story of {universe!r}: {error}"
 
@@ -104,6 +104,6 @@ def save(folder: pathlib.Path, files: Dict[str, str]) -> str:
     return f"saved in {folder / next(iter(files))}"
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     # A lone surrogate has no form in UTF-8.
     return text.encode("utf-8", "replace").decode()

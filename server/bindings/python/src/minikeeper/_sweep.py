@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from types import FrameType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Tuple, Union
 
 import pytest
 from _pytest.outcomes import Failed
@@ -72,7 +72,7 @@ class Sweep:
         self._universe: Optional[Universe] = None
         self._run, self._points = 0, ""
         self._failure: Optional[str] = None
-        self._outcome = "passed"
+        self._outcome: Literal["passed", "failed", "hung"] = "passed"
         self._story: Optional[pathlib.Path] = None
         self._deadline = time.monotonic() + self._run_time_s
 
@@ -140,7 +140,7 @@ class Sweep:
     def run_all(self, nextitem: Optional[pytest.Item]) -> List[pytest.TestReport]:
         """Runs the test until the sweep is over. Returns the reports of the test."""
         item, began = self._item, time.monotonic()
-        properties = len(item.user_properties)
+        properties, is_stopped = len(item.user_properties), False
         while True:
             _story.current.begin(item.nodeid)
             item._report_sections.clear()
@@ -160,27 +160,29 @@ class Sweep:
             except MinikeeperError as error:
                 # The server has forgotten the sweep, such as one that the test has restarted.
                 return [*reports[:1], self._report("call", f"{MARK}: {error}"), self._end(nextitem)]
-            if is_first or item.session.shouldstop or item.session.shouldfail:
+            is_stopped = bool(item.session.shouldstop or item.session.shouldfail)
+            if is_first or is_stopped:
                 break
         self._reset()
         if self._sweep is None and all(report.passed for report in reports):
             failure = f"{MARK}: the test must use the fixture minikeeper, or one that uses it"
             return [*reports[:1], self._report("call", failure), self._end(nextitem)]
-        if not self._is_over and not (item.session.shouldstop or item.session.shouldfail):
+        if not self._is_over and not is_stopped:
             # It was skipped, or a fixture failed before the run.
             return [*reports[:-1], *(one for one in reports[-1:] if one.failed), self._end(nextitem)]
         return [self._report("setup"), self._result(time.monotonic() - began), self._end(nextitem)]
 
     def _end_run(self) -> None:
-        assert self._universe is not None and self._sweep is not None
+        assert self._universe is not None and self._sweep is not None and self._server is not None
         if self._failure is None and time.monotonic() > self._deadline:
             self._outcome, self._failure = "hung", f"the run took longer than {self._run_time_s:g} s"
-        named = {"message": self._failure, "story": None if self._story is None else str(self._story)}
-        self._universe.sweep_end(self._sweep, outcome=self._outcome, **named)  # type: ignore[arg-type]
+        message = None if self._failure is None else _story.clean(self._failure)[: _story.FAILURE_CHARS_MAX]
+        story = None if self._story is None else str(self._story)
+        # The server, because the test may have dropped the universe.
+        self._server.sweep_end(self._sweep, outcome=self._outcome, message=message, story=story)
         try:
             self._universe.drop_universe()
         except MinikeeperError as error:
-            # The test may have dropped it.
             if error.status != 404:
                 raise
 
@@ -283,8 +285,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: Optional[pytest.Item]) 
         sweep = Sweep(item, *mark.args, **mark.kwargs)
     except TypeError as error:
         # As if it were a fixture.
-        message = f"{MARK}: {error}".replace("Sweep.__init__()", "the mark")
-        call = pytest.CallInfo.from_call(lambda: pytest.fail(message, pytrace=False), "setup")
+        message = re.sub(r"^\S*__init__\(\)", "the mark", str(error))
+        call = pytest.CallInfo.from_call(lambda: pytest.fail(f"{MARK}: {message}", pytrace=False), "setup")
         reports = [item.ihook.pytest_runtest_makereport(item=item, call=call)]
     else:
         item.stash[_SWEEP] = sweep

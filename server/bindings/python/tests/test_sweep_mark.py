@@ -333,3 +333,16 @@ def test_hand_written_sweep_finds_the_point_too(minikeeper, minikeeper_shared_se
     universe.drop_universe()
     report = server.sweep_report(sweep, repeat="again {}")
     assert f"again {POINT}" in report and "2 znodes" in report, report
+
+
+def test_test_may_drop_its_universe(run):
+    result, _ = run(
+        HEADER
+        + """
+@pytest.mark.minikeeper_sweep(faults="reply-lost")
+def test_it(kazoo_client, minikeeper):
+    kazoo_client.retry(kazoo_client.exists, "/a")
+    minikeeper.drop_universe()
+"""
+    )
+    result.assert_outcomes(passed=1)
