@@ -346,3 +346,35 @@ def test_it(kazoo_client, minikeeper):
 """
     )
     result.assert_outcomes(passed=1)
+
+
+def test_alarm_of_another_plugin_is_suspended_for_the_sweep(run, pytester):
+    # pytest-timeout's alarm ended pytest, because it came between two runs.
+    pytester.makeconftest(
+        """
+        import signal, pytest
+
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_runtest_protocol():
+            signal.setitimer(signal.ITIMER_REAL, 1_000)
+            yield
+            assert signal.setitimer(signal.ITIMER_REAL, 0)[0] > 100
+
+        def pytest_runtest_logstart():
+            assert signal.getitimer(signal.ITIMER_REAL)[0] > 100
+
+        def pytest_fixture_post_finalizer():
+            assert signal.getitimer(signal.ITIMER_REAL)[0] <= 60
+        """
+    )
+    result, _ = run(
+        HEADER
+        + """
+import signal
+
+@pytest.mark.minikeeper_sweep
+def test_it(minikeeper):
+    assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 60
+"""
+    )
+    result.assert_outcomes(passed=1)

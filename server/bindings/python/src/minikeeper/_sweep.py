@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import re
 import shlex
@@ -57,6 +58,8 @@ class Sweep:
             "only": self._only,
         }
         self._run_time_s = run_time_s
+        # A debugger takes its time.
+        self._is_debugged = bool(item.config.getoption("usepdb", False))
         # A test that is expected to fail saves nothing.
         is_expected = item.get_closest_marker("xfail") is not None
         self._folder = None if is_expected else _story.folder(item.config)
@@ -174,7 +177,7 @@ class Sweep:
 
     def _end_run(self) -> None:
         assert self._universe is not None and self._sweep is not None and self._server is not None
-        if self._failure is None and time.monotonic() > self._deadline:
+        if self._failure is None and time.monotonic() > self._deadline and not self._is_debugged:
             self._outcome, self._failure = "hung", f"the run took longer than {self._run_time_s:g} s"
         message = None if self._failure is None else _story.clean(self._failure)[: _story.FAILURE_CHARS_MAX]
         story = None if self._story is None else str(self._story)
@@ -231,9 +234,7 @@ class Sweep:
 
         Only in the main thread, and where there is SIGALRM. Elsewhere a run that ends late counts as hung.
         """
-        is_able = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
-        # A debugger takes its time.
-        if not is_able or self._item.config.getoption("usepdb", False):
+        if not _has_alarms() or self._is_debugged:
             yield
             return
 
@@ -242,19 +243,15 @@ class Sweep:
             signal.setitimer(signal.ITIMER_REAL, self._run_time_s)
             raise RunHung(f"the run did not end within {self._run_time_s:g} s{self._line(frame)}")
 
-        began = time.monotonic()
         # The clients of a hung test get the time to stop.
-        left_s = self._run_time_s if when == "teardown" else max(self._deadline - began, 0.001)
+        left_s = self._run_time_s if when == "teardown" else max(self._deadline - time.monotonic(), 0.001)
         others = signal.signal(signal.SIGALRM, ring)
-        other_s, other_interval_s = signal.setitimer(signal.ITIMER_REAL, left_s)
+        signal.setitimer(signal.ITIMER_REAL, left_s)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, others)
-            if other_s:
-                other_s = max(other_s - (time.monotonic() - began), 0.001)
-                signal.setitimer(signal.ITIMER_REAL, other_s, other_interval_s)
 
     def _line(self, frame: Optional[FrameType]) -> str:
         """Says which line of the test has called what blocks."""
@@ -264,6 +261,23 @@ class Sweep:
         if frame is None:
             return ""
         return f": it was in line {frame.f_lineno} of {self._item.path.name}, in {frame.f_code.co_name}"
+
+
+def _has_alarms() -> bool:
+    return hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+
+
+@contextlib.contextmanager
+def _without_other_alarms() -> Iterator[None]:
+    """Suspends the alarm of another plugin, whose limit is for one run and would end pytest between two."""
+    if not _has_alarms():
+        yield
+        return
+    left_s, interval_s = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left_s, interval_s)
 
 
 _SWEEP = pytest.StashKey[Sweep]()
@@ -291,7 +305,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: Optional[pytest.Item]) 
     else:
         item.stash[_SWEEP] = sweep
         try:
-            reports = sweep.run_all(nextitem)
+            with _without_other_alarms():
+                reports = sweep.run_all(nextitem)
         finally:
             del item.stash[_SWEEP]
     for report in reports:
