@@ -3,6 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `behaviour` | what a sweep finds, and what it says of it |
+//! | `guide` | the code of `docs/find-the-fault.md` |
 //! | `recipes` | the recipes pass with every fault |
 #![allow(
     clippy::unwrap_used,
@@ -12,4 +13,5 @@
 )]
 
 mod behaviour;
+mod guide;
 mod recipes;
