@@ -59,12 +59,12 @@ def reference(program, folder):
     out.mkdir(parents=True, exist_ok=True)
     for heading, table in option_tables(help_of(program)):
         (out / f"options-{heading.lower()}.md").write_text(table)
-    for command in "ctl", "export", "healthcheck", "sweep":
+    for command in "advise", "ctl", "export", "healthcheck", "replay", "sweep":
         (out / f"help-{command}.txt").write_text(help_of(program, command))
     description = described(program)
     (out / "verbs.md").write_text(verb_tables(description))
     verbs = {verb["operationId"].replace("_", "-") for verb in operations(description)}
-    texts = [help_of(program), *(help_of(program, name) for name in ("export", "healthcheck", "sweep"))]
+    texts = [help_of(program), *(help_of(program, name) for name in ("advise", "export", "healthcheck", "replay", "sweep"))]
     texts += [help_of(program, "ctl", verb) for verb in sorted(verbs)]
     check_options(set(re.findall(r"--[a-z0-9][a-z0-9-]*", "\n".join(texts))))
 
