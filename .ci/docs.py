@@ -71,7 +71,9 @@ def reference(program, folder):
 
 # Variables of the program that stand for no option, and of the packages and tests.
 VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_PORT", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
-             "MINIKEEPER_SWEEP_ONLY"}
+             "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN"}
+# Options of pytest, which pages name, too.
+OTHERS = {"--minikeeper-only", "--pdb"}
 
 
 def check_options(known):
@@ -81,7 +83,7 @@ def check_options(known):
     variables = VARIABLES | {f"MINIKEEPER_{option[2:].upper().replace('-', '_')}" for option in known}
     for page in sorted(pathlib.Path("docs").rglob("*.md")):
         for name in re.findall(r"`(--[a-z0-9][a-z0-9*-]*)", without_code(page.read_text())):
-            if not fnmatch.filter(known, name):
+            if name not in OTHERS and not fnmatch.filter(known, name):
                 unknown.append(f"{page}: {name}")
         named = re.findall(r"\bMINIKEEPER_\w+", page.read_text())
         unknown += [f"{page}: {name}" for name in named if name not in variables]
