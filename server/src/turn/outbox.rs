@@ -278,6 +278,10 @@ impl Outbox {
     pub(crate) fn close(&self, why: Close) -> Option<Waker> {
         let mut inner = self.inner.lock();
         self.is_filled.store(true, Ordering::Release);
+        if inner.is_held {
+            // A reply that is late is lost, even if its delay ends before the connection's task runs.
+            inner.frames = Vec::new();
+        }
         inner.close.get_or_insert(why);
         inner.waker.take()
     }

@@ -83,6 +83,23 @@ fn delayed_reply_is_sent_when_its_fault_is_removed() {
     });
 }
 
+/// The delay ended in the same move of the clock as the session, and the reply was sent after all.
+#[test]
+fn reply_is_lost_if_its_session_expires_before_its_delay_ends() {
+    both(async |scene| {
+        let mut client = scene.open().await;
+        let timeout = Duration::from_millis(TIMEOUT_MS.unsigned_abs().into());
+        let fault = Fault::delay_reply(3 * timeout).on(OpCode::Create).once();
+        let _slow = scene.server.inject(fault).unwrap();
+        client.send(&[create("/a")]).await;
+        until_held(&scene, 1).await;
+        scene.server.advance(3 * timeout);
+        client.expect_end().await;
+        assert!(scene.server.get("/a").is_some());
+        scene.end();
+    });
+}
+
 /// The session is silent while its reply waits, so it expires; other sessions do not.
 #[test]
 fn reply_delayed_beyond_the_timeout_is_lost_with_its_session() {
