@@ -1,0 +1,145 @@
+"""Sweeps the programs of this folder, and checks what `minikeeper sweep` finds.
+
+In a program with a bug every finding must be the bug, at the request where it is; the printed command must show one again. In
+the sound version of the program nothing may be found.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+# By program: what must be found, and what else is the same bug, depending on when the client sees that its connection is cut.
+BUGS = {
+    "naive_lock": ["reply-lost:1:create:1:/lock/n-"],
+    "go_lock": ["reply-lost:1:getChildren:1:/lock", "connection-cut:1:create:1:/lock/_c_*-lock-"],
+    "kazoo_lock": ["request-lost:2:delete:1:/lock/*__lock__*", "connection-cut:2:getChildren:1:/lock"],
+    "kazoo_timeout": ["request-lost:2:delete:1:/lock/*__lock__*", "connection-cut:2:getData:1:/lock/holder__lock__*"],
+    "counter": ["reply-lost:1:setData:1:/counter", "server-restarted:1:setData:1:/counter"],
+    "latch": [
+        "session-expired:1:getData:1:/work",
+        "reply-late:1:getData:1:/work",
+        "session-expired:1:create:1:/work",
+        "reply-late:1:create:1:/work",
+        "session-expired:1:getChildren:1:/election",
+        "reply-late:1:getChildren:1:/election",
+    ],
+    "late_write": ["session-expired:1:getChildren:1:/election", "reply-late:1:getChildren:1:/election"],
+}
+
+# The recipes of Curator.
+RECIPES = ["mutex", "read-write", "semaphore", "latch", "counter"]
+
+# How long a sweep may take. Unit: seconds.
+BUDGET_S = 60
+
+SUMMARY = re.compile(
+    r"minikeeper sweep: (\d+) of (\d+) points? tried: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not reached; (\d+) runs?"
+)
+ROW = "{:<24} {:>6} {:>6} {:>5} {:>7}  {:<46} {}"
+
+problems = []
+
+
+def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20):
+    """Sweeps a command. Prints its row. Returns the points that fail and the report."""
+    out = work / name
+    words = [minikeeper, "sweep", "--out", out, "--jobs", jobs, "--time", budget, "--run-time", run_time, "--", *command]
+    begun = time.monotonic()
+    done = subprocess.run(map(str, words), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    seconds = time.monotonic() - begun
+    (work / f"{name}.txt").write_text(done.stdout + done.stderr)
+    summary = SUMMARY.search(done.stdout)
+    if not summary:
+        problem(name, f"no report; exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return None
+    tried, points, _, _, hung, unreached, runs = map(int, summary.groups())
+    if tried != points:
+        problem(name, f"{tried} of {points} points tried within {budget} s")
+    lines = [line.split(" ", 1) for line in (out / "tried").read_text().splitlines()]
+    failing = sorted({point for how, point in lines if how != "passed"})
+    places = {point.split(":", 1)[1] for _, point in lines}
+    again = {point: shown for shown, point in re.findall(r"^ *(minikeeper sweep --only '(.*?)' -- .*)$", done.stdout, re.M)}
+    return {
+        "name": name,
+        "figures": (len(places), tried, runs, f"{seconds:.1f} s"),
+        "failing": failing,
+        "hung": hung,
+        "unreached": unreached,
+        "again": again,
+        "code": done.returncode,
+        "report": done.stdout,
+    }
+
+
+def row(result, found, reproduced):
+    left = f"  ({result['unreached']} not reached)" if result["unreached"] else ""
+    print(ROW.format(result["name"], *result["figures"], found, reproduced) + left, flush=True)
+
+
+def problem(name, what):
+    problems.append(name)
+    print(f"FAIL {name}: {what}", flush=True)
+
+
+def finds_bug(name, command, expected):
+    result = sweep(name, command)
+    if not result:
+        return
+    point = expected[0]
+    if point not in result["failing"]:
+        problem(name, f"not found: {point}\n{result['report']}")
+    for other in set(result["failing"]) - set(expected):
+        problem(name, f"found what is not the bug: {other}\n{result['report']}")
+    reproduced = "no"
+    if point in result["again"]:
+        # As a person does: the line is pasted into a shell.
+        path = f"{Path(minikeeper).parent}{os.pathsep}{os.environ['PATH']}"
+        again = subprocess.run(
+            result["again"][point],
+            shell=True,
+            cwd=work,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        if again.returncode == 1 and point in again.stdout:
+            reproduced = "yes"
+    if reproduced == "no":
+        problem(name, f"the printed command does not show {point} again")
+    others = len(result["failing"]) - 1
+    row(result, point + (f" +{others}" if others > 0 else ""), reproduced)
+
+
+def finds_nothing(name, command, **limits):
+    result = sweep(name, command, **limits)
+    if not result:
+        return
+    row(result, ", ".join(result["failing"]) or "-", "-")
+    if result["code"] != 0:
+        problem(name, f"exit code {result['code']}\n{result['report']}")
+
+
+def main():
+    print(ROW.format("program", "points", "faults", "runs", "time", "found", "reproduced"), flush=True)
+    if mode == "gate":
+        for name in BUGS:
+            command = [sys.executable, HERE / f"{name}.py"]
+            finds_bug(name, command, BUGS[name])
+            finds_nothing(f"{name} sound", [*command, "--sound"])
+    for version in versions:
+        command = (work / f"java-{version}").read_text().splitlines()
+        for recipe in ["mutex"] if mode == "gate" else RECIPES:
+            finds_nothing(f"Curator {version} {recipe}", [*command, recipe], budget=1200, run_time=60)
+    print(f"sweep: {len(problems)} problems", flush=True)
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    minikeeper, work, mode, versions = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4:]
+    main()
