@@ -24,7 +24,7 @@ use crate::{
         armed::Armed,
         plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::FaultPoint,
-        report::{SweepFailure, SweepReport},
+        report::{SweepFailure, SweepReport, text_of},
     },
 };
 
@@ -269,6 +269,8 @@ impl Running<'_> {
         let text = text_of(&run.points);
         if !run.points.is_empty() {
             let how = match &result.verdict {
+                // It is tried again when the sweep is resumed.
+                RunVerdict::Passed if !result.is_reached => "unreached",
                 RunVerdict::Passed => "passed",
                 RunVerdict::Failed(_) => "failed",
                 RunVerdict::Hung(_) => "hung",
@@ -379,11 +381,6 @@ impl Running<'_> {
         }
         Some(page.display().to_string())
     }
-}
-
-fn text_of(points: &[FaultPoint]) -> String {
-    let points: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
-    points.join("+")
 }
 
 /// Waits until a child has ended, or kills it after this time.

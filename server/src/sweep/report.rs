@@ -20,6 +20,9 @@ const MESSAGE_CHARS_MAX: usize = 600;
 /// The maximum number of failures of one group that the text shows in full.
 const SHOWN_MAX: usize = 1;
 
+/// The maximum number of points that a text lists as not reached.
+const UNREACHED_MAX: usize = 20;
+
 /// What a sweep has found.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -150,9 +153,14 @@ impl SweepFailure {
     /// Returns its points, as `--only` takes them.
     #[must_use]
     pub fn text(&self) -> String {
-        let points: Vec<_> = self.points.iter().map(FaultPoint::to_string).collect();
-        points.join("+")
+        text_of(&self.points)
     }
+}
+
+/// Returns the points of a run, as `--only` takes them.
+pub(crate) fn text_of(points: &[FaultPoint]) -> String {
+    let points: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
+    points.join("+")
 }
 
 /// Quotes a text for a shell.
@@ -216,7 +224,12 @@ impl SweepReport {
             let _ = write!(line, "; {} equivalent points left out", self.equivalent);
         }
         if self.flaky > 0 {
-            let _ = write!(line, "; {} failures did not happen again", self.flaky);
+            let plural = if self.flaky == 1 { "" } else { "s" };
+            let _ = write!(
+                line,
+                "; {} failure{plural} did not happen again",
+                self.flaky
+            );
         }
         line
     }
@@ -267,6 +280,12 @@ impl SweepReport {
                     }
                 }
             }
+        }
+        if !self.unreached.is_empty() {
+            writeln!(f, "\nNot reached, so that these runs tell nothing:")?;
+        }
+        for points in self.unreached.iter().take(UNREACHED_MAX) {
+            writeln!(f, "   {}", text_of(points))?;
         }
         Ok(())
     }
@@ -340,6 +359,12 @@ impl SweepReport {
                 writeln!(f, "</details>")?;
             }
             writeln!(f, "</section>")?;
+        }
+        if !self.unreached.is_empty() {
+            writeln!(f, "<h2>Not reached</h2><ul>")?;
+        }
+        for points in &self.unreached {
+            writeln!(f, "<li>{}", escaped(&text_of(points)))?;
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
 """Sweeps the programs of this folder, and checks what `minikeeper sweep` finds.
 
 In a program with a bug every finding must be the bug, at the request where it is; the printed command must show one again. In
-the sound version of the program nothing may be found.
+the sound version of the program nothing may be found, and in Curator's recipes nothing but known limits.
 """
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -13,26 +15,35 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# By program: what must be found, and what else is the same bug, depending on when the client sees that its connection is cut.
+# By program: a point that must be found. What else is found must be the same bug, as the program says it: where depends on when
+# a client sees that its connection is cut.
 BUGS = {
-    "naive_lock": ["reply-lost:1:create:1:/lock/n-"],
-    "go_lock": ["reply-lost:1:getChildren:1:/lock", "connection-cut:1:create:1:/lock/_c_*-lock-"],
-    "kazoo_lock": ["request-lost:2:delete:1:/lock/*__lock__*", "connection-cut:2:getChildren:1:/lock"],
-    "kazoo_timeout": ["request-lost:2:delete:1:/lock/*__lock__*", "connection-cut:2:getData:1:/lock/holder__lock__*"],
-    "counter": ["reply-lost:1:setData:1:/counter", "server-restarted:1:setData:1:/counter"],
-    "latch": [
-        "session-expired:1:getData:1:/work",
-        "reply-late:1:getData:1:/work",
-        "session-expired:1:create:1:/work",
-        "reply-late:1:create:1:/work",
-        "session-expired:1:getChildren:1:/election",
-        "reply-late:1:getChildren:1:/election",
-    ],
-    "late_write": ["session-expired:1:getChildren:1:/election", "reply-late:1:getChildren:1:/election"],
+    "naive_lock": "reply-lost:1:create:1:/lock/n-",
+    "go_lock": "reply-lost:1:getChildren:1:/lock",
+    "kazoo_lock": "request-lost:2:delete:1:/lock/*__lock__*",
+    "kazoo_timeout": "request-lost:2:delete:1:/lock/*__lock__*",
+    "counter": "reply-lost:1:setData:1:/counter",
+    "latch": "session-expired:1:getData:1:/work",
+    "late_write": "session-expired:1:getChildren:1:/election",
 }
 
 # The recipes of Curator.
 RECIPES = ["mutex", "read-write", "semaphore", "latch", "counter"]
+
+# By recipe, or version and recipe: what is a known limit of Curator, and found as such.
+LIMITS = {
+    # CURATOR-724, solved in 5.8: the reply comes with the news that the session has expired, the empty container of the latch is
+    # gone, and `LeaderLatch.getChildren` ignores NONODE. The latch never creates its znode again.
+    "5.4 latch": ["reply-late:1:create2:2:/recipe/_c_*-latch-"],
+    # `DistributedAtomicValue.tryOnce` takes the BADVERSION or NODEEXISTS of its own repeated request for another client's
+    # write, and adds again.
+    "counter": [
+        "reply-lost:2:setData:1:/counter",
+        "server-restarted:2:setData:1:/counter",
+        "reply-lost:1:create2:1:/counter",
+        "server-restarted:1:create2:1:/counter",
+    ],
+}
 
 # How long a sweep may take. Unit: seconds.
 BUDGET_S = 60
@@ -48,6 +59,7 @@ problems = []
 def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20):
     """Sweeps a command. Prints its row. Returns the points that fail and the report."""
     out = work / name
+    shutil.rmtree(out, ignore_errors=True)
     words = [minikeeper, "sweep", "--out", out, "--jobs", jobs, "--time", budget, "--run-time", run_time, "--", *command]
     begun = time.monotonic()
     done = subprocess.run(map(str, words), capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -61,15 +73,18 @@ def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20):
     if tried != points:
         problem(name, f"{tried} of {points} points tried within {budget} s")
     lines = [line.split(" ", 1) for line in (out / "tried").read_text().splitlines()]
-    failing = sorted({point for how, point in lines if how != "passed"})
+    failing = sorted({point for how, point in lines if how in ("failed", "hung")})
     places = {point.split(":", 1)[1] for _, point in lines}
+    # The failed runs: each has a story, whose title is the point, and its output beside it.
+    stories = {json.loads(story.read_text())["title"]: story.with_suffix(".out") for story in out.glob("*.json")}
     again = {point: shown for shown, point in re.findall(r"^ *(minikeeper sweep --only '(.*?)' -- .*)$", done.stdout, re.M)}
     return {
         "name": name,
         "figures": (len(places), tried, runs, f"{seconds:.1f} s"),
         "failing": failing,
+        "outputs": {point: stories[point].read_text() for point in failing},
         "hung": hung,
-        "unreached": unreached,
+        "unreached": unreached and [point for how, point in lines if how == "unreached"],
         "again": again,
         "code": done.returncode,
         "report": done.stdout,
@@ -77,7 +92,7 @@ def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20):
 
 
 def row(result, found, reproduced):
-    left = f"  ({result['unreached']} not reached)" if result["unreached"] else ""
+    left = f"  not reached: {', '.join(result['unreached'])}" if result["unreached"] else ""
     print(ROW.format(result["name"], *result["figures"], found, reproduced) + left, flush=True)
 
 
@@ -86,15 +101,16 @@ def problem(name, what):
     print(f"FAIL {name}: {what}", flush=True)
 
 
-def finds_bug(name, command, expected):
-    result = sweep(name, command)
+def finds_bug(name, command, point, is_bug, **limits):
+    """`is_bug` tells from a point and the output of the run whether it shows the bug."""
+    result = sweep(name, command, **limits)
     if not result:
         return
-    point = expected[0]
     if point not in result["failing"]:
         problem(name, f"not found: {point}\n{result['report']}")
-    for other in set(result["failing"]) - set(expected):
-        problem(name, f"found what is not the bug: {other}\n{result['report']}")
+    for failing, output in result["outputs"].items():
+        if not is_bug(failing, output):
+            problem(name, f"found what is not the bug: {failing}\n{output}")
     reproduced = "no"
     if point in result["again"]:
         # As a person does: the line is pasted into a shell.
@@ -130,12 +146,18 @@ def main():
     if mode == "gate":
         for name in BUGS:
             command = [sys.executable, HERE / f"{name}.py"]
-            finds_bug(name, command, BUGS[name])
+            finds_bug(name, command, BUGS[name], lambda _, output: "\nbroken: " in f"\n{output}")
             finds_nothing(f"{name} sound", [*command, "--sound"])
     for version in versions:
         command = (work / f"java-{version}").read_text().splitlines()
         for recipe in ["mutex"] if mode == "gate" else RECIPES:
-            finds_nothing(f"Curator {version} {recipe}", [*command, recipe], budget=1200, run_time=60)
+            name, words = f"Curator {version} {recipe}", [*command, recipe]
+            expected = LIMITS.get(f"{version} {recipe}") or LIMITS.get(recipe)
+            # A run mostly waits: ZooKeeper's client connects again after up to a second.
+            if expected:
+                finds_bug(name, words, expected[0], lambda point, _: point in expected, jobs=8, budget=1200, run_time=60)
+            else:
+                finds_nothing(name, words, jobs=8, budget=1200, run_time=60)
     print(f"sweep: {len(problems)} problems", flush=True)
     sys.exit(bool(problems))
 
