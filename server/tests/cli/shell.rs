@@ -317,6 +317,16 @@ fn completions_and_manual_pages_describe_the_shell() {
         .map(|page| page.expect("a page").file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    let of = ["-cli", "-ctl", "-export", "-healthcheck", "-serve", ""];
+    let of = [
+        "-advise",
+        "-cli",
+        "-ctl",
+        "-export",
+        "-healthcheck",
+        "-replay",
+        "-serve",
+        "-sweep",
+        "",
+    ];
     assert_eq!(pages, of.map(|command| format!("minikeeper{command}.1")));
 }
