@@ -156,6 +156,7 @@ impl SweepArgs {
         }
         let text = match &report.without_faults {
             Some(_) => "the command fails without any fault".to_owned(),
+            None if report.failures.len() == 1 => "1 failure".to_owned(),
             None => format!("{} failures", report.failures.len()),
         };
         Err(text.into())
