@@ -153,7 +153,7 @@ def main():
             finds_nothing(f"{name} sound", [*command, "--sound"])
     for version in versions if mode != "gate" else ():
         command = (work / f"java-{version}").read_text().splitlines()
-        for recipe in ["mutex"] if mode == "gate" else recipes or RECIPES:
+        for recipe in ["mutex"] if mode == "bugs" else recipes or RECIPES:
             name, words = f"Curator {version} {recipe}", [*command, recipe]
             limit = LIMITS.get(f"{version} {recipe}") or LIMITS.get(recipe)
             # A run mostly waits: ZooKeeper's client connects again after up to a second.
