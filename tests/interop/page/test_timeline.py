@@ -251,7 +251,8 @@ def test_ten_thousand_entries_scroll(server, client, bundle):
     expect(page.locator("[aria-selected=true]")).to_be_visible()
     expect(row(page, "earlier entries are not here")).to_be_visible()
     grid.evaluate("it => { it.scrollTop = it.scrollHeight / 2; }")
-    expect(page.locator(".entry.between")).to_have_count(0)
+    # On a loaded machine there may be a pause between two entries anywhere.
+    expect(row(page, "earlier entries are not here")).to_have_count(0)
     expect(row(page, "getData/config").first).to_be_visible()
     assert page.get_by_role("row").count() < 150
     page.keyboard.press("End")
