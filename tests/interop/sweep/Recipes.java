@@ -63,8 +63,10 @@ final class Recipes {
     }
 
     private static CuratorFramework connect() throws Exception {
+        String address = System.getenv("MINIKEEPER_CONNECT");
         CuratorFramework client = CuratorFrameworkFactory.builder()
-                .connectString(System.getenv("MINIKEEPER_CONNECT"))
+                // Twice: ZooKeeper's client waits a second before it connects to its only server again.
+                .connectString(address + "," + address)
                 .sessionTimeoutMs(5000)
                 .connectionTimeoutMs(3000)
                 .retryPolicy(new RetryNTimes(100, 50))
