@@ -32,11 +32,13 @@ use crate::{
 /// real time, so that thousands of runs take seconds. Connect inside the process, by
 /// [`Universe::local`](crate::Universe::local): over TCP, paused time runs ahead of the sockets.
 ///
+/// A sweep whose test sends no request to which the faults apply fails, because it tests nothing.
+///
 /// A run fails if the test panics or returns an error, and hangs if it takes more than
 /// [`hang_after`](Sweep::hang_after) of paused time.
 ///
 /// # Examples
-/// ```
+/// ```no_run
 /// use std::sync::Arc;
 /// use minikeeper::{Server, Sweep};
 ///

@@ -57,6 +57,10 @@ const PAIRS_MAX: usize = 200_000;
 /// The maximum number of failures that a report lists.
 const FAILURES_MAX: usize = 1_000;
 
+/// The failure of a test that has no points.
+const NO_POINTS: &str = "it has sent no request to which these faults apply, so that the sweep tests nothing; is its \
+                         client connected to the server of the run?";
+
 /// Why a run is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Purpose {
@@ -232,6 +236,9 @@ impl Plan {
             Purpose::Finish => {
                 if let Some((message, _)) = failure {
                     self.report.without_faults = Some(format!("at the end: {message}"));
+                } else if self.report.points == 0 {
+                    // Otherwise it would pass though nothing was tried.
+                    self.report.without_faults = Some(NO_POINTS.to_owned());
                 }
             }
             Purpose::Try => self.tried(run, failure, result),
@@ -476,6 +483,13 @@ mod tests {
             report.without_faults.as_deref(),
             Some("at the end: worn out")
         );
+    }
+
+    #[test]
+    fn sweep_that_has_nothing_to_try_is_not_clean() {
+        let (runs, report) = sweep(SweepOptions::default(), |_| RunVerdict::Passed);
+        assert_eq!(runs.len(), 3);
+        assert_eq!(report.without_faults.as_deref(), Some(NO_POINTS));
     }
 
     #[test]

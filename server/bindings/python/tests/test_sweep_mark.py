@@ -1,5 +1,6 @@
 """The mark `minikeeper_sweep`: pytest in a process of its own sweeps tests, some of which fail on purpose."""
 
+import importlib.util
 import re
 import shlex
 
@@ -372,9 +373,33 @@ def test_alarm_of_another_plugin_is_suspended_for_the_sweep(run, pytester):
         + """
 import signal
 
-@pytest.mark.minikeeper_sweep
-def test_it(minikeeper):
+@pytest.mark.minikeeper_sweep(faults="reply-lost")
+def test_it(kazoo_client):
+    kazoo_client.retry(kazoo_client.exists, "/a")
     assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 60
 """
     )
     result.assert_outcomes(passed=1)
+
+
+def test_sweeps_run_in_the_processes_of_xdist(run):
+    if importlib.util.find_spec("xdist") is None:
+        pytest.skip("pytest-xdist is not installed")
+    result, printed = run(ORPHAN + ORPHAN.removeprefix(HEADER).replace("test_o", "test_other_o"), "-n", "2")
+    result.assert_outcomes(passed=2, failed=2)
+    for test in ("test_orphan", "test_other_orphan"):
+        assert f"pytest test_it.py::{test} --minikeeper-only '{POINT}'" in printed, printed
+
+
+def test_sweep_that_tests_nothing_fails(run):
+    result, printed = run(
+        HEADER
+        + """
+@pytest.mark.minikeeper_sweep
+def test_sends_nothing(minikeeper): pass
+@pytest.mark.minikeeper_sweep(faults="event-late")
+def test_has_no_events(kazoo_client): pass
+"""
+    )
+    result.assert_outcomes(failed=2)
+    assert printed.count("it has sent no request to which these faults apply") >= 2, printed
