@@ -1,6 +1,10 @@
 //! `minikeeper sweep`: runs of a command, the report and its files.
 
-use std::{fs, io::BufRead as _, io::BufReader, path::PathBuf};
+use std::{
+    env, fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -203,5 +207,46 @@ fn signal_ends_the_command_and_the_sweep() {
     assert!(
         state.is_err() || state.unwrap().contains(") Z"),
         "{process} lives"
+    );
+}
+
+/// Sweeps a script of `docs/find-the-fault.md`, as the page says. Returns the exit code and stdout.
+fn sweep_of_the_guide(script: &str, options: &[&str]) -> (Option<i32>, String) {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/sweep");
+    let programs = Path::new(env!("CARGO_BIN_EXE_minikeeper")).parent();
+    let path = env::var("PATH").unwrap();
+    let path = format!("{}:{path}", programs.unwrap().display());
+    let out = folder(&format!("sweep-guide-{script}"));
+    let mut command = program(&["sweep", "--tree", "jobs.yaml", "--out"]);
+    command.arg(&out).args(options).args(["--", "sh", script]);
+    let output = command.current_dir(scripts).env("PATH", path).output();
+    let output = output.unwrap();
+    (output.status.code(), text(&output.stdout))
+}
+
+#[test]
+fn script_of_the_guide_fails_and_its_cure_passes() {
+    let point = "reply-lost:1:create2:1:/jobs/job-";
+    let again = format!("minikeeper sweep --tree jobs.yaml --only '{point}' -- sh order.sh\n");
+    let (code, report) = sweep_of_the_guide("order.sh", &[]);
+    assert!(code == Some(1) && report.contains(&again), "{report}");
+    let (code, report) = sweep_of_the_guide("order.sh", &["--only", point]);
+    assert_eq!(code, Some(1), "{report}");
+    assert!(
+        report.contains("1 of 1 points tried: 0 passed, 1 failed"),
+        "{report}"
+    );
+    let (code, report) = sweep_of_the_guide("order-fixed.sh", &[]);
+    assert_eq!(code, Some(0), "{report}");
+}
+
+#[test]
+fn command_that_sends_nothing_is_not_swept() {
+    let out = folder("sweep-nothing");
+    let (code, report, _) = sweep(&["--out", out.to_str().unwrap()], "true");
+    assert_eq!(code, 1, "{report}");
+    assert!(
+        report.contains("it has sent no request to which these faults apply"),
+        "{report}"
     );
 }

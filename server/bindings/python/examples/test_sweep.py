@@ -39,8 +39,10 @@ def test_queue_is_empty_in_the_end(minikeeper, kazoo_client):
 
 # The sweep finds that a client that only repeats its request leaves a znode, which blocks the lock.
 @pytest.mark.xfail(strict=True, reason="the reply to the create is lost")
+# --8<-- [start:bug]
 @pytest.mark.minikeeper_sweep(faults="reply-lost")
 def test_queue_of_a_client_that_only_repeats_is_not(minikeeper, kazoo_client):
     minikeeper.seed({"/lock": ""})
     leave(kazoo_client, kazoo_client.retry(kazoo_client.create, "/lock/n-", ephemeral=True, sequence=True))
     assert minikeeper.children("/lock") == []
+# --8<-- [end:bug]
