@@ -351,7 +351,11 @@ impl Faults {
     /// Notes that a request of this connection is served: the events that are only delayed for it
     /// are late enough.
     pub(crate) fn note_served(&self, conn: ConnId) {
-        for rule in &mut self.table.lock().rules {
+        if !self.hold_events() {
+            return;
+        }
+        let mut table = self.table.lock();
+        for rule in table.rules.iter_mut().filter(|rule| rule.delays_events()) {
             for event in &mut rule.held {
                 event.is_late |= event.conn == conn;
             }
@@ -365,19 +369,15 @@ impl Faults {
         let Table {
             rules, held_bytes, ..
         } = &mut *self.table.lock();
+        let is_over = |event: &mut HeldEvent| {
+            event.is_late && Some(event.conn) == to || event.until_ms <= now_ms
+        };
         let mut taken = Vec::new();
-        for rule in rules {
-            if !matches!(rule.fault.action, FaultAction::DelayEvents(_)) {
-                continue;
-            }
-            for event in std::mem::take(&mut rule.held) {
-                if event.is_late && Some(event.conn) == to || event.until_ms <= now_ms {
-                    *held_bytes -= event.frame.len() + HELD_EVENT_BYTES;
-                    taken.push(event);
-                } else {
-                    rule.held.push(event);
-                }
-            }
+        for rule in rules.iter_mut().filter(|rule| rule.delays_events()) {
+            taken.extend(rule.held.extract_if(.., is_over));
+        }
+        for event in &taken {
+            *held_bytes -= event.frame.len() + HELD_EVENT_BYTES;
         }
         taken
     }
@@ -415,9 +415,10 @@ impl Faults {
             return None;
         }
         let table = self.table.lock();
-        let held = table.rules.iter().flat_map(|rule| &rule.held);
-        let of_events = held.map(|event| event.until_ms).min();
-        let of_events = of_events.filter(|until_ms| *until_ms < u64::MAX);
+        // The events of a rule wait for the same time, so the first is due first.
+        let delaying = table.rules.iter().filter(|rule| rule.delays_events());
+        let of_events = delaying.filter_map(|rule| rule.held.first());
+        let of_events = of_events.map(|event| event.until_ms).min();
         let of_requests = table.delayed.next_deadline_ms();
         of_events.into_iter().chain(of_requests).min()
     }
@@ -502,6 +503,33 @@ mod tests {
         let who = (SessionId(1), &Peer::Local);
         let event = (EventKind::Created, &b"/a"[..]);
         faults.hold_event(ConnId(conn), who, event, 0, |out| out.resize(bytes, 0))
+    }
+
+    /// Every held event, however many there were, was looked at for every request and every event.
+    #[test]
+    fn only_delayed_events_have_deadlines_and_the_first_of_a_fault_is_due_first() {
+        let faults = Faults::default();
+        let (id, _) = faults.add(Fault::hold_events()).unwrap();
+        assert_eq!(hold(&faults, 1, 1), EventFate::Held);
+        assert_eq!(faults.next_deadline_ms(), None);
+        faults.note_served(ConnId(1));
+        assert!(faults.take_events(Some(ConnId(1)), u64::MAX).is_empty());
+        assert_eq!(faults.remove(Some(id)).events.len(), 1);
+        let delay = Fault::delay_events(std::time::Duration::from_millis(100));
+        faults.add(delay).unwrap();
+        for now_ms in [5, 7, 9] {
+            let who = (SessionId(1), &Peer::Local);
+            let event = (EventKind::Created, &b"/a"[..]);
+            faults.hold_event(ConnId(1), who, event, now_ms, |out| out.push(0));
+        }
+        assert_eq!(faults.next_deadline_ms(), Some(105));
+        assert_eq!(faults.take_events(None, 107).len(), 2);
+        assert_eq!(faults.next_deadline_ms(), Some(109));
+        assert!(faults.take_events(Some(ConnId(1)), 0).is_empty());
+        faults.note_served(ConnId(1));
+        assert_eq!(faults.take_events(Some(ConnId(1)), 0).len(), 1);
+        assert_eq!(faults.next_deadline_ms(), None);
+        assert_eq!(faults.table.lock().held_bytes, 0);
     }
 
     #[test]

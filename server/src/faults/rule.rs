@@ -140,6 +140,11 @@ impl Rule {
             && self.decide()
     }
 
+    /// Returns whether it holds events back for a time, rather than until it is removed.
+    pub(crate) const fn delays_events(&self) -> bool {
+        matches!(self.fault.action, FaultAction::DelayEvents(_))
+    }
+
     /// Returns whether it holds back an event for this connection.
     pub(crate) fn holds(
         &mut self,

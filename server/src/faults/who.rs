@@ -33,8 +33,8 @@ pub enum FaultFor {
     /// resumes it.
     Session(SessionId),
     /// The connection of the n-th session, counted from 1: sessions are numbered in the order of
-    /// their first requests since there has been any fault. Handshakes never match, because the
-    /// number is not known yet.
+    /// their first requests since there has been any fault, the first 10,000 of them. Handshakes
+    /// never match, because the number is not known yet.
     Client(u32),
     /// The connection from this address and port.
     Address(SocketAddr),

@@ -26,6 +26,8 @@ pub(crate) struct Armed {
     /// The first entry of the journal that belongs to the run.
     since: u64,
     tasks: Vec<AbortHandle>,
+    /// Whether it has started a recording.
+    is_recorded: bool,
 }
 
 impl Armed {
@@ -42,9 +44,10 @@ impl Armed {
                 .next_journal_entry()
                 .map_err(|error| refused(&error))?,
             tasks: Vec::new(),
+            is_recorded: false,
         };
         // What cannot be recorded, such as a server with SASL users, is swept nevertheless.
-        let _ = universe.start_recording(RECORDING_BYTES_MAX);
+        armed.is_recorded = universe.start_recording(RECORDING_BYTES_MAX).is_ok();
         let config = &universe.shared.config;
         let late_ms = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
         let late = Duration::from_millis(late_ms);
@@ -67,15 +70,14 @@ impl Armed {
 
     /// Returns the recording of the run so far.
     pub(crate) fn recording(&self) -> Option<Recording> {
-        self.universe.recording().ok()
+        let recorded = self.is_recorded.then(|| self.universe.recording());
+        recorded?.ok()
     }
 
     /// Removes the faults. Returns the result of the run.
     pub(crate) fn end(mut self, verdict: RunVerdict) -> RunResult {
         let is_reached = (self.faults.iter()).all(|(_, hits)| hits.seen().hits > 0);
         self.remove();
-        // It may have been stopped by the test.
-        drop(self.universe.stop_recording());
         let entries = self.universe.copy_journal(self.since);
         let entries = entries.map_or_else(
             |_| Vec::new(),
@@ -90,6 +92,10 @@ impl Armed {
     }
 
     fn remove(&mut self) {
+        if std::mem::take(&mut self.is_recorded) {
+            // The test may have stopped it.
+            drop(self.universe.stop_recording());
+        }
         for task in self.tasks.drain(..) {
             task.abort();
         }

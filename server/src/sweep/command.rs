@@ -3,10 +3,14 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
@@ -29,10 +33,13 @@ use crate::{
 };
 
 /// The end of a command's output that is read for its failure. Unit: bytes.
-const OUTPUT_BYTES_MAX: usize = 64 << 10;
+const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
 /// The maximum number of lines of output that a failure shows.
 const LINES_MAX: usize = 6;
+
+/// The maximum number of runs whose story, output and recording are saved.
+const SAVED_MAX: u32 = 200;
 
 /// The file with the points that were tried, in the folder of the report.
 const TRIED: &str = "tried";
@@ -133,6 +140,7 @@ impl CommandSweep {
             changed: Condvar::new(),
             failure: Mutex::new(None),
             tried: Mutex::new(tried),
+            saved: AtomicU32::new(0),
             of: self,
             runtime,
             builder,
@@ -230,6 +238,8 @@ struct Running<'a> {
     changed: Condvar,
     failure: Mutex<Option<SweepError>>,
     tried: Mutex<File>,
+    /// The number of runs that were saved.
+    saved: AtomicU32,
     of: &'a CommandSweep,
     runtime: &'a Handle,
     builder: &'a (dyn Fn() -> Builder + Sync),
@@ -357,7 +367,8 @@ impl Running<'_> {
         )
     }
 
-    /// Saves the story, the output and the recording of a failed run. Returns the page.
+    /// Saves the story, the output and the recording of a failed run, the first of them. Returns the
+    /// page.
     fn save(
         &self,
         (universe, recording): (&Universe, Option<Recording>),
@@ -368,6 +379,10 @@ impl Running<'_> {
         let (RunVerdict::Failed(message) | RunVerdict::Hung(message)) = verdict else {
             return None;
         };
+        let new = u32::from(!run.is_repeated());
+        if self.saved.fetch_add(new, Ordering::Relaxed) >= SAVED_MAX {
+            return None;
+        }
         let title = match &text_of(&run.points)[..] {
             "" => "without a fault".to_owned(),
             points => points.to_owned(),
@@ -424,11 +439,18 @@ fn kill(process: u32) {
         .status();
 }
 
-/// Returns the last lines of a command's output.
+/// Returns the last lines of a command's output, which may be of any length.
 fn last_lines(output: &Path) -> String {
-    let bytes = fs::read(output).unwrap_or_default();
-    let end = &bytes[bytes.len().saturating_sub(OUTPUT_BYTES_MAX)..];
-    let text = String::from_utf8_lossy(end);
+    let read = || {
+        let mut file = File::open(output)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_BYTES_MAX)))?;
+        let mut bytes = Vec::new();
+        file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<_> = text
         .lines()
         .filter(|line| !line.trim().is_empty())

@@ -171,10 +171,7 @@ where
         self
     }
 
-    /// Does the sweep.
-    ///
-    /// # Panics
-    /// If a runtime or a server cannot be started.
+    /// Does the sweep. A run whose server cannot start has failed.
     #[must_use]
     pub fn run(self) -> SweepReport {
         let watch = Stopwatch::start();
@@ -194,7 +191,13 @@ where
                     }
                 };
                 drop(locked);
-                let result = self.do_run(&run);
+                // Other threads wait for its end, so that it must have one.
+                let result = catch(|| self.do_run(&run)).unwrap_or_else(|message| RunResult {
+                    verdict: RunVerdict::Failed(message),
+                    is_reached: false,
+                    entries: Vec::new(),
+                    story: None,
+                });
                 plan.lock().ended(run, result);
                 changed.notify_all();
             }

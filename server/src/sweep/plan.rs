@@ -51,8 +51,9 @@ impl Default for SweepOptions {
     }
 }
 
-/// The maximum number of pairs that a sweep remembers to try.
-const PAIRS_MAX: usize = 200_000;
+/// The maximum memory of the pairs that a sweep remembers to try; further ones are only counted.
+/// Unit: bytes.
+const PAIRS_BYTES_MAX: usize = 64 << 20;
 
 /// The maximum number of failures that a report lists.
 const FAILURES_MAX: usize = 1_000;
@@ -133,6 +134,10 @@ pub(crate) struct Plan {
     singles: Vec<FaultPoint>,
     /// The pairs to try, last first.
     pairs: Vec<Vec<FaultPoint>>,
+    /// Their memory. Unit: bytes.
+    pairs_bytes: usize,
+    /// The number of pairs for which there was no room.
+    forgotten: u64,
     /// The points that fail alone.
     failing: BTreeSet<FaultPoint>,
     /// The number of runs that have begun and not ended.
@@ -150,6 +155,8 @@ impl Plan {
             urgent: vec![(Purpose::Explore, Vec::new())],
             singles: Vec::new(),
             pairs: Vec::new(),
+            pairs_bytes: 0,
+            forgotten: 0,
             failing: BTreeSet::new(),
             running: 0,
             is_explored: false,
@@ -193,7 +200,7 @@ impl Plan {
         if self.running > 0 {
             return Next::Wait;
         }
-        self.report.left = (self.singles.len() + self.pairs.len()) as u64;
+        self.report.left = (self.singles.len() + self.pairs.len()) as u64 + self.forgotten;
         if self.is_finished || !self.options.only.is_empty() {
             return Next::Over;
         }
@@ -204,6 +211,7 @@ impl Plan {
     fn next_pair(&mut self) -> Option<Vec<FaultPoint>> {
         loop {
             let pair = self.pairs.pop()?;
+            self.pairs_bytes = self.pairs_bytes.saturating_sub(bytes_of(&pair));
             // A pair with a point that fails alone shows nothing new.
             if self.options.only.is_empty() && pair.iter().any(|point| self.failing.contains(point))
             {
@@ -364,9 +372,6 @@ impl Plan {
         let before = point::points_of(&entries[..acted], &self.options.faults, true);
         let before: BTreeSet<_> = order::collect(before);
         for second in point::points_of(entries, &self.options.faults, self.options.all) {
-            if self.pairs.len() >= PAIRS_MAX {
-                break;
-            }
             if before.contains(&second) {
                 continue;
             }
@@ -375,6 +380,12 @@ impl Plan {
             if self.options.tried.contains(&pair) {
                 continue;
             }
+            let bytes = bytes_of(&pair);
+            if self.pairs_bytes + bytes > PAIRS_BYTES_MAX {
+                self.forgotten += 1;
+                continue;
+            }
+            self.pairs_bytes += bytes;
             self.pairs.push(pair);
             // Each gets a random place at once, because they are tried while others come.
             let last = self.pairs.len() - 1;
@@ -390,6 +401,13 @@ impl Plan {
     pub(crate) fn into_report(self) -> SweepReport {
         self.report
     }
+}
+
+/// Returns the memory of a pair, about. Unit: bytes.
+fn bytes_of(points: &[FaultPoint]) -> usize {
+    let of_point =
+        |point: &FaultPoint| size_of::<FaultPoint>() + point.path.capacity() + point.op.capacity();
+    size_of::<Vec<FaultPoint>>() + points.iter().map(of_point).sum::<usize>()
 }
 
 fn shuffle(points: &mut [FaultPoint], chance: &mut Chance) {

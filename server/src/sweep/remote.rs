@@ -113,6 +113,10 @@ impl Sweeps {
     ) -> Result<T, SweepError> {
         let mut kept = self.kept.lock();
         let sweep = kept.sweeps.iter_mut().find(|sweep| sweep.number == number);
-        act(sweep.ok_or_else(|| SweepError(format!("sweep {number}: unknown")))?)
+        act(sweep.ok_or_else(|| {
+            SweepError(format!(
+                "sweep {number}: unknown; a server keeps the last {SWEEPS_MAX} sweeps"
+            ))
+        })?)
     }
 }

@@ -220,6 +220,9 @@ impl SweepReport {
             ms % 1_000,
             self.seed
         );
+        if self.left > 0 {
+            let _ = write!(line, "; {} points are left", self.left);
+        }
         if self.equivalent > 0 {
             let _ = write!(line, "; {} equivalent points left out", self.equivalent);
         }
