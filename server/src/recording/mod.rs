@@ -178,7 +178,7 @@ pub enum RecordingError {
     },
     /// A recording is being made already.
     Running,
-    /// No recording is being made.
+    /// No recording is being made in memory.
     NotRunning,
     /// The server has SASL users, whose passwords a recording does not contain.
     Sasl,
@@ -207,7 +207,9 @@ impl fmt::Display for RecordingError {
                  the limit"
             ),
             Self::Running => f.write_str("a recording is being made; stop it first"),
-            Self::NotRunning => f.write_str("no recording is being made; start one first"),
+            Self::NotRunning => f.write_str(
+                "no recording is being made in memory; start one first (one in a file ends with its server)",
+            ),
             Self::Sasl => f.write_str(
                 "a server with SASL users cannot be recorded: a recording has no passwords of users",
             ),

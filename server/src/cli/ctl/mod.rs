@@ -8,7 +8,7 @@ mod values;
 
 use std::{
     fmt,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, IsTerminal as _, Read as _, Write as _},
     path::PathBuf,
     time::Duration,
 };
@@ -189,6 +189,20 @@ pub(crate) struct AdviseArgs {
     ctl: CtlArgs,
 }
 
+/// Reads a journal from stdin, within the limit of a file.
+fn read_stdin() -> io::Result<String> {
+    let mut text = String::new();
+    let stdin = io::stdin().lock();
+    stdin
+        .take(files::SEED_BYTES_MAX + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > files::SEED_BYTES_MAX {
+        let limit = files::SEED_BYTES_MAX;
+        return Err(io::Error::other(format!("longer than {limit} bytes")));
+    }
+    Ok(text)
+}
+
 impl AdviseArgs {
     /// Prints advice on the journal in the file, or on that of the server.
     ///
@@ -199,7 +213,7 @@ impl AdviseArgs {
             return self.ctl.run();
         };
         let text = if file.as_os_str() == "-" {
-            io::read_to_string(io::stdin())
+            read_stdin()
         } else {
             files::read_to_string(file, files::SEED_BYTES_MAX)
         };
