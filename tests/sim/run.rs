@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     chance::Chance,
     chaos, clock,
-    contender::{Contender, PROGRESS},
+    contender::{Contender, PROGRESS, left_behind},
     history::{History, Totals, VIOLATION},
     judge::Judge,
     site::Site,
@@ -61,19 +61,10 @@ async fn run(Plan { seed, world }: Plan) -> History {
     let end = clock::now() + CHAOS;
     let mut tasks = Vec::new();
     for who in 0..CONTENDERS {
-        let mut chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
-        let options = chance.options();
+        let chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
         let number = who % CLIENTS;
-        let contender = Contender {
-            who,
-            number,
-            client: site.clients[number].0.clone(),
-            options,
-            chance,
-            judge: Arc::clone(&judge),
-            end,
-            is_last: false,
-        };
+        let client = (number, &site.clients[number].0);
+        let contender = Contender::new(who, client, chance, &judge, end);
         tasks.push(tokio::spawn(world.contend(seed, contender)));
     }
     chaos::inject_faults(Arc::clone(&site), Arc::clone(&judge), seed, end).await;
@@ -95,19 +86,7 @@ async fn run(Plan { seed, world }: Plan) -> History {
 /// Checks that the contenders leave no watch and no contender's znode behind.
 async fn look_for_leftovers(site: &Site, judge: &Judge) {
     let server = site.server().expect("the server is up after the faults");
-    let left = || {
-        let pending = site
-            .clients
-            .iter()
-            .map(|(client, _)| client.clean_ups_pending());
-        let pending: usize = pending.sum();
-        let dump = server.dump();
-        let left: Vec<_> = dump
-            .lines()
-            .filter(|line| line.starts_with("watch ") || line.contains("_c_"))
-            .collect();
-        (pending > 0 || !left.is_empty()).then(|| format!("left: {pending} pending, {left:#?}"))
-    };
+    let left = || left_behind(&server, site.clients.iter().map(|(client, _)| client));
     let until = clock::now() + PROGRESS;
     while let Some(left) = left() {
         if clock::now() > until {

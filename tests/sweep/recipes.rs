@@ -9,7 +9,7 @@ use minikeeper_test_kit::{clock, random, servers};
 use minikeeper_tests::sim::{
     CONTENDERS,
     chance::Chance,
-    contender::{Contender, PROGRESS},
+    contender::{Contender, PROGRESS, left_behind},
     history::{History, VIOLATION},
     judge::Judge,
     worlds::World,
@@ -40,19 +40,10 @@ async fn play(server: Arc<Server>, world: World, seed: u64) -> Result<(), String
         _ => 3,
     };
     for who in 0..contenders {
-        let mut chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
-        let options = chance.options();
+        let chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
         let number = who % CLIENTS;
-        let contender = Contender {
-            who,
-            number,
-            client: clients[number].clone(),
-            options,
-            chance,
-            judge: Arc::clone(&judge),
-            end: clock::now(),
-            is_last: false,
-        };
+        let client = (number, &clients[number]);
+        let contender = Contender::new(who, client, chance, &judge, clock::now());
         tasks.push(servers::spawn(world.contend(seed, contender)));
     }
     for (who, task) in tasks.into_iter().enumerate() {
@@ -89,15 +80,11 @@ async fn connect(server: &Arc<Server>, seed: u64) -> Result<Client, String> {
 async fn nothing_is_left(server: &Server, clients: &[Client]) -> Result<(), String> {
     let until = clock::now() + PROGRESS;
     loop {
-        let pending: usize = clients.iter().map(Client::clean_ups_pending).sum();
-        let dump = server.dump();
-        let is_left = |line: &&str| line.starts_with("watch ") || line.contains("_c_");
-        let left: Vec<_> = dump.lines().filter(is_left).collect();
-        if pending == 0 && left.is_empty() {
+        let Some(left) = left_behind(server, clients.iter()) else {
             return server.check().map_err(|broken| broken.to_string());
-        }
+        };
         if clock::now() > until {
-            return Err(format!("left: {pending} pending, {left:#?}"));
+            return Err(left);
         }
         sleep(Duration::from_millis(50)).await;
     }

@@ -2,6 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use minikeeper::Server;
 use minikeeper_client::{Client, Epoch, Error};
 use minikeeper_recipes::{FencingToken, Guard, LockError, LockOptions, Released, Status};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -31,6 +32,26 @@ pub struct Contender {
 }
 
 impl Contender {
+    /// Creates a contender on the client with this number, with random options.
+    pub fn new(
+        who: usize,
+        (number, client): (usize, &Client),
+        mut chance: Chance,
+        judge: &Arc<Judge>,
+        end: Instant,
+    ) -> Self {
+        Self {
+            who,
+            number,
+            client: client.clone(),
+            options: chance.options(),
+            chance,
+            judge: Arc::clone(judge),
+            end,
+            is_last: false,
+        }
+    }
+
     /// Pauses before the next round. Returns `false` after the last round.
     pub async fn next_round(&mut self) -> bool {
         sleep(self.chance.millis(300)).await;
@@ -193,6 +214,18 @@ impl Contender {
         }
         done
     }
+}
+
+/// Returns what contenders have left behind: their znodes, watches, clean-ups that have not ended.
+pub fn left_behind<'a>(
+    server: &Server,
+    clients: impl Iterator<Item = &'a Client>,
+) -> Option<String> {
+    let pending: usize = clients.map(Client::clean_ups_pending).sum();
+    let dump = server.dump();
+    let is_left = |line: &&str| line.starts_with("watch ") || line.contains("_c_");
+    let left: Vec<_> = dump.lines().filter(is_left).collect();
+    (pending > 0 || !left.is_empty()).then(|| format!("left: {pending} pending, {left:#?}"))
 }
 
 /// Takes a handle out of its `Arc`, after the judge has dropped its reference.

@@ -1,5 +1,5 @@
-//! Contenders for every recipe, and the judge of their holds. Shared by `tests/sim` and the program
-//! `chaos`.
+//! Contenders for every recipe, and the judge of their holds. Shared by `tests/sim`, `tests/sweep` and
+//! the program `chaos`.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -13,7 +13,7 @@
     clippy::unwrap_used,
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    reason = "helpers of two programs of this crate"
+    reason = "helpers of programs of this crate"
 )]
 
 pub mod chance;

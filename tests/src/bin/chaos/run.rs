@@ -48,18 +48,9 @@ pub(crate) async fn run(server: &Arc<Server>, round: &Round, before: &Totals) ->
     for (at, world) in World::ALL.into_iter().enumerate() {
         for who in 0..CONTENDERS {
             let seed = round.seed.wrapping_mul(1_000) + (at * CONTENDERS + who) as u64;
-            let mut chance = Chance::from_seed(seed);
             let number = at * CLIENTS + who % CLIENTS;
-            let contender = Contender {
-                who,
-                number,
-                client: clients[number].clone(),
-                options: chance.options(),
-                chance,
-                judge: Arc::clone(&judge),
-                end,
-                is_last: false,
-            };
+            let client = (number, &clients[number]);
+            let contender = Contender::new(who, client, Chance::from_seed(seed), &judge, end);
             let task = tokio::spawn(world.contend(round.seed, contender));
             tasks.push((world, who, task));
         }
