@@ -89,6 +89,16 @@ impl Recording {
         self.bytes.clone()
     }
 
+    /// Writes a file that only its owner can read, because a recording has passwords of sessions.
+    #[cfg(feature = "control")]
+    pub(crate) fn save(&self, file: &std::path::Path) -> std::io::Result<()> {
+        let mut options = std::fs::File::options();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        std::io::Write::write_all(&mut options.open(file)?, &self.bytes)
+    }
+
     /// Returns whether something is missing at the end: the bytes end within a record, or without the
     /// record that a stopped recording ends with.
     #[must_use]

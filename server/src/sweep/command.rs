@@ -119,10 +119,21 @@ impl CommandSweep {
                 self.folder.display()
             ))
         };
-        fs::create_dir_all(&self.folder).map_err(unwritable)?;
-        // Nobody wants it in a repository.
-        fs::write(self.folder.join(".gitignore"), "*\n").map_err(unwritable)?;
         let tried = self.folder.join(TRIED);
+        match fs::read_dir(&self.folder).map(Iterator::count) {
+            Ok(1..) if !tried.exists() => {
+                return Err(SweepError(format!(
+                    "{} has files that are of no sweep; name another folder with --out",
+                    self.folder.display()
+                )));
+            }
+            Ok(_) => {}
+            Err(_) => {
+                fs::create_dir_all(&self.folder).map_err(unwritable)?;
+                // It does not belong into a repository.
+                fs::write(self.folder.join(".gitignore"), "*\n").map_err(unwritable)?;
+            }
+        }
         let mut options = self.options.clone();
         if self.resumes {
             options.tried = read_tried(&tried)?;
@@ -392,7 +403,7 @@ impl Running<'_> {
         // A report is complete without them.
         let _ = fs::copy(output, page.with_extension("out"));
         if let Some(recording) = recording {
-            let _ = fs::write(page.with_extension("rec"), recording.to_bytes());
+            let _ = recording.save(&page.with_extension("rec"));
         }
         Some(page.display().to_string())
     }

@@ -277,7 +277,7 @@ where
         let saved = story.save(folder).ok()?;
         if let Some(recording) = armed.recording() {
             // A report is complete without it.
-            let _ = std::fs::write(saved.with_extension("rec"), recording.to_bytes());
+            let _ = recording.save(&saved.with_extension("rec"));
         }
         Some(saved.display().to_string())
     }

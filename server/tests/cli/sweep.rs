@@ -159,6 +159,22 @@ fn command_that_fails_without_faults_is_not_swept() {
     );
 }
 
+/// `--out .` would replace files of the user.
+#[test]
+fn folder_with_other_files_is_left_alone() {
+    let out = folder("sweep-other");
+    fs::create_dir_all(&out).unwrap();
+    fs::write(out.join("mine"), "").unwrap();
+    let output = run(&["sweep", "--out", out.to_str().unwrap(), "--", "true"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.ends_with("has files that are of no sweep; name another folder with --out\n"),
+        "{said}"
+    );
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+}
+
 #[test]
 fn wrong_usage_names_what_is_right() {
     for (options, wanted) in [
