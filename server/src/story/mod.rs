@@ -84,7 +84,7 @@ impl Story {
 }
 
 /// Cuts a text that is too long, with a mark.
-fn cut(text: &str, chars_max: usize) -> String {
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -6,9 +6,10 @@ use crate::{
     faults::chance::Chance,
     journal::entry::JournalEntry,
     order,
+    story::cut,
     sweep::{
         point::{self, FaultPoint, SweepFault},
-        report::{SweepFailure, SweepReport},
+        report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
     },
 };
 
@@ -243,6 +244,7 @@ impl Plan {
             Purpose::Explore | Purpose::Check => self.looked(run.purpose, failure, &result),
             Purpose::Finish => {
                 if let Some((message, _)) = failure {
+                    let message = cut(&message, MESSAGE_CHARS_MAX);
                     self.report.without_faults = Some(format!("at the end: {message}"));
                 } else if self.report.points == 0 {
                     // Otherwise it would pass though nothing was tried.
@@ -270,6 +272,7 @@ impl Plan {
     /// Judges a run without faults at the beginning.
     fn looked(&mut self, purpose: Purpose, failure: Option<(String, bool)>, result: &RunResult) {
         if let Some((message, _)) = failure {
+            let message = cut(&message, MESSAGE_CHARS_MAX);
             self.report.without_faults = Some(match purpose {
                 Purpose::Explore => message,
                 _ => format!("the second time: {message}"),

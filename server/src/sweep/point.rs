@@ -594,6 +594,13 @@ mod tests {
     }
 
     #[test]
+    fn faults_have_the_names_that_parse() {
+        for fault in SweepFault::ALL {
+            assert_eq!(fault.name().parse(), Ok(fault));
+        }
+    }
+
+    #[test]
     fn ordinals_end_as_in_english() {
         let texts = [1, 2, 3, 4, 11, 12, 13, 21, 112, 123].map(ordinal);
         let wanted = "1st 2nd 3rd 4th 11th 12th 13th 21st 112th 123rd";

@@ -16,6 +16,9 @@ use crate::{
 /// The maximum number of sweeps that a server keeps; the oldest is forgotten.
 const SWEEPS_MAX: usize = 64;
 
+/// The longest name of a story's page. Unit: bytes.
+const STORY_BYTES_MAX: usize = 4_096;
+
 /// The sweeps of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
@@ -84,6 +87,13 @@ impl Sweeps {
         verdict: RunVerdict,
         story: Option<String>,
     ) -> Result<bool, SweepError> {
+        if let Some(length) = story.as_ref().map(String::len)
+            && length > STORY_BYTES_MAX
+        {
+            return Err(SweepError(format!(
+                "story: {length} bytes, more than the limit of {STORY_BYTES_MAX} bytes; give the path of a page"
+            )));
+        }
         self.with(number, |sweep| {
             let (run, armed) = sweep.running.take().ok_or_else(|| {
                 SweepError(format!(

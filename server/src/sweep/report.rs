@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     journal::entry::{JournalEntry, Occurrence},
+    story::cut,
     sweep::point::FaultPoint,
 };
 
@@ -15,7 +16,7 @@ const BEFORE_MAX: usize = 5;
 const AFTER_MAX: usize = 10;
 
 /// The longest message that a report shows. Unit: characters.
-const MESSAGE_CHARS_MAX: usize = 600;
+pub(crate) const MESSAGE_CHARS_MAX: usize = 600;
 
 /// The maximum number of failures of one group that the text shows in full.
 const SHOWN_MAX: usize = 1;
@@ -102,13 +103,9 @@ impl SweepFailure {
         before.reverse();
         let after = entries[acted..].iter().filter(is_shown);
         let after = after.take(AFTER_MAX).map(JournalEntry::to_string).collect();
-        let message = match message.char_indices().nth(MESSAGE_CHARS_MAX) {
-            Some((end, _)) => format!("{}...", &message[..end]),
-            None => message,
-        };
         Self {
             points,
-            message,
+            message: cut(&message, MESSAGE_CHARS_MAX),
             is_hang,
             is_flaky: false,
             before,
