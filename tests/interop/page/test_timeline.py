@@ -317,10 +317,14 @@ def test_bundle_has_known_mistakes_of_the_clients(client, bundle):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_bundle_needs_no_horizontal_scrolling_at_400_pixels(server, clients, bundle, scheme):
-    deadlock(server, clients)
+    one, _ = deadlock(server, clients)
+    # The second waits without a watch, so that the lock has a warning, which names two long paths.
+    for name in ["a" * 32, "b" * 32]:
+        one.create(f"/locks/unwatched/{name}__lock__", ephemeral=True, sequence=True, makepath=True)
     server.call("inject", action="delay", delay_ms=1, path="/" + "p" * 200, optional=True)
     page = bundle("tests/test_orders.py::" + "long_" * 20, "x" * 500, width=400, scheme=scheme)
     expect(page.get_by_role("group", name="Deadlock")).to_be_visible()
+    expect(page.get_by_role("group", name="Lock /locks/unwatched")).to_contain_text("waiter-without-watch")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert (int(re.findall(r"\d+", background)[0]) < 128) == (scheme == "dark")
