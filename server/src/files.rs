@@ -54,8 +54,11 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Those of [`read`], and when the file is not UTF-8.
 pub fn read_to_string(path: &Path, bytes_max: u64) -> io::Result<String> {
-    String::from_utf8(read(path, bytes_max)?)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(read(path, bytes_max)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let text = format!("not a text in UTF-8: the byte at offset {at} is invalid");
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    })
 }
 
 fn check_regular(metadata: &Metadata) -> io::Result<()> {

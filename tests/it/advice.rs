@@ -101,6 +101,62 @@ fn verb_returns_findings_that_names_and_paths_silence() {
     scene.end();
 }
 
+/// A file may have been written by anything.
+#[tokio::test]
+async fn journal_with_any_value_in_any_place_is_read_or_refused() {
+    let server = Server::builder().start().await.unwrap();
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    let lost = Fault::lose_reply().on(OpCode::Create).once();
+    let guard = server.inject(lost).unwrap();
+    let queue = || client.create("/lock-", b"", CreateMode::EphemeralSequential);
+    queue().await.unwrap_err();
+    drop(guard);
+    let (_, _watch) = client.exists_and_watch("/lock-").await.unwrap();
+    client
+        .create("/lock-", b"a", CreateMode::Persistent)
+        .await
+        .unwrap();
+    client.delete("/lock-", None).await.unwrap();
+    let journal: Value = serde_json::from_str(&server.story().to_json()).unwrap();
+    let count = journal["entries"].as_array().unwrap().len();
+    assert!(count > 8, "{journal}");
+    let mut tried = 0;
+    let values = [
+        "null",
+        "true",
+        "-1",
+        "0",
+        "18446744073709551615",
+        "1e300",
+        "\"\"",
+        "\"\\u0000\"",
+        "\"/\"",
+        "\"0xffffffffffffffff\"",
+        "[]",
+        "[[]]",
+        "{}",
+    ];
+    for value in values.map(|it| serde_json::from_str::<Value>(it).unwrap()) {
+        let mut read = |journal: &Value| {
+            tried += 1;
+            drop(Advice::of_json(&journal.to_string(), &[]));
+        };
+        read(&value);
+        read(&json!({ "entries": value }));
+        for entry in 0..count {
+            let mut changed = journal.clone();
+            changed["entries"][entry] = value.clone();
+            read(&changed);
+            for name in journal["entries"][entry].as_object().unwrap().keys() {
+                let mut changed = journal.clone();
+                changed["entries"][entry][name] = value.clone();
+                read(&changed);
+            }
+        }
+    }
+    assert!(tried > 1_000, "{tried}");
+}
+
 #[tokio::test]
 async fn story_has_the_findings() {
     let server = Server::builder().start().await.unwrap();

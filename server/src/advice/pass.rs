@@ -100,7 +100,7 @@ impl Pass {
     pub(super) fn entry(&mut self, entry: &JournalEntry) {
         if self.entry_count == 0 {
             self.first = entry.number;
-        } else if entry.number != self.last + 1 {
+        } else if self.last.checked_add(1) != Some(entry.number) {
             // A list that a filter made.
             self.forget_tree();
         }
@@ -141,7 +141,7 @@ impl Pass {
                 let facts = self.session(session);
                 facts.is_faulted = true;
                 if matches!(action.as_str(), "lose-reply" | "cut-reply" | "never-answer") {
-                    facts.reply_lost = entry.number + 1;
+                    facts.reply_lost = entry.number.saturating_add(1);
                 }
             }
             // What happened to the tree is not known.

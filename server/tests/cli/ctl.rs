@@ -109,18 +109,23 @@ fn advise_reads_a_server_a_file_or_stdin() {
     );
     for (content, wanted) in [
         (
-            "{}",
+            &b"{}"[..],
             "not the JSON of a journal: it has no list \"entries\"; write it with minikeeper ctl journal --json",
         ),
         (
-            "{\"entries\":[{\"kind\":\"what\"}]}",
+            b"{\"entries\":[{\"kind\":\"what\"}]}",
             "\"entries\" number 0 is no entry of a journal",
         ),
-        ("", "EOF while parsing"),
+        (b"", "EOF while parsing"),
+        (b"[]", "it has no list \"entries\""),
+        (
+            b"mk\xff",
+            "not a text in UTF-8: the byte at offset 2 is invalid",
+        ),
     ] {
         fs::write(&file, content).unwrap();
         let output = run(&["advise", path]);
-        assert_eq!(output.status.code(), Some(1), "{content}");
+        assert_eq!(output.status.code(), Some(1), "{content:?}");
         let error = text(&output.stderr);
         assert!(
             error.starts_with(&format!("minikeeper: {path}: ")) && error.contains(wanted),

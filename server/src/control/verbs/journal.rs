@@ -365,7 +365,7 @@ fn operation_fields(operation: &JournalOperation) -> Value {
 pub(super) fn read(text: &str) -> Result<Vec<JournalEntry>, JournalError> {
     let wrong = |what: String| JournalError::Json { what };
     let mut value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-    let Value::Array(entries) = value["entries"].take() else {
+    let Some(Value::Array(entries)) = value.get_mut("entries").map(Value::take) else {
         return Err(wrong("it has no list \"entries\"".to_owned()));
     };
     let parsed = |(index, entry): (usize, &Value)| {
@@ -423,7 +423,8 @@ fn parsed(entry: &Value) -> Option<JournalEntry> {
     Some(JournalEntry {
         number: entry["number"].as_u64()?,
         at: ms("at_ms"),
-        wall: UNIX_EPOCH + ms("wall_ms"),
+        // Some systems cannot tell a time so late.
+        wall: UNIX_EPOCH.checked_add(ms("wall_ms")).unwrap_or(UNIX_EPOCH),
         connection: entry["connection"].as_u64(),
         session: text("session").and_then(session_id),
         address: text("address").and_then(|it| it.parse().ok()),
