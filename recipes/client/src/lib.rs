@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `core` | the session state machine: no I/O, no clock |
 //! | `client.rs`, `operations.rs`, `multi.rs`, `builder.rs` | the handle: session, operations, settings |
-//! | `call.rs`, `watch.rs`, `state.rs`, `error.rs` | the futures that callers await, and their results |
+//! | `call.rs`, `watch.rs`, `watcher.rs`, `state.rs`, `error.rs` | the futures that callers await, and their results |
 //! | `shared.rs`, `notifications.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
 //! # Examples
@@ -45,6 +45,7 @@ mod shared;
 mod state;
 mod transport;
 mod watch;
+mod watcher;
 
 pub use bytes::Bytes;
 pub use minikeeper_protocol::{
@@ -68,6 +69,7 @@ pub use self::{
     state::{ClientStatus, ConnectionState, States},
     transport::{Connecting, Reader, Tcp, Transport, Writer},
     watch::{Fired, OneShot, Persistent, WatchEvent, WatchEvents},
+    watcher::{GapCause, Notification, PersistentWatcher},
 };
 
 /// Compiles the example of the README.

@@ -21,29 +21,59 @@ pub(crate) enum Slot {
     Done(Outcome),
 }
 
-/// The largest number of events that wait on one persistent watch. Later ones are dropped, and the
-/// caller gets [`WatchEvent::Overflowed`](crate::WatchEvent::Overflowed).
+/// The largest number of events that wait for one reader. Later ones are dropped, and the reader
+/// gets [`WatchEvent::Overflowed`](crate::WatchEvent::Overflowed) in their place.
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;
+
+/// What waits for the reader of a persistent watch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Notice {
+    Event(EventKind, Ustring, Zxid),
+    /// Events were dropped here, because too many were waiting.
+    Overflowed,
+    /// Events may be missing here, because there was no connection.
+    Interrupted,
+}
 
 /// A watch that a caller waits for.
 #[derive(Debug)]
 pub(crate) struct WatchSlot {
     pub(crate) kind: WatchKind,
     pub(crate) path: Ustring,
-    pub(crate) events: VecDeque<(EventKind, Ustring, Zxid)>,
     pub(crate) end: Option<WatchEnd>,
-    /// Whether events were dropped, because too many were waiting.
-    pub(crate) overflowed: bool,
+    pub(crate) queue: EventQueue,
+}
+
+/// The events that one reader has not read.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    pub(crate) notices: VecDeque<Notice>,
     pub(crate) waker: Option<Waker>,
 }
 
-/// The events that one subscriber has not read.
-#[derive(Debug, Default)]
-pub(crate) struct EventQueue {
-    pub(crate) events: VecDeque<(EventKind, Ustring, Zxid)>,
-    /// Whether events were dropped, because too many were waiting.
-    pub(crate) overflowed: bool,
-    pub(crate) waker: Option<Waker>,
+impl EventQueue {
+    /// Adds an event. Returns the reader's waker.
+    fn push(&mut self, kind: EventKind, path: &Ustring, zxid: Zxid) -> Option<Waker> {
+        if self.notices.len() >= EVENTS_MAX {
+            return self.mark(Notice::Overflowed);
+        }
+        // The path is copied, because it is a slice of the read buffer.
+        let path = bytes::Bytes::copy_from_slice(path.as_bytes()).into();
+        self.notices.push_back(Notice::Event(kind, path, zxid));
+        self.waker.take()
+    }
+
+    /// Marks a place where events are missing, once. Returns the reader's waker.
+    fn mark(&mut self, gap: Notice) -> Option<Waker> {
+        let is_behind_a_gap = matches!(
+            self.notices.back(),
+            Some(Notice::Overflowed | Notice::Interrupted)
+        );
+        if !is_behind_a_gap {
+            self.notices.push_back(gap);
+        }
+        self.waker.take()
+    }
 }
 
 /// See the [module](self).
@@ -80,10 +110,8 @@ impl Notifications {
         let key = self.watches.insert(WatchSlot {
             kind,
             path,
-            events: VecDeque::new(),
             end: None,
-            overflowed: false,
-            waker: None,
+            queue: EventQueue::default(),
         });
         WatchToken(u32::try_from(key).expect("memory runs out before 2^32 watches"))
     }
@@ -100,31 +128,22 @@ impl Effects for Notifications {
     fn watch_ended(&mut self, watch: WatchToken, end: WatchEnd) {
         let slot = &mut self.watches[watch.0 as usize];
         slot.end = Some(end);
-        self.wakers.extend(slot.waker.take());
+        self.wakers.extend(slot.queue.waker.take());
     }
 
     fn watch_fired(&mut self, watch: WatchToken, kind: EventKind, path: &Ustring, zxid: Zxid) {
-        let slot = &mut self.watches[watch.0 as usize];
-        if slot.events.len() == EVENTS_MAX {
-            slot.overflowed = true;
-        } else {
-            // The path is copied, because it is a slice of the read buffer.
-            let path = bytes::Bytes::copy_from_slice(path.as_bytes()).into();
-            slot.events.push_back((kind, path, zxid));
-        }
-        self.wakers.extend(slot.waker.take());
+        let queue = &mut self.watches[watch.0 as usize].queue;
+        self.wakers.extend(queue.push(kind, path, zxid));
+    }
+
+    fn watch_interrupted(&mut self, watch: WatchToken) {
+        let queue = &mut self.watches[watch.0 as usize].queue;
+        self.wakers.extend(queue.mark(Notice::Interrupted));
     }
 
     fn event(&mut self, kind: EventKind, path: &Ustring, zxid: Zxid) {
         for (_, queue) in &mut self.event_queues {
-            if queue.events.len() == EVENTS_MAX {
-                queue.overflowed = true;
-            } else {
-                // The path is copied, because it is a slice of the read buffer.
-                let path = bytes::Bytes::copy_from_slice(path.as_bytes()).into();
-                queue.events.push_back((kind, path, zxid));
-            }
-            self.wakers.extend(queue.waker.take());
+            self.wakers.extend(queue.push(kind, path, zxid));
         }
     }
 
@@ -170,5 +189,32 @@ fn connected(epoch: Epoch, session: SessionId, resumed: bool) -> ConnectionState
         ConnectionState::Connected { epoch, session }
     } else {
         ConnectionState::Reconnected { epoch, session }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_queue_says_once_where_events_were_dropped_and_continues_behind() {
+        let mut queue = EventQueue::default();
+        let path = Ustring::from("/a");
+        for zxid in 0..2 * EVENTS_MAX {
+            queue.push(EventKind::DataChanged, &path, Zxid(zxid as i64));
+        }
+        assert_eq!(queue.notices.len(), EVENTS_MAX + 1);
+        queue.notices.drain(..EVENTS_MAX);
+        queue.push(EventKind::Deleted, &path, Zxid(7));
+        let event = Notice::Event(EventKind::Deleted, path, Zxid(7));
+        assert_eq!(queue.notices, [Notice::Overflowed, event]);
+    }
+
+    #[test]
+    fn reconnects_without_an_event_between_them_are_one_gap() {
+        let mut queue = EventQueue::default();
+        queue.mark(Notice::Interrupted);
+        queue.mark(Notice::Interrupted);
+        assert_eq!(queue.notices, [Notice::Interrupted]);
     }
 }

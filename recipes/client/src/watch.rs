@@ -8,14 +8,17 @@ use std::{
     task::{Context, Poll},
 };
 
-use minikeeper_protocol::{EventKind, Zxid};
+use minikeeper_protocol::{EventKind, Ustring, Zxid};
 
 use crate::{
     core::{outcome::WatchEnd, watches::WatchToken},
-    notifications::EventQueue,
+    notifications::{EventQueue, Notice},
     shared::Shared,
     state::ConnectionState,
 };
+
+#[cfg(doc)]
+use crate::PersistentWatcher;
 
 /// The end of a one-shot watch.
 ///
@@ -153,7 +156,7 @@ impl Future for OneShot {
             match slot.end {
                 Some(end) => Poll::Ready(fired(end)),
                 None => {
-                    slot.waker = Some(cx.waker().clone());
+                    slot.queue.waker = Some(cx.waker().clone());
                     Poll::Pending
                 }
             }
@@ -192,11 +195,28 @@ pub enum WatchEvent {
     },
     /// 16,384 events were waiting, and later ones were dropped. Read the tree again.
     Overflowed,
+    /// The connection was lost, and the same session has another one. Servers do not send the events
+    /// of changes made meanwhile: read the tree again. [`WatchEvents`] does not return it.
+    Interrupted,
     /// The session is over, or the client is closed: no event will come.
     EpochOver,
 }
 
-/// A watch that fires until it is dropped.
+impl WatchEvent {
+    fn of(notice: Notice, shown: impl FnOnce(&Ustring) -> String) -> Self {
+        match notice {
+            Notice::Event(kind, path, zxid) => {
+                let path = shown(&path);
+                Self::Event { kind, path, zxid }
+            }
+            Notice::Overflowed => Self::Overflowed,
+            Notice::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// A watch that fires until it is dropped or its session ends. [`PersistentWatcher`] is one for all
+/// sessions.
 ///
 /// # Examples
 /// ```
@@ -229,26 +249,24 @@ impl Persistent {
     /// # Cancel safety
     /// Dropping the future loses no event.
     pub async fn next(&mut self) -> WatchEvent {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<WatchEvent> {
         let Registration { shared, token } = &self.place;
         let chroot_bytes = shared.chroot_bytes();
-        poll_fn(|cx| {
-            shared.look(|inner| {
-                let slot = &mut inner.notifications.watches[token.0 as usize];
-                if let Some((kind, path, zxid)) = slot.events.pop_front() {
-                    let path = crate::paths::shown(&path, chroot_bytes);
-                    return Poll::Ready(WatchEvent::Event { kind, path, zxid });
-                }
-                if std::mem::take(&mut slot.overflowed) {
-                    return Poll::Ready(WatchEvent::Overflowed);
-                }
-                if slot.end.is_some() {
-                    return Poll::Ready(WatchEvent::EpochOver);
-                }
-                slot.waker = Some(cx.waker().clone());
-                Poll::Pending
-            })
+        shared.look(|inner| {
+            let slot = &mut inner.notifications.watches[token.0 as usize];
+            if let Some(notice) = slot.queue.notices.pop_front() {
+                let shown = |path: &_| crate::paths::shown(path, chroot_bytes);
+                return Poll::Ready(WatchEvent::of(notice, shown));
+            }
+            if slot.end.is_some() {
+                return Poll::Ready(WatchEvent::EpochOver);
+            }
+            slot.queue.waker = Some(cx.waker().clone());
+            Poll::Pending
         })
-        .await
     }
 }
 
@@ -304,12 +322,9 @@ impl WatchEvents {
             self.shared.look(|inner| {
                 let is_closed = inner.notifications.state == ConnectionState::Closed;
                 let queue = &mut inner.notifications.event_queues[self.key];
-                if let Some((kind, path, zxid)) = queue.events.pop_front() {
-                    let path = crate::paths::shown_if_below(&path, chroot);
-                    return Poll::Ready(Some(WatchEvent::Event { kind, path, zxid }));
-                }
-                if std::mem::take(&mut queue.overflowed) {
-                    return Poll::Ready(Some(WatchEvent::Overflowed));
+                if let Some(notice) = queue.notices.pop_front() {
+                    let shown = |path: &_| crate::paths::shown_if_below(path, chroot);
+                    return Poll::Ready(Some(WatchEvent::of(notice, shown)));
                 }
                 if is_closed {
                     return Poll::Ready(None);

@@ -238,6 +238,10 @@ pub(crate) trait Effects {
     /// A persistent watch fired and stays registered.
     fn watch_fired(&mut self, watch: WatchToken, kind: EventKind, path: &Ustring, zxid: Zxid);
 
+    /// The watches are registered on a new connection. A persistent watch has not fired for changes
+    /// made while there was none.
+    fn watch_interrupted(&mut self, watch: WatchToken);
+
     /// An event that fires watches. Comes once, before them.
     fn event(&mut self, kind: EventKind, path: &Ustring, zxid: Zxid);
 

@@ -57,7 +57,7 @@ impl Core {
         self.is_read_only = read_only;
         self.connections += 1;
         self.sent_at = now;
-        self.register_again(now);
+        self.register_again(now, effects);
         let Some(session) = &self.session else {
             return;
         };
@@ -77,7 +77,7 @@ impl Core {
     }
 
     /// Sends what the server needs before any request: identities and watches.
-    pub(super) fn register_again(&mut self, now: Time) {
+    pub(super) fn register_again(&mut self, now: Time, effects: &mut impl Effects) {
         for (scheme, data) in self.identities.clone() {
             self.send_identity(now, &scheme, &data, None);
         }
@@ -85,6 +85,9 @@ impl Core {
         for request in watches::register_again(&self.watches, self.last_zxid) {
             self.registering_again += 1;
             self.send_own(now, Xid::SET_WATCHES, &request, None);
+        }
+        for watch in self.watches.lasting() {
+            effects.watch_interrupted(watch);
         }
     }
 

@@ -41,6 +41,8 @@ impl Effects for Log {
 
     fn watch_fired(&mut self, _: WatchToken, _: EventKind, _: &Ustring, _: Zxid) {}
 
+    fn watch_interrupted(&mut self, _: WatchToken) {}
+
     fn event(&mut self, _: EventKind, _: &Ustring, _: Zxid) {}
 
     fn changed(&mut self, change: Change) {

@@ -287,6 +287,14 @@ impl Watches {
         }
     }
 
+    /// Returns the persistent watches that have waiters.
+    pub(crate) fn lasting(&self) -> impl Iterator<Item = WatchToken> {
+        let is_lasting =
+            |((table, _), _): &(&(WatchKind, Ustring), &ServerWatch)| !table.is_one_shot();
+        let lasting = self.watches.iter().filter(is_lasting);
+        lasting.flat_map(|(_, watch)| watch.tokens())
+    }
+
     /// Returns all watches that have waiters, to register them again.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (WatchKind, &Ustring)> {
         self.watches.iter().flat_map(|((table, path), watch)| {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use minikeeper_client::{
     Backoff, Call, Cause, Children, Client, ClientBuilder, ClientStatus, ConnectError,
     ConnectString, ConnectStringError, Connecting, ConnectionState, CreateOptions, Created, Data,
-    Driver, Epoch, Error, ErrorClass, Fired, LostReason, Multi, MultiStep, Names, OneShot,
-    Persistent, Stamped, States, Tcp, WatchEvent, WatchEvents,
+    Driver, Epoch, Error, ErrorClass, Fired, GapCause, LostReason, Multi, MultiStep, Names,
+    Notification, OneShot, Persistent, PersistentWatcher, Stamped, States, Tcp, WatchEvent,
+    WatchEvents,
 };
 
 const fn shared<T: Send + Sync>() {}
@@ -31,12 +32,15 @@ const _: () = {
     shared::<Error>();
     shared::<ErrorClass>();
     shared::<Fired>();
+    shared::<GapCause>();
     shared::<LostReason>();
     shared::<Multi>();
     shared::<MultiStep<'static>>();
     shared::<Names>();
+    shared::<Notification>();
     shared::<OneShot>();
     shared::<Persistent>();
+    shared::<PersistentWatcher>();
     shared::<Stamped<Data>>();
     shared::<States>();
     shared::<Tcp>();
@@ -52,7 +56,12 @@ fn send<F: Future + Send>(_: F) {}
 
 /// Never called: it is enough that it compiles.
 #[expect(dead_code, reason = "only the types matter")]
-async fn futures_are_send(client: Client, driver: Driver, watch: OneShot) {
+async fn futures_are_send(
+    client: Client,
+    driver: Driver,
+    watch: OneShot,
+    mut watcher: PersistentWatcher,
+) {
     send(Client::connect(""));
     send(Client::builder("").unwrap().connect());
     send(client.connected(Duration::ZERO));
@@ -62,4 +71,5 @@ async fn futures_are_send(client: Client, driver: Driver, watch: OneShot) {
     send(driver.run());
     let mut events = Persistent::from(watch);
     send(events.next());
+    send(watcher.next());
 }

@@ -10,6 +10,7 @@
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
 //! | `watches` | one-shot and persistent watches, their removal |
+//! | `persistent_watcher` | the watch that survives sessions, and its gaps |
 //! | `watcher_removal`, `failed_delete`, `connection_states` | Curator's tests of these names |
 
 #![allow(
@@ -25,6 +26,7 @@ mod cuts;
 mod failed_delete;
 mod kit;
 mod operations;
+mod persistent_watcher;
 mod sessions;
 mod watcher_removal;
 mod watches;
