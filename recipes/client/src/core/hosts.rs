@@ -3,7 +3,7 @@
 //!
 //! Source: `ConnectStringParser` and `StaticHostProvider` of ZooKeeper's client.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, net::Ipv6Addr, str::FromStr, time::Duration};
 
 use minikeeper_protocol::{PathError, ZnodePath};
 
@@ -25,6 +25,24 @@ const PAUSES: Pauses = Pauses {
 };
 
 /// A parsed connect string: the servers, and the znode that is the client's root.
+///
+/// It is read as ZooKeeper's Java client 3.8 reads it:
+///
+/// - Servers are separated by commas. Whitespace around a server does not count, and an empty part
+///   (`a,,b`) is skipped. A server that is named twice is tried twice a round.
+/// - The last colon of a server separates the port; without a port, or without a number after the
+///   colon, it is [`PORT_DEFAULT`]. Write an IPv6 address in brackets: without them its last group
+///   counts as the port (`::1:2181` is port 2181 of `::1`). Without a name (`:2181`) the server is
+///   `localhost`.
+/// - All text from the first slash on is the root. A single slash (`zk1/`) means no root.
+///
+/// Java accepts some servers to which it then never connects: port 0, a text that is neither a name
+/// nor an address (`::1`, which it reads as port 1 of `:`), and spaces or brackets within a name.
+/// Here they are refused, and so are digits of other scripts in a port.
+///
+/// Names are used as written: this client never asks the name service for the canonical name of an
+/// address, neither for TLS nor for SASL. Java does, unless `ssl.allowReverseDnsLookup` and
+/// `zookeeper.sasl.client.canonicalize.hostname` are false.
 ///
 /// # Examples
 /// ```
@@ -65,13 +83,18 @@ impl ConnectString {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectStringError {
-    /// A server is missing: the string names none, or two commas have nothing between them.
-    EmptyHost {
+    /// The string names no server.
+    NoServer {
         /// The string.
         text: String,
     },
-    /// The text after a colon is not a port.
+    /// The text after the last colon is not a port.
     Port {
+        /// The server as written.
+        host: String,
+    },
+    /// The text before the port is neither a name nor an address.
+    Address {
         /// The server as written.
         host: String,
     },
@@ -82,13 +105,21 @@ pub enum ConnectStringError {
 impl fmt::Display for ConnectStringError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EmptyHost { text } => write!(
+            Self::NoServer { text } => write!(
                 f,
-                "connect string {text:?}: a server is missing; write host:port,host:port/chroot"
+                "connect string {text:?} names no server; write host:port,host:port/chroot"
             ),
             Self::Port { host } => {
-                write!(f, "server {host:?}: the port is not a number below 65536")
+                write!(
+                    f,
+                    "server {host:?}: the port is not a number from 1 to 65535"
+                )
             }
+            Self::Address { host } => write!(
+                f,
+                "server {host:?}: neither a name nor an address; write an IPv6 address in \
+                 brackets, as in [::1]:2181"
+            ),
             Self::Chroot(_) => f.write_str("invalid chroot in the connect string"),
         }
     }
@@ -98,7 +129,7 @@ impl std::error::Error for ConnectStringError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Chroot(error) => Some(error),
-            Self::EmptyHost { .. } | Self::Port { .. } => None,
+            _ => None,
         }
     }
 }
@@ -114,8 +145,15 @@ impl FromStr for ConnectString {
         let chroot = ZnodePath::new(chroot).map_err(ConnectStringError::Chroot)?;
         let hosts = hosts
             .split(',')
-            .map(|host| with_port(host.trim(), text))
-            .collect::<Result<_, _>>()?;
+            .map(|host| host.trim_matches(is_java_space))
+            .filter(|host| !host.is_empty())
+            .map(with_port)
+            .collect::<Result<Vec<_>, _>>()?;
+        if hosts.is_empty() {
+            return Err(ConnectStringError::NoServer {
+                text: text.to_owned(),
+            });
+        }
         Ok(Self {
             hosts,
             chroot: (chroot.as_str() != "/").then_some(chroot),
@@ -123,33 +161,49 @@ impl FromStr for ConnectString {
     }
 }
 
-fn with_port(host: &str, text: &str) -> Result<String, ConnectStringError> {
-    let colon = match host.rfind(']') {
-        Some(bracket) => host[bracket..].find(':').map(|colon| bracket + colon),
-        // More than one colon without brackets: an IPv6 address without a port.
-        None if host.matches(':').count() > 1 => None,
-        None => host.find(':'),
+/// What Java's `String.trim` removes.
+const fn is_java_space(c: char) -> bool {
+    c <= ' '
+}
+
+/// Returns the server as `name:port`, an IPv6 address in brackets.
+fn with_port(host: &str) -> Result<String, ConnectStringError> {
+    let wrong_port = || ConnectStringError::Port {
+        host: host.to_owned(),
     };
-    let name = &host[..colon.unwrap_or(host.len())];
-    if name.is_empty() {
-        return Err(ConnectStringError::EmptyHost {
-            text: text.to_owned(),
-        });
-    }
-    let port = match colon {
-        Some(colon) => host[colon + 1..]
-            .parse()
-            .map_err(|_| ConnectStringError::Port {
-                host: host.to_owned(),
-            })?,
-        None => PORT_DEFAULT,
+    let wrong_address = || ConnectStringError::Address {
+        host: host.to_owned(),
     };
-    let is_bare_v6 = name.contains(':') && !name.starts_with('[');
-    Ok(if is_bare_v6 {
-        format!("[{name}]:{port}")
+    let (name, port) = if let Some(rest) = host.strip_prefix('[') {
+        let (name, rest) = rest.rsplit_once(']').ok_or_else(wrong_address)?;
+        match rest.strip_prefix(':') {
+            Some("") => return Err(wrong_port()),
+            None if rest.is_empty() && !name.is_empty() => (name, rest),
+            Some(port) if !name.is_empty() => (name, port),
+            _ => return Err(wrong_address()),
+        }
     } else {
-        format!("{name}:{port}")
-    })
+        host.rsplit_once(':').unwrap_or((host, ""))
+    };
+    let port = match port {
+        "" => PORT_DEFAULT,
+        _ => port
+            .parse()
+            .ok()
+            .filter(|port| *port != 0)
+            .ok_or_else(wrong_port)?,
+    };
+    let is_odd = |c: char| matches!(c, '[' | ']') || is_java_space(c);
+    if name.contains(is_odd) {
+        return Err(wrong_address());
+    }
+    if name.contains(':') {
+        let (address, _) = name.split_once('%').unwrap_or((name, ""));
+        let _: Ipv6Addr = address.parse().map_err(|_| wrong_address())?;
+        return Ok(format!("[{name}]:{port}"));
+    }
+    let name = if name.is_empty() { "localhost" } else { name };
+    Ok(format!("{name}:{port}"))
 }
 
 /// Decides which server the client tries, and when.
@@ -219,34 +273,101 @@ impl Hosts {
 mod tests {
     use super::*;
 
+    /// What Java's `ConnectStringParser` 3.8.0 printed for each text, except where a comment says
+    /// what it does instead.
     #[test]
-    fn connect_string_is_parsed_or_refused() {
-        let parse = |text: &str| text.parse::<ConnectString>();
-        let at = parse("a,b:1,[::1],::2,[fe80::1]:9/x/y").unwrap();
-        assert_eq!(
-            at.hosts(),
-            ["a:2181", "b:1", "[::1]:2181", "[::2]:2181", "[fe80::1]:9"]
-        );
-        assert_eq!(at.chroot(), Some("/x/y"));
-        assert_eq!(parse("a").unwrap().chroot(), None);
-        assert_eq!(parse("a/").unwrap().chroot(), None);
-        for text in ["", ",", "a,", ":2181", "a,,b"] {
-            let error = parse(text).unwrap_err();
-            assert!(
-                matches!(error, ConnectStringError::EmptyHost { .. }),
+    fn connect_string_is_read_as_java_reads_it() {
+        const ROWS: &[(&str, &[&str], Option<&str>)] = &[
+            ("a", &["a:2181"], None),
+            ("A.:1", &["A.:1"], None),
+            ("a,,b", &["a:2181", "b:2181"], None),
+            ("a,", &["a:2181"], None),
+            (",a,", &["a:2181"], None),
+            (" a , b ", &["a:2181", "b:2181"], None),
+            ("\ta:1\t,b", &["a:1", "b:2181"], None),
+            ("a:", &["a:2181"], None),
+            ("a:+5", &["a:5"], None),
+            // Java keeps the empty name, which resolves to the loopback address.
+            ("a,:1", &["a:2181", "localhost:1"], None),
+            ("::1:2181", &["[::1]:2181"], None),
+            ("fe80::1:2181", &["[fe80::1]:2181"], None),
+            ("1:2:3:4:5:6:7:8:2181", &["[1:2:3:4:5:6:7:8]:2181"], None),
+            ("[::1]", &["[::1]:2181"], None),
+            ("[::1]:2182", &["[::1]:2182"], None),
+            ("[fe80::1%eth0]:1", &["[fe80::1%eth0]:1"], None),
+            ("[zk1]:2182", &["zk1:2182"], None),
+            ("a,a:2181,a", &["a:2181", "a:2181", "a:2181"], None),
+            ("a/", &["a:2181"], None),
+            ("a/b", &["a:2181"], Some("/b")),
+            (" a/b ", &["a:2181"], Some("/b ")),
+            ("a /b c", &["a:2181"], Some("/b c")),
+            ("a/b,c/d", &["a:2181"], Some("/b,c/d")),
+            (
+                "a,b:1,[::1],/x/y",
+                &["a:2181", "b:1", "[::1]:2181"],
+                Some("/x/y"),
+            ),
+        ];
+        for (text, hosts, chroot) in ROWS {
+            let at: ConnectString = text.parse().unwrap();
+            assert_eq!(
+                (at.hosts(), at.chroot()),
+                (&strings(hosts)[..], *chroot),
                 "{text}"
             );
         }
-        for text in ["a:", "a:x", "a:65536", "[::1]:"] {
-            assert_eq!(
-                parse(text).unwrap_err(),
-                ConnectStringError::Port { host: text.into() }
+    }
+
+    fn strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn connect_string_that_java_refuses_or_never_connects_with_is_refused() {
+        let refused = |text: &str| text.parse::<ConnectString>().unwrap_err();
+        for text in ["", ",", " , ", "/b", ",/b"] {
+            let error = ConnectStringError::NoServer { text: text.into() };
+            assert_eq!(refused(text), error);
+        }
+        // Java accepts port 0, and digits of other scripts.
+        for host in [
+            "a:x",
+            "a:65536",
+            "a:-1",
+            "a: 1",
+            "[::1]:",
+            "fe80::a",
+            "a:0",
+            "a:\u{663}",
+        ] {
+            let error = ConnectStringError::Port { host: host.into() };
+            assert_eq!(refused(host), error);
+        }
+        // Java refuses the first four.
+        for host in [
+            "[::1",
+            "[::1]x",
+            "[]",
+            "[]:1",
+            "::1",
+            "fe80::1",
+            "1:2:3:4:5:6:7:8",
+            "a:1:2",
+            "a :1",
+            "x[::1]:1",
+            "::1]:1",
+            "[ ::1 ]:1",
+            "[::1]]:1",
+        ] {
+            let error = ConnectStringError::Address { host: host.into() };
+            assert_eq!(refused(host), error);
+        }
+        for text in ["a//", "a/b/", "a/b//c", "a/./b", "a/b/.."] {
+            assert!(
+                matches!(refused(text), ConnectStringError::Chroot(_)),
+                "{text}"
             );
         }
-        assert!(matches!(
-            parse("a/x/").unwrap_err(),
-            ConnectStringError::Chroot(_)
-        ));
     }
 
     #[test]
