@@ -109,6 +109,14 @@ impl Client {
         self.shared.look(|inner| inner.core.connections())
     }
 
+    /// Returns why the last attempt to connect failed or the last connection ended: the server and
+    /// the reason, at most 1,024 bytes. `None` before the first failure. It is for people and for
+    /// logs.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<String> {
+        self.shared.look(|inner| inner.last_failure.clone())
+    }
+
     /// Returns the id of the session, if there is one.
     #[must_use]
     pub fn session_id(&self) -> Option<SessionId> {
@@ -176,6 +184,7 @@ impl Client {
         let error = || Error::NotConnected {
             hosts: self.shared.hosts.clone(),
             within,
+            last: self.last_failure(),
         };
         timeout(within, wait).await.ok().flatten().ok_or_else(error)
     }

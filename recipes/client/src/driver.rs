@@ -20,6 +20,10 @@ use crate::{
     transport::{Reader, Transport},
 };
 
+/// The most that is kept of the reason of a failure: a server may write part of it, such as the names
+/// in its certificate. Unit: bytes.
+const REASON_BYTES_MAX: usize = 1024;
+
 /// The largest read unless a reply is larger, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
@@ -100,9 +104,9 @@ impl Driver {
 
     /// Connects to a server and serves the connection until it ends.
     async fn visit(&mut self, host: usize, alarm: &mut Alarm<'_>) {
-        let host = &self.hosts[host];
+        let host = self.hosts[host].clone();
         let shared = alarm.shared;
-        let mut connecting = self.transport.connect(host);
+        let mut connecting = self.transport.connect(&host);
         let connected = poll_fn(|cx| {
             if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(Some(result));
@@ -120,7 +124,7 @@ impl Driver {
             None => "no reply in time".to_owned(),
             Some(Err(error)) => error.to_string(),
             Some(Ok((reader, writer))) => {
-                tracing::debug!(host, "connected");
+                tracing::debug!(host = &*host, "connected");
                 shared.install(writer);
                 shared.with(|inner, now| inner.core.handle_connected(now));
                 let why = self.stay(reader, alarm).await;
@@ -129,7 +133,9 @@ impl Driver {
             }
         };
         tracing::debug!(why, "no connection");
+        let reason = shortened(format!("{host}: {why}"));
         shared.with(|inner, now| {
+            inner.last_failure = Some(reason);
             inner
                 .core
                 .handle_disconnected(now, &mut inner.notifications);
@@ -205,6 +211,18 @@ impl Driver {
     }
 }
 
+/// Cuts a reason that is too long.
+fn shortened(mut reason: String) -> String {
+    if reason.len() > REASON_BYTES_MAX {
+        let end = (0..=REASON_BYTES_MAX - "...".len())
+            .rev()
+            .find(|&end| reason.is_char_boundary(end));
+        reason.truncate(end.unwrap_or(0));
+        reason.push_str("...");
+    }
+    reason
+}
+
 impl Drop for Driver {
     fn drop(&mut self) {
         // Nothing more is read, so callers must not keep waiting.
@@ -265,5 +283,17 @@ impl<'a> Alarm<'a> {
             }
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_of_a_failure_is_bounded() {
+        assert_eq!(shortened("zk1: refused".to_owned()), "zk1: refused");
+        let long = shortened("é".repeat(REASON_BYTES_MAX));
+        assert!(long.len() <= REASON_BYTES_MAX && long.ends_with("é..."));
     }
 }

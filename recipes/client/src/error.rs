@@ -115,13 +115,23 @@ pub enum Error {
         what: &'static str,
     },
     /// There was no connection within the time limit.
-    #[error("no connection within {} ms; is a server running at {hosts}?", within.as_millis())]
+    #[error("no connection within {} ms; {}", within.as_millis(), hint(hosts, last.as_deref()))]
     NotConnected {
         /// The servers that were tried.
         hosts: String,
         /// The time limit.
         within: Duration,
+        /// The last server tried and why there is no connection to it, see
+        /// [`Client::last_failure`](crate::Client::last_failure).
+        last: Option<String>,
     },
+}
+
+fn hint(hosts: &str, last: Option<&str>) -> String {
+    match last {
+        Some(last) => format!("last attempt: {last}"),
+        None => format!("is a server running at {hosts}?"),
+    }
 }
 
 /// The next step after an error, see [`Error::class`].

@@ -43,6 +43,8 @@ mod operations;
 mod paths;
 mod shared;
 mod state;
+#[cfg(feature = "tls")]
+mod tls;
 mod transport;
 mod watch;
 mod watcher;
@@ -71,6 +73,9 @@ pub use self::{
     watch::{Fired, OneShot, Persistent, WatchEvent, WatchEvents},
     watcher::{GapCause, Notification, PersistentWatcher},
 };
+
+#[cfg(feature = "tls")]
+pub use self::tls::{Tls, TlsBuilder, TlsError};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

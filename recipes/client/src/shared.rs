@@ -53,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) output: Output,
     /// The time until which the driver sleeps.
     pub(crate) armed: Option<Time>,
+    /// Why the last attempt to connect failed or the last connection ended.
+    pub(crate) last_failure: Option<String>,
 }
 
 /// The state of the connection for the driver.
@@ -66,7 +68,7 @@ pub(crate) struct OutputState {
 impl Inner {
     pub(crate) fn output_state(&mut self) -> OutputState {
         let failed = self.output.failed.take().map(|error| error.to_string());
-        let is_useless = || "ended by the client".to_owned();
+        let is_useless = || self.core.ended_for().to_owned();
         OutputState {
             is_due: self.output.is_due() || self.core.has_output(),
             over: failed.or_else(|| (!self.core.is_linked()).then(is_useless)),
@@ -121,6 +123,7 @@ impl Shared {
                     failed: None,
                 },
                 armed: None,
+                last_failure: None,
             }),
             clock,
             chroot,

@@ -70,8 +70,21 @@ impl Transport for Tcp {
     }
 }
 
-async fn open(host: &str) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(host).await?;
+/// Returns the name or address, without brackets, and the port of a server given as `host:port`.
+pub(crate) fn name_and_port(host: &str) -> io::Result<(&str, u16)> {
+    let parts = host.rsplit_once(':').and_then(|(name, port)| {
+        let inner = name.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        Some((inner.unwrap_or(name), port.parse().ok()?))
+    });
+    parts.ok_or_else(|| {
+        let text = format!("server {host:?} is not of the form host:port");
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })
+}
+
+pub(crate) async fn open(host: &str) -> io::Result<TcpStream> {
+    // In this form the name service also understands `fe80::1%eth0`.
+    let stream = TcpStream::connect(name_and_port(host)?).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
@@ -79,6 +92,16 @@ async fn open(host: &str) -> io::Result<TcpStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn brackets_are_not_part_of_an_address() {
+        assert_eq!(name_and_port("zk1:2181").unwrap(), ("zk1", 2181));
+        let zoned = name_and_port("[fe80::1%eth0]:1").unwrap();
+        assert_eq!(zoned, ("fe80::1%eth0", 1));
+        for wrong in ["zk1", "zk1:", "zk1:x", "zk1:65536", ""] {
+            assert!(name_and_port(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[tokio::test]
     async fn e4_tcp_nodelay_is_set() {

@@ -3,7 +3,7 @@
 //!
 //! Source: `docs/curator-recipes.md` sections 2.7 to 2.9; `docs/client.md` section 6.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -104,6 +104,8 @@ pub(crate) struct Core {
     pub(super) up_at: Time,
     /// Whether its server is read-only.
     pub(super) is_read_only: bool,
+    /// Why the machine itself has ended the last connection.
+    pub(super) ended_for: Option<Cow<'static, str>>,
     /// When the client last sent something.
     pub(super) sent_at: Time,
     /// When the client last received something.
@@ -134,6 +136,7 @@ impl Core {
             identities: Vec::new(),
             up_at: Time::ZERO,
             is_read_only: false,
+            ended_for: None,
             sent_at: Time::ZERO,
             heard_at: Time::ZERO,
             closing: None,
@@ -173,6 +176,11 @@ impl Core {
             Link::Connecting { host, .. } => Some(host),
             _ => None,
         }
+    }
+
+    /// Returns why the machine itself has ended the connection.
+    pub(crate) fn ended_for(&self) -> &str {
+        self.ended_for.as_deref().unwrap_or("ended by the client")
     }
 
     /// Returns whether there is a usable connection.
@@ -383,6 +391,7 @@ impl Core {
         let Link::Connecting { give_up_at, .. } = self.link else {
             return;
         };
+        self.ended_for = None;
         self.link = Link::Handshaking {
             asked_at: now,
             give_up_at,
@@ -486,6 +495,7 @@ impl Core {
             && let Some(session) = &self.session
         {
             if now >= self.silent_at(session) {
+                self.ended_for = Some("no reply for two thirds of the session timeout".into());
                 self.handle_disconnected(now, effects);
             } else if now >= self.ping_at(session) {
                 self.send_own(now, Xid::PING, &Request::Ping, None);
@@ -495,6 +505,7 @@ impl Core {
             self.link
             && now >= give_up_at
         {
+            self.ended_for = Some("no reply to the handshake in time".into());
             self.handle_disconnected(now, effects);
         }
         if let Some(session) = &self.session

@@ -25,6 +25,7 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         if response.timeout_ms <= 0 || response.session_id == SessionId::NONE {
+            self.ended_for = Some("the server no longer knows the session".into());
             if let Some(session) = &self.session {
                 // The server lives: request the next session at once, unless sessions end as soon
                 // as they begin.
@@ -181,6 +182,7 @@ impl Core {
                 return self.handle_disconnected(now, effects);
             }
             (OpCode::Auth, Err(_)) => {
+                self.ended_for = Some("the server did not accept an identity".into());
                 return self.handle_auth_failure(now, entry, result, zxid, effects);
             }
             (_, Err(ErrorCode::SessionExpired)) => {

@@ -14,6 +14,13 @@ const fn shared<T: Send + Sync>() {}
 
 const fn sent<T: Send>() {}
 
+#[cfg(feature = "tls")]
+const _: () = {
+    shared::<minikeeper_client::Tls>();
+    shared::<minikeeper_client::TlsBuilder>();
+    shared::<minikeeper_client::TlsError>();
+};
+
 const _: () = {
     shared::<Backoff>();
     shared::<Call<Data>>();

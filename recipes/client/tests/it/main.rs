@@ -9,6 +9,7 @@
 //! | `cuts` | the connection is cut after each single byte |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
+//! | `tls` | TLS over sockets, in real time; with feature `tls` |
 //! | `watches` | one-shot and persistent watches, their removal |
 //! | `persistent_watcher` | the watch that survives sessions, and its gaps |
 //! | `watcher_removal`, `failed_delete`, `connection_states` | Curator's tests of these names |
@@ -28,6 +29,8 @@ mod kit;
 mod operations;
 mod persistent_watcher;
 mod sessions;
+#[cfg(feature = "tls")]
+mod tls;
 mod watcher_removal;
 mod watches;
 

@@ -219,7 +219,7 @@ async fn error_without_a_server_says_what_to_do() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no connection within 700 ms; is a server running at server:2181?"
+        "no connection within 700 ms; last attempt: server:2181: connection refused"
     );
 }
 
