@@ -40,6 +40,16 @@ pub struct Acl {
 }
 
 impl Acl {
+    /// Creates an entry that gives an identity permissions.
+    #[must_use]
+    pub fn new(perms: Perms, scheme: impl Into<Ustring>, id: impl Into<Ustring>) -> Self {
+        Self {
+            perms,
+            scheme: Some(scheme.into()),
+            id: Some(id.into()),
+        }
+    }
+
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             perms: Perms(reader.int()?),

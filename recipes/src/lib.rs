@@ -142,8 +142,9 @@
 //! - Send the token with every change that only the holder may make.
 //! - Use one recipe per path, the same in all processes, and put nothing else into its directory:
 //!   every child takes part in the queue, as it does in Java.
-//! - The recipes create znodes that are open to all clients. Restrict access by network or by
-//!   chroot.
+//! - Set an [`AclProvider`](minikeeper_client::AclProvider) and an
+//!   [identity](minikeeper_client::ClientBuilder::identity): otherwise the znodes of recipes are
+//!   open to all clients.
 //!
 //! # Differences from Curator
 //!

@@ -7,9 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use minikeeper_protocol::{Ustring, ZnodePath, frame};
+use minikeeper_protocol::{PathError, Ustring, ZnodePath, frame};
 
 use crate::{
+    acl_provider::AclProvider,
     client::Client,
     core::{
         hosts::{ConnectString, ConnectStringError},
@@ -17,6 +18,7 @@ use crate::{
     },
     driver::Driver,
     error::Error,
+    paths,
     shared::Shared,
     transport::{Tcp, Transport},
 };
@@ -46,6 +48,9 @@ pub struct ClientBuilder {
     settings: Settings,
     transport: Box<dyn Transport>,
     identities: Vec<(String, Vec<u8>)>,
+    creates_chroot: bool,
+    namespace: Option<ZnodePath>,
+    acl_provider: Option<Arc<dyn AclProvider>>,
 }
 
 impl std::fmt::Debug for ClientBuilder {
@@ -78,6 +83,9 @@ impl ClientBuilder {
             settings,
             transport: Box::new(Tcp),
             identities: Vec::new(),
+            creates_chroot: false,
+            namespace: None,
+            acl_provider: None,
         })
     }
 
@@ -200,11 +208,41 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the provider of access lists for znodes that the client creates. Default: every znode is
+    /// open to all clients.
+    pub fn acl_provider(mut self, provider: impl AclProvider) -> Self {
+        self.acl_provider = Some(Arc::new(provider));
+        self
+    }
+
+    /// Sets whether the client creates the chroot of the connect string if it is missing. Default:
+    /// false, as in ZooKeeper's clients; then requests fail with [`Error::NoRoot`].
+    ///
+    /// [`ClientBuilder::connect`] creates it, and recipes do when it is deleted later; otherwise
+    /// call [`Client::create_root`].
+    pub const fn create_chroot(mut self, creates: bool) -> Self {
+        self.creates_chroot = creates;
+        self
+    }
+
+    /// Sets the namespace: the znode below the chroot that is the root of all paths, as Curator's
+    /// builder does. Default: none. See [`Client::with_namespace`].
+    ///
+    /// [`ClientBuilder::connect`] creates it if it is missing.
+    ///
+    /// # Errors
+    /// [`PathError`] if `/` followed by the namespace is not a valid path.
+    pub fn namespace(mut self, namespace: &str) -> Result<Self, PathError> {
+        self.namespace = paths::namespace(namespace)?;
+        Ok(self)
+    }
+
     /// Starts the client on the current runtime and waits for its first session.
     ///
     /// # Errors
     /// [`Error::NotConnected`] when no server has replied within the
-    /// [`connection_timeout`](Self::connection_timeout); the client is then closed.
+    /// [`connection_timeout`](Self::connection_timeout); the client is then closed. Those of
+    /// [`Client::create_root`], if the client creates its chroot or namespace.
     ///
     /// # Panics
     /// Panics outside a tokio runtime.
@@ -213,11 +251,15 @@ impl ClientBuilder {
     /// Dropping the future closes the client.
     pub async fn connect(self) -> Result<Client, Error> {
         let within = self.settings.connection_timeout;
+        let creates_root = self.creates_chroot || self.namespace.is_some();
         let (client, driver) = self.build();
         driver.spawn();
         if let Err(error) = client.connected(within).await {
             client.stop();
             return Err(error);
+        }
+        if creates_root {
+            client.with_timeout(within).create_root().await?;
         }
         Ok(client)
     }
@@ -226,7 +268,12 @@ impl ClientBuilder {
     pub fn build(self) -> (Client, Driver) {
         let hosts = self.at.hosts().to_vec();
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());
-        let shared = Arc::new(Shared::new(self.settings, chroot, hosts.join(",")));
+        let shared = Arc::new(Shared::new(
+            self.settings,
+            chroot,
+            self.creates_chroot,
+            hosts.join(","),
+        ));
         for (scheme, data) in self.identities {
             shared.look(|inner| {
                 inner
@@ -235,7 +282,8 @@ impl ClientBuilder {
             });
         }
         let driver = Driver::new(Arc::clone(&shared), self.transport, hosts);
-        (Client::new(shared), driver)
+        let client = Client::new(shared, self.namespace.as_ref(), self.acl_provider);
+        (client, driver)
     }
 }
 

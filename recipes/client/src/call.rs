@@ -304,12 +304,12 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn refused(self, code: ErrorCode) -> Error {
         if code == ErrorCode::NoNode
-            && let Some(chroot) = self.about.missing_chroot()
+            && let Some(root) = self.about.missing_root()
         {
-            return Error::NoChroot {
+            return Error::NoRoot {
                 op: self.about.op.name(),
                 path: self.about.shown(&self.about.path),
-                chroot,
+                root,
             };
         }
         Error::answered(
@@ -330,30 +330,30 @@ impl Answer {
 #[derive(Debug)]
 pub(crate) struct About {
     pub(crate) op: OpCode,
-    /// As the servers know it, with the chroot.
+    /// As the servers know it, with the root of the client.
     pub(crate) path: Ustring,
     /// The paths of a multi's operations.
     pub(crate) paths: Vec<Ustring>,
-    pub(crate) chroot_bytes: usize,
+    pub(crate) root_bytes: usize,
 }
 
 impl About {
-    /// Returns the path as the caller knows it, without the chroot.
+    /// Returns the path as the caller knows it, without the root.
     pub(crate) fn shown(&self, path: &Ustring) -> String {
-        paths::shown(path, self.chroot_bytes)
+        paths::shown(path, self.root_bytes)
     }
 
-    /// Returns the chroot if it must be the missing znode: the path of the request is the chroot,
+    /// Returns the root if it must be the missing znode: the path of the request is the root,
     /// or the request creates a child of it.
-    fn missing_chroot(&self) -> Option<String> {
-        let (chroot, below) = self.path.as_bytes().split_at_checked(self.chroot_bytes)?;
+    fn missing_root(&self) -> Option<String> {
+        let (root, below) = self.path.as_bytes().split_at_checked(self.root_bytes)?;
         let is_create = matches!(
             self.op,
             OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl
         );
         let is_child = is_create && below.iter().rposition(|byte| *byte == b'/') == Some(0);
-        let is_it = !chroot.is_empty() && (is_child || below.is_empty() && !is_create);
-        is_it.then(|| String::from_utf8_lossy(chroot).into_owned())
+        let is_it = !root.is_empty() && (is_child || below.is_empty() && !is_create);
+        is_it.then(|| String::from_utf8_lossy(root).into_owned())
     }
 
     fn take(&mut self) -> Self {
@@ -361,7 +361,7 @@ impl About {
             op: self.op,
             path: std::mem::take(&mut self.path),
             paths: std::mem::take(&mut self.paths),
-            chroot_bytes: self.chroot_bytes,
+            root_bytes: self.root_bytes,
         }
     }
 }
@@ -568,7 +568,7 @@ impl FromReply for Option<Stat> {
 impl FromReply for Persistent {
     fn from_reply(mut answer: Answer) -> Result<Self, Error> {
         match (&answer.result, answer.watch.take()) {
-            (Ok(Reply::WatchAdded), Some(watch)) => Ok(Self::from(watch)),
+            (Ok(Reply::WatchAdded), Some(watch)) => Ok(Self::new(watch, answer.about.root_bytes)),
             (Err(code), _) => {
                 let code = *code;
                 Err(answer.refused(code))

@@ -2,10 +2,11 @@
 
 use std::{fmt, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
-use minikeeper_protocol::{Request, SessionId, Ustring};
+use minikeeper_protocol::{AclList, Request, SessionId, Ustring, ZnodePath};
 use tokio::time::{Instant, timeout};
 
 use crate::{
+    acl_provider::AclProvider,
     call::{About, Call, FromReply},
     core::{machine::Submission, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
     error::Error,
@@ -44,6 +45,9 @@ pub struct Client {
     _alive: Arc<Alive>,
     timeout: Option<Duration>,
     epoch: Option<Epoch>,
+    /// The znode that is `/` for the caller: the chroot and the namespace below it.
+    pub(crate) root: Option<ZnodePath>,
+    pub(crate) acl_provider: Option<Arc<dyn AclProvider>>,
 }
 
 /// Closes the client when its last handle is dropped.
@@ -66,12 +70,18 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        namespace: Option<&ZnodePath>,
+        acl_provider: Option<Arc<dyn AclProvider>>,
+    ) -> Self {
         Self {
+            root: paths::root(shared.chroot.as_ref(), namespace),
             _alive: Arc::new(Alive(Arc::clone(&shared))),
             shared,
             timeout: None,
             epoch: None,
+            acl_provider,
         }
     }
 
@@ -93,7 +103,7 @@ impl Client {
     /// those that other methods return.
     #[must_use]
     pub fn watch_events(&self) -> WatchEvents {
-        WatchEvents::new(&self.shared)
+        WatchEvents::new(&self.shared, self.root.clone())
     }
 
     /// Returns the number of the latest session; 0 before the first.
@@ -243,6 +253,27 @@ impl Client {
         }
     }
 
+    /// Returns a handle that asks this provider for the access list of each znode that it creates,
+    /// unless [`CreateOptions::acl`](crate::CreateOptions::acl) names one.
+    #[must_use]
+    pub fn with_acl_provider(&self, provider: impl AclProvider) -> Self {
+        Self {
+            acl_provider: Some(Arc::new(provider)),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the access list for a new znode.
+    ///
+    /// The path is the server's.
+    pub(crate) fn acl_for(&self, path: &Ustring) -> AclList {
+        let Some(provider) = &self.acl_provider else {
+            return AclList::world_all();
+        };
+        let chroot_bytes = paths::bytes_of(self.shared.chroot.as_ref());
+        provider.acl(&paths::shown(path, chroot_bytes))
+    }
+
     // How requests are made.
 
     pub(crate) fn plain<T: FromReply>(
@@ -269,7 +300,7 @@ impl Client {
         watch: Option<WatchKind>,
         request: impl FnOnce(Ustring) -> (Request, Option<IfAbandoned>),
     ) -> Call<T> {
-        match paths::full(self.shared.chroot.as_ref(), path, is_sequential) {
+        match paths::full(self.root.as_ref(), path, is_sequential) {
             Ok(path) => {
                 let (request, if_abandoned) = request(path);
                 self.request(request, watch, if_abandoned)
@@ -287,7 +318,7 @@ impl Client {
             op: request.op(),
             path: request.path().cloned().unwrap_or_default(),
             paths: multi::paths(request),
-            chroot_bytes: self.shared.chroot_bytes(),
+            root_bytes: paths::bytes_of(self.root.as_ref()),
         }
     }
 
@@ -298,7 +329,7 @@ impl Client {
         watch: Option<WatchKind>,
     ) -> Call<T> {
         let about = About {
-            chroot_bytes: 0,
+            root_bytes: 0,
             ..self.about(&request)
         };
         self.submit(request, about, watch, None)

@@ -48,19 +48,19 @@ pub enum Error {
         /// The server's reason.
         code: ErrorCode,
     },
-    /// The chroot of the connect string does not exist. Nothing was changed. Its [`Error::code`] is
-    /// NONODE.
+    /// The client's root (the chroot of the connect string, with the namespace) does not exist.
+    /// Nothing was changed. Its [`Error::code`] is NONODE.
     #[error(
-        "{op} {path:?}: the chroot {chroot:?} of the connect string does not exist; create it with \
-         a client that has no chroot"
+        "{op} {path:?}: the client's root {root:?} does not exist; create it with \
+         Client::create_root, and set ClientBuilder::create_chroot if the chroot is missing"
     )]
-    NoChroot {
+    NoRoot {
         /// The operation.
         op: &'static str,
         /// The path, as the caller knows it.
         path: String,
-        /// The missing znode.
-        chroot: String,
+        /// The missing znode, as the servers know it.
+        root: String,
     },
     /// A server refused a multi because of one of its operations. Nothing was changed.
     #[error("multi: operation {index} on {path:?}: {code}")]
@@ -229,7 +229,7 @@ impl Error {
                 cause: Cause::Server(code),
                 ..
             } => Some(*code),
-            Self::NoChroot { .. } => Some(ErrorCode::NoNode),
+            Self::NoRoot { .. } => Some(ErrorCode::NoNode),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `core` | the session state machine: no I/O, no clock |
-//! | `client.rs`, `operations.rs`, `multi.rs`, `builder.rs` | the handle: session, operations, settings |
+//! | `client.rs`, `operations.rs`, `multi.rs`, `namespace.rs`, `acl_provider.rs`, `builder.rs` | the handle: session, operations, root, access lists, settings |
 //! | `call.rs`, `watch.rs`, `watcher.rs`, `state.rs`, `error.rs` | the futures that callers await, and their results |
 //! | `shared.rs`, `notifications.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
@@ -30,6 +30,7 @@
 
 #![warn(clippy::missing_panics_doc)]
 
+mod acl_provider;
 mod builder;
 mod call;
 mod client;
@@ -38,6 +39,7 @@ mod core;
 mod driver;
 mod error;
 mod multi;
+mod namespace;
 mod notifications;
 mod operations;
 mod paths;
@@ -56,6 +58,7 @@ pub use minikeeper_protocol::{
 };
 
 pub use self::{
+    acl_provider::AclProvider,
     builder::{ClientBuilder, ConnectError},
     call::{Call, Children, Created, Data, Names, Stamped},
     client::Client,

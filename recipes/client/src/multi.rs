@@ -1,12 +1,9 @@
 //! Several changes in one request: the server makes all of them or none.
 
 use bytes::Bytes;
-use minikeeper_protocol::{
-    AclList, Create, CreateMode, CreateOp, MultiOp, MultiResult, PathError, Request, Ustring,
-    ZnodePath,
-};
+use minikeeper_protocol::{Create, MultiOp, MultiResult, PathError, Request, Ustring};
 
-use crate::paths;
+use crate::{client::Client, operations::CreateOptions, paths};
 
 /// The operations of a multi, in order.
 ///
@@ -54,8 +51,8 @@ pub enum MultiStep<'a> {
         path: &'a str,
         /// Its data.
         data: &'a [u8],
-        /// Its mode.
-        mode: CreateMode,
+        /// Its mode, access list and time to live.
+        options: &'a CreateOptions,
     },
     /// See [`Multi::set_data`].
     SetData {
@@ -97,7 +94,7 @@ struct Op {
 #[derive(Clone, Debug)]
 enum What {
     Check(i32),
-    Create(Bytes, CreateMode),
+    Create(Bytes, CreateOptions),
     SetData(Bytes, i32),
     Delete(i32),
 }
@@ -113,12 +110,15 @@ impl Multi {
         self.with(path.into(), What::Check(version.unwrap_or(-1)))
     }
 
-    /// Creates a znode that is open to all clients.
-    pub fn create(self, path: impl Into<String>, data: &[u8], mode: CreateMode) -> Self {
-        self.with(
-            path.into(),
-            What::Create(Bytes::copy_from_slice(data), mode),
-        )
+    /// Creates a znode. [`CreateOptions::withdrawn_if_dropped`] has no effect here.
+    pub fn create(
+        self,
+        path: impl Into<String>,
+        data: &[u8],
+        options: impl Into<CreateOptions>,
+    ) -> Self {
+        let data = Bytes::copy_from_slice(data);
+        self.with(path.into(), What::Create(data, options.into()))
     }
 
     /// Sets a znode's data if the znode has this version; `None` matches any.
@@ -142,8 +142,8 @@ impl Multi {
         self
     }
 
-    pub(crate) fn encode(&self, chroot: Option<&ZnodePath>) -> Result<Vec<MultiOp>, PathError> {
-        self.ops.iter().map(|op| op.encode(chroot)).collect()
+    pub(crate) fn encode(&self, client: &Client) -> Result<Vec<MultiOp>, PathError> {
+        self.ops.iter().map(|op| op.encode(client)).collect()
     }
 }
 
@@ -156,10 +156,10 @@ impl Op {
                 path,
                 version: wanted(*version),
             },
-            What::Create(data, mode) => MultiStep::Create {
+            What::Create(data, options) => MultiStep::Create {
                 path,
                 data,
-                mode: *mode,
+                options,
             },
             What::SetData(data, version) => MultiStep::SetData {
                 path,
@@ -173,40 +173,28 @@ impl Op {
         }
     }
 
-    fn encode(&self, chroot: Option<&ZnodePath>) -> Result<MultiOp, PathError> {
-        let is_sequential = matches!(&self.what, What::Create(_, mode) if mode.is_sequential());
-        let path = Some(paths::full(chroot, &self.path, is_sequential)?);
+    fn encode(&self, client: &Client) -> Result<MultiOp, PathError> {
+        let is_sequential =
+            matches!(&self.what, What::Create(_, options) if options.mode.is_sequential());
+        let path = paths::full(client.root.as_ref(), &self.path, is_sequential)?;
         Ok(match &self.what {
             What::Check(version) => MultiOp::Check {
-                path,
+                path: Some(path),
                 version: *version,
             },
-            What::Create(data, mode) => MultiOp::Create(Create {
-                op: create_op(*mode),
-                path,
-                data: Some(data.clone()),
-                acl: AclList::world_all(),
-                flags: mode.flags(),
-                ttl_ms: 0,
-            }),
+            What::Create(data, options) => {
+                MultiOp::Create(options.encode(client, path, data.clone()))
+            }
             What::SetData(data, version) => MultiOp::SetData {
-                path,
+                path: Some(path),
                 data: Some(data.clone()),
                 version: *version,
             },
             What::Delete(version) => MultiOp::Delete {
-                path,
+                path: Some(path),
                 version: *version,
             },
         })
-    }
-}
-
-pub(crate) const fn create_op(mode: CreateMode) -> CreateOp {
-    match mode {
-        CreateMode::Container => CreateOp::Container,
-        mode if mode.has_ttl() => CreateOp::Ttl,
-        _ => CreateOp::Create2,
     }
 }
 
@@ -264,6 +252,8 @@ pub(crate) fn payload_bytes(request: &Request) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use minikeeper_protocol::CreateMode;
+
     use super::*;
 
     #[test]
@@ -274,6 +264,7 @@ mod tests {
             .set_data("/c", b"y", None)
             .delete("/d", Some(-1));
         let (path, version) = ("/d", None);
+        let options = CreateOptions::from(CreateMode::Ephemeral);
         let expected = [
             MultiStep::Check {
                 path: "/a",
@@ -282,7 +273,7 @@ mod tests {
             MultiStep::Create {
                 path: "/b",
                 data: b"x",
-                mode: CreateMode::Ephemeral,
+                options: &options,
             },
             MultiStep::SetData {
                 path: "/c",

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use minikeeper_protocol::{
-    AclList, AddWatchMode, ClientInfo, Create, CreateMode, MultiReadOp, MultiResult, Request, Stat,
-    Ustring,
+    AclList, AddWatchMode, ClientInfo, Create, CreateMode, CreateOp, MultiReadOp, MultiResult,
+    Request, Stat, Ustring,
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     client::Client,
     core::{cleanup::Target, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
     error::Error,
-    multi::{self, Multi},
+    multi::Multi,
     notifications::Slot,
     paths,
     watch::{OneShot, Persistent},
@@ -57,15 +57,8 @@ impl Client {
         let options = options.into();
         self.call(path, options.mode.is_sequential(), None, |path| {
             let if_abandoned = options.is_withdrawn.then(|| withdrawn(&path));
-            let create = Request::Create(Create {
-                op: multi::create_op(options.mode),
-                path: Some(path),
-                data: (!options.is_null).then(|| Bytes::copy_from_slice(data)),
-                acl: options.acl,
-                flags: options.mode.flags(),
-                ttl_ms: options.ttl_ms,
-            });
-            (create, if_abandoned)
+            let create = options.encode(self, path, Bytes::copy_from_slice(data));
+            (Request::Create(create), if_abandoned)
         })
     }
 
@@ -151,7 +144,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn multi(&self, multi: Multi) -> Call<Vec<MultiResult>> {
-        match multi.encode(self.shared.chroot.as_ref()) {
+        match multi.encode(self) {
             Ok(ops) => self.request(Request::Multi(ops), None, None),
             Err(error) => self.failed(&Request::Multi(Vec::new()), error.into()),
         }
@@ -383,7 +376,7 @@ impl Client {
     /// # Errors
     /// See [`Call`].
     pub fn multi_read(&self, data: &[&str], children: &[&str]) -> Call<Vec<MultiResult>> {
-        let full = |path: &&str| paths::full(self.shared.chroot.as_ref(), path, false).map(Some);
+        let full = |path: &&str| paths::full(self.root.as_ref(), path, false).map(Some);
         let data = data.iter().map(|path| {
             let path = full(path)?;
             Ok(MultiReadOp::GetData { path, watch: false })
@@ -441,19 +434,20 @@ impl Client {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreateOptions {
     pub(crate) mode: CreateMode,
-    pub(crate) acl: AclList,
-    pub(crate) ttl_ms: i64,
-    pub(crate) is_withdrawn: bool,
-    pub(crate) is_null: bool,
+    /// `None` leaves the choice to the client's provider.
+    acl: Option<AclList>,
+    ttl_ms: i64,
+    is_withdrawn: bool,
+    is_null: bool,
 }
 
 impl CreateOptions {
-    /// Returns options for a znode of this mode that is open to all clients.
+    /// Returns options for a znode of this mode.
     #[must_use]
     pub const fn new(mode: CreateMode) -> Self {
         Self {
             mode,
-            acl: AclList::world_all(),
+            acl: None,
             ttl_ms: 0,
             is_withdrawn: false,
             is_null: false,
@@ -467,10 +461,10 @@ impl CreateOptions {
         self
     }
 
-    /// Sets the access list. Default: open to all clients.
+    /// Sets the access list. Default: that of the client's [`AclProvider`](crate::AclProvider).
     #[must_use]
     pub fn acl(mut self, acl: AclList) -> Self {
-        self.acl = acl;
+        self.acl = Some(acl);
         self
     }
 
@@ -491,6 +485,49 @@ impl CreateOptions {
     pub const fn withdrawn_if_dropped(mut self, is_withdrawn: bool) -> Self {
         self.is_withdrawn = is_withdrawn;
         self
+    }
+}
+
+impl CreateOptions {
+    /// Returns the mode.
+    #[must_use]
+    pub const fn mode(&self) -> CreateMode {
+        self.mode
+    }
+
+    /// Returns the access list; `None` if the client's provider chooses it.
+    #[must_use]
+    pub const fn access_list(&self) -> Option<&AclList> {
+        self.acl.as_ref()
+    }
+
+    /// Returns how long the znode lives without changes and children; zero without a limit.
+    #[must_use]
+    pub fn time_to_live(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.ttl_ms).unwrap_or(0))
+    }
+
+    /// Returns whether dropping the call deletes the znode.
+    #[must_use]
+    pub const fn is_withdrawn_if_dropped(&self) -> bool {
+        self.is_withdrawn
+    }
+
+    /// Returns the request for a znode at this path, which is the server's.
+    pub(crate) fn encode(&self, client: &Client, path: Ustring, data: Bytes) -> Create {
+        let acl = self.acl.clone();
+        Create {
+            op: match self.mode {
+                CreateMode::Container => CreateOp::Container,
+                mode if mode.has_ttl() => CreateOp::Ttl,
+                _ => CreateOp::Create2,
+            },
+            acl: acl.unwrap_or_else(|| client.acl_for(&path)),
+            path: Some(path),
+            data: (!self.is_null).then_some(data),
+            flags: self.mode.flags(),
+            ttl_ms: self.ttl_ms,
+        }
     }
 }
 
@@ -584,7 +621,7 @@ impl Client {
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
     pub fn clean_up(&self, epoch: Epoch, path: &str) -> Result<(), Error> {
-        let path = paths::full(self.shared.chroot.as_ref(), path, false)?;
+        let path = paths::full(self.root.as_ref(), path, false)?;
         self.hand_over(epoch, Target::Named(path));
         Ok(())
     }
@@ -601,7 +638,7 @@ impl Client {
         parent: &str,
         prefix: &str,
     ) -> Result<(), Error> {
-        let parent = paths::full(self.shared.chroot.as_ref(), parent, false)?;
+        let parent = paths::full(self.root.as_ref(), parent, false)?;
         let prefix = Ustring::from(prefix);
         self.hand_over(epoch, Target::Prefixed { parent, prefix });
         Ok(())

@@ -2,12 +2,34 @@
 
 use minikeeper_protocol::{PathError, Ustring, ZnodePath, path::validate};
 
-/// Returns the path as the servers know it, with the chroot.
+/// Parses a namespace, which is a path without its first slash; an empty one means none.
+pub(crate) fn namespace(text: &str) -> Result<Option<ZnodePath>, PathError> {
+    let is_some = !text.is_empty();
+    is_some
+        .then(|| ZnodePath::new(format!("/{text}")))
+        .transpose()
+}
+
+/// Returns the znode that is `/` for a client with this chroot and namespace.
+pub(crate) fn root(chroot: Option<&ZnodePath>, namespace: Option<&ZnodePath>) -> Option<ZnodePath> {
+    let (Some(chroot), Some(namespace)) = (chroot, namespace) else {
+        return chroot.or(namespace).cloned();
+    };
+    let path = format!("{}{}", chroot.as_str(), namespace.as_str());
+    Some(ZnodePath::new(path).expect("two valid paths make a valid one"))
+}
+
+/// Returns the length of the root, which is a prefix of every path on the wire.
+pub(crate) fn bytes_of(root: Option<&ZnodePath>) -> usize {
+    root.map_or(0, |root| root.as_ustring().as_bytes().len())
+}
+
+/// Returns the path as the servers know it, with the client's root.
 ///
 /// # Errors
 /// The first rule that the path breaks. A sequential name is validated with a number after it.
 pub(crate) fn full(
-    chroot: Option<&ZnodePath>,
+    root: Option<&ZnodePath>,
     path: &str,
     is_sequential: bool,
 ) -> Result<Ustring, PathError> {
@@ -18,28 +40,28 @@ pub(crate) fn full(
         }
         validate(format!("{path}0").as_bytes())?;
     }
-    Ok(match chroot {
+    Ok(match root {
         None => Ustring::from(path),
-        Some(chroot) if path == "/" => chroot.as_ustring().clone(),
-        Some(chroot) => Ustring::from(format!("{}{path}", chroot.as_str())),
+        Some(root) if path == "/" => root.as_ustring().clone(),
+        Some(root) => Ustring::from(format!("{}{path}", root.as_str())),
     })
 }
 
-/// Returns the path as the client knows it, without the chroot.
-pub(crate) fn shown(path: &Ustring, chroot_bytes: usize) -> String {
+/// Returns the path as the client knows it, without the client's root.
+pub(crate) fn shown(path: &Ustring, root_bytes: usize) -> String {
     let text = path.to_str_lossy();
-    match text.get(chroot_bytes..) {
+    match text.get(root_bytes..) {
         Some("") | None => "/".to_owned(),
         Some(below) => below.to_owned(),
     }
 }
 
-/// Like [`shown`], for a path that may be outside of the chroot: that one is returned unchanged.
-pub(crate) fn shown_if_below(path: &Ustring, chroot: Option<&ZnodePath>) -> String {
-    let chroot = chroot.map_or(&b""[..], |chroot| chroot.as_ustring().as_bytes());
-    let below = path.as_bytes().strip_prefix(chroot);
+/// Like [`shown`], for a path that may be outside of the root: that one is returned unchanged.
+pub(crate) fn shown_if_below(path: &Ustring, root: Option<&ZnodePath>) -> String {
+    let root = root.map_or(&b""[..], |root| root.as_ustring().as_bytes());
+    let below = path.as_bytes().strip_prefix(root);
     let is_below = below.is_some_and(|below| below.is_empty() || below[0] == b'/');
-    shown(path, if is_below { chroot.len() } else { 0 })
+    shown(path, if is_below { root.len() } else { 0 })
 }
 
 #[cfg(test)]
@@ -47,10 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chroot_is_added_and_removed() {
-        let chroot = ZnodePath::new("/app").unwrap();
+    fn root_is_added_and_removed() {
+        let root = ZnodePath::new("/app").unwrap();
         for (path, there) in [("/", "/app"), ("/a/b", "/app/a/b")] {
-            let full = full(Some(&chroot), path, false).unwrap();
+            let full = full(Some(&root), path, false).unwrap();
             assert_eq!(full, there);
             assert_eq!(shown(&full, 4), path);
         }
@@ -62,7 +84,7 @@ mod tests {
             ("/apple", "/apple"),
             ("/b", "/b"),
         ] {
-            assert_eq!(shown_if_below(&path.into(), Some(&chroot)), expected);
+            assert_eq!(shown_if_below(&path.into(), Some(&root)), expected);
         }
         assert_eq!(shown_if_below(&"/a".into(), None), "/a");
     }

@@ -100,13 +100,20 @@ pub(crate) struct Shared {
     inner: Mutex<Inner>,
     pub(crate) clock: Clock,
     pub(crate) chroot: Option<ZnodePath>,
+    /// Whether the client may create the chroot.
+    pub(crate) creates_chroot: bool,
     pub(crate) frame_bytes_max: usize,
     /// The connect string's servers, for messages.
     pub(crate) hosts: String,
 }
 
 impl Shared {
-    pub(crate) fn new(settings: Settings, chroot: Option<ZnodePath>, hosts: String) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        chroot: Option<ZnodePath>,
+        creates_chroot: bool,
+        hosts: String,
+    ) -> Self {
         let clock = Clock::start();
         Self {
             frame_bytes_max: settings.frame_bytes_max,
@@ -127,15 +134,9 @@ impl Shared {
             }),
             clock,
             chroot,
+            creates_chroot,
             hosts,
         }
-    }
-
-    /// Returns the length of the chroot, which is a prefix of every path on the wire.
-    pub(crate) fn chroot_bytes(&self) -> usize {
-        self.chroot
-            .as_ref()
-            .map_or(0, |chroot| chroot.as_ustring().as_bytes().len())
     }
 
     /// Runs `act` under the lock. It must not need the clock or wake a task.

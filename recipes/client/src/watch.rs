@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use minikeeper_protocol::{EventKind, Ustring, Zxid};
+use minikeeper_protocol::{EventKind, Ustring, ZnodePath, Zxid};
 
 use crate::{
     core::{outcome::WatchEnd, watches::WatchToken},
@@ -233,16 +233,17 @@ impl WatchEvent {
 #[must_use = "dropping a watch removes it"]
 pub struct Persistent {
     place: Registration,
-}
-
-impl From<OneShot> for Persistent {
-    /// The registration decides how often a watch fires, so this only changes the type.
-    fn from(watch: OneShot) -> Self {
-        Self { place: watch.place }
-    }
+    /// The length of the client's root, which returned paths do not have.
+    root_bytes: usize,
 }
 
 impl Persistent {
+    /// The registration decides how often a watch fires, so this only changes the type.
+    pub(crate) fn new(watch: OneShot, root_bytes: usize) -> Self {
+        let place = watch.place;
+        Self { place, root_bytes }
+    }
+
     /// Waits for the next event. After [`WatchEvent::EpochOver`] every further call returns it
     /// again.
     ///
@@ -254,11 +255,10 @@ impl Persistent {
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<WatchEvent> {
         let Registration { shared, token } = &self.place;
-        let chroot_bytes = shared.chroot_bytes();
         shared.look(|inner| {
             let slot = &mut inner.notifications.watches[token.0 as usize];
             if let Some(notice) = slot.queue.notices.pop_front() {
-                let shown = |path: &_| crate::paths::shown(path, chroot_bytes);
+                let shown = |path: &_| crate::paths::shown(path, self.root_bytes);
                 return Poll::Ready(WatchEvent::of(notice, shown));
             }
             if slot.end.is_some() {
@@ -293,37 +293,38 @@ impl Persistent {
 /// ```
 pub struct WatchEvents {
     shared: Arc<Shared>,
+    root: Option<ZnodePath>,
     key: usize,
 }
 
 impl WatchEvents {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, root: Option<ZnodePath>) -> Self {
         let key = shared.look(|inner| {
             let queues = &mut inner.notifications.event_queues;
             queues.insert(EventQueue::default())
         });
         Self {
             shared: Arc::clone(shared),
+            root,
             key,
         }
     }
 
     /// Waits for the next event; `None` once the client is closed and all events were returned.
     ///
-    /// Never returns [`WatchEvent::EpochOver`]. Paths have no chroot; that of a znode outside of the
-    /// chroot, which [`Client::config_and_watch`](crate::Client::config_and_watch) watches, is
-    /// unchanged.
+    /// Never returns [`WatchEvent::EpochOver`]. Paths are relative to the root of the client that returned this; that of a znode outside of
+    /// the root, such as the one that [`Client::config_and_watch`](crate::Client::config_and_watch)
+    /// watches, is unchanged.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<WatchEvent> {
-        let chroot = self.shared.chroot.as_ref();
         poll_fn(|cx| {
             self.shared.look(|inner| {
                 let is_closed = inner.notifications.state == ConnectionState::Closed;
                 let queue = &mut inner.notifications.event_queues[self.key];
                 if let Some(notice) = queue.notices.pop_front() {
-                    let shown = |path: &_| crate::paths::shown_if_below(path, chroot);
+                    let shown = |path: &_| crate::paths::shown_if_below(path, self.root.as_ref());
                     return Poll::Ready(Some(WatchEvent::of(notice, shown)));
                 }
                 if is_closed {

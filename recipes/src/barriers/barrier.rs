@@ -84,19 +84,15 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
         let mut pace = Pace::of(client);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
-            match client
-                .create(path, b"", CreateMode::Persistent, false)
-                .await
-            {
+            match client.create(path, b"", CreateMode::Persistent).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NodeExists) => return Ok(false),
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     match parents::make(client, naming::parent_of(path)).await {
-                        // A directory was deleted in between.
-                        Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
+                        Ok(parents::Made::Directories) => {}
+                        Ok(parents::Made::Interrupted) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,
                         Err(error) => return Err(error.into()),
-                        Ok(()) => {}
                     }
                 }
                 Err(error) if error.is_retryable() => pace.after(&error).await,

@@ -5,7 +5,8 @@
 use std::{fmt, sync::Arc};
 
 use minikeeper_client::{
-    CreateMode, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped, ZnodePath, Zxid,
+    CreateMode, CreateOptions, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped,
+    ZnodePath, Zxid,
 };
 
 use crate::{
@@ -143,7 +144,8 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         };
         loop {
             self.queue.connected(wait).await?;
-            let create = client.create(&path, b"", CreateMode::Ephemeral, true);
+            let options = CreateOptions::new(CreateMode::Ephemeral).withdrawn_if_dropped(true);
+            let create = client.create(&path, b"", options);
             let failed = match self.queue.limited(wait, create).await? {
                 Ok(created) => {
                     unanswered.is_due = false;
@@ -174,9 +176,8 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     let made = parents::make(client, directory);
                     match self.queue.limited(wait, made).await? {
-                        Ok(()) => continue,
-                        Err(error) if error.is(ErrorCode::NoNode) => {
-                            // A directory was deleted in between.
+                        Ok(parents::Made::Directories) => continue,
+                        Ok(parents::Made::Interrupted) => {
                             self.queue.in_time(wait, pace.pause()).await?;
                             continue;
                         }
@@ -266,7 +267,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 // Create `ready`, unless another member has.
                 drop(watch);
                 let mode = CreateMode::Persistent;
-                let create = queue.client.create(&ready_path, b"", mode, false);
+                let create = queue.client.create(&ready_path, b"", mode);
                 match queue.limited(wait, create).await? {
                     Ok(_) => return member(place, there),
                     Err(error) if error.is(ErrorCode::NodeExists) => return member(place, there),

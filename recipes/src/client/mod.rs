@@ -18,7 +18,7 @@ use std::future::Future;
 #[cfg(doc)]
 use minikeeper_client::ErrorCode;
 use minikeeper_client::{
-    CreateMode, Created, Data, Epoch, Error, Fired, MultiResult, Names, Stamped, Stat,
+    CreateOptions, Created, Data, Epoch, Error, Fired, MultiResult, Names, Stamped, Stat,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -27,7 +27,8 @@ use uuid::Uuid;
 ///
 /// # Cancel safety
 /// Recipes drop the futures of these methods at any time. That must not recall the request.
-/// Dropping a future of [`create`](Self::create) with `is_withdrawn` deletes the znode, and
+/// Dropping a future of [`create`](Self::create) with
+/// [`withdrawn_if_dropped`](CreateOptions::withdrawn_if_dropped) deletes the znode, and
 /// dropping one of [`delete`](Self::delete) does not stop the deletion. Dropping the future or the
 /// [`Watch`](Self::Watch) that owns a watch removes it.
 ///
@@ -70,7 +71,9 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// [`minikeeper_client::Client::connections`].
     fn connections(&self) -> u64;
 
-    /// Creates a znode that is open to all clients. If `is_withdrawn`, dropping the future is
+    /// Creates a znode. Without an access list in the options the client chooses one, see
+    /// [`minikeeper_client::AclProvider`]. With
+    /// [`withdrawn_if_dropped`](CreateOptions::withdrawn_if_dropped), dropping the future is
     /// certain to delete the znode; the caller must give it a unique name.
     ///
     /// # Errors
@@ -79,9 +82,17 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         &self,
         path: &str,
         data: &[u8],
-        mode: CreateMode,
-        is_withdrawn: bool,
+        options: impl Into<CreateOptions>,
     ) -> impl Future<Output = Result<Stamped<Created>, Error>> + Send + 'static;
+
+    /// Creates the client's root if it is missing and the client may create it. A client whose root
+    /// always exists has nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::NoRoot`], whose code is [`ErrorCode::NoNode`], if the client may not create it.
+    fn create_root(&self) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        std::future::ready(Ok(()))
+    }
 
     /// Deletes a znode, and retries in the same session if the reply is lost or the future is
     /// dropped.

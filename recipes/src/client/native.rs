@@ -3,8 +3,8 @@
 use std::{borrow::Cow, future::Future};
 
 use minikeeper_client::{
-    Client, ClientStatus, ConnectionState, CreateMode, CreateOptions, Created, Data, Epoch, Error,
-    Multi, MultiResult, Names, OneShot, SessionId, Stamped, Stat, States,
+    Client, ClientStatus, ConnectionState, CreateOptions, Created, Data, Epoch, Error, Multi,
+    MultiResult, Names, OneShot, SessionId, Stamped, Stat, States,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -37,11 +37,14 @@ impl ZooKeeper for Client {
         &self,
         path: &str,
         data: &[u8],
-        mode: CreateMode,
-        is_withdrawn: bool,
+        options: impl Into<CreateOptions>,
     ) -> impl Future<Output = Result<Stamped<Created>, Error>> + Send + 'static {
-        let options = CreateOptions::new(mode).withdrawn_if_dropped(is_withdrawn);
         Self::create(self, path, data, options).stamped()
+    }
+
+    fn create_root(&self) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let client = self.clone();
+        async move { Self::create_root(&client).await }
     }
 
     fn delete(&self, path: &str) -> impl Future<Output = Result<(), Error>> + Send + 'static {

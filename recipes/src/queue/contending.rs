@@ -6,7 +6,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use minikeeper_client::{
-    Cause, CreateMode, Created, Epoch, Error, ErrorCode, Fired, Names, Stamped,
+    Cause, CreateMode, CreateOptions, Created, Epoch, Error, ErrorCode, Fired, Names, Stamped,
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -152,7 +152,8 @@ impl<C: ZooKeeper> Queue<C> {
             let mut creates = Vec::new();
             for _ in places.len()..count {
                 let path = naming::protected_path(&self.path, self.client.new_id(), name);
-                let create = self.client.create(&path, &self.options.data, mode, true);
+                let options = CreateOptions::new(mode).withdrawn_if_dropped(true);
+                let create = self.client.create(&path, &self.options.data, options);
                 creates.push((path, create));
             }
             let mut listing = list();
@@ -198,10 +199,9 @@ impl<C: ZooKeeper> Queue<C> {
             }
             if let Some(path) = missing {
                 match self.limited(wait, self.make_parents()).await? {
-                    // A directory was deleted in between (hazard H13): retry.
                     Err(error) if error.is_retryable() => self.pause(wait, &mut pace).await?,
-                    Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
-                    _ => parents_made += 1,
+                    Err(error) => return Err(error.into()),
+                    Ok(_) => parents_made += 1,
                 }
                 if parents_made == PARENTS_MAX {
                     return Err(LockError::Client(Error::Refused {
@@ -214,7 +214,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    async fn make_parents(&self) -> Result<(), Error> {
+    async fn make_parents(&self) -> Result<parents::Made, Error> {
         if self.options.parents_from_below {
             parents::make(&self.client, &self.path).await
         } else {

@@ -6,12 +6,21 @@ use minikeeper_client::{CreateMode, Error, ErrorCode};
 
 use crate::{client::ZooKeeper, queue::naming};
 
+/// The outcome of creating directories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Made {
+    /// All of them exist.
+    Directories,
+    /// One was deleted in between (hazard H13): retry after a pause.
+    Interrupted,
+}
+
 /// Creates a directory and those above it as containers, which the server deletes once they are
-/// empty. Existing directories remain unchanged.
+/// empty. Existing directories remain unchanged. The client decides about its root.
 ///
 /// # Errors
 /// When a server refuses or does not reply. The directories created so far remain.
-pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<Made, Error> {
     // Go up until a parent exists, then down again (saving S2).
     let mut missing = vec![path];
     while let Some(lowest) = missing.last().copied() {
@@ -19,14 +28,18 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
             Ok(()) => {
                 missing.pop();
             }
-            // Nothing can be created above the client's root.
-            Err(error) if error.is(ErrorCode::NoNode) && lowest != "/" => {
-                missing.push(naming::parent_of(lowest));
+            Err(error) if !error.is(ErrorCode::NoNode) => return Err(error),
+            Err(_) if naming::parent_of(lowest) != "/" => missing.push(naming::parent_of(lowest)),
+            Err(_) => {
+                client.create_root().await?;
+                match create(client, lowest).await {
+                    Err(error) if error.is(ErrorCode::NoNode) => return Ok(Made::Interrupted),
+                    result => result?,
+                }
             }
-            Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(Made::Directories)
 }
 
 /// Like [`make`], in Curator's way: checks each directory from the top, and creates it if it is
@@ -34,26 +47,37 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
 ///
 /// # Errors
 /// When a server refuses or does not reply. The directories created so far remain.
-pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Result<Made, Error> {
     let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
     for end in ends.chain([path.len()]) {
         let path = &path[..end];
-        if client.exists(path).await?.value.is_none() {
-            create(client, path).await?;
+        if client.exists(path).await?.value.is_some() {
+            continue;
+        }
+        match create(client, path).await {
+            Err(error) if error.is(ErrorCode::NoNode) => {
+                if naming::parent_of(path) == "/" {
+                    client.create_root().await?;
+                }
+                return Ok(Made::Interrupted);
+            }
+            result => result?,
         }
     }
-    Ok(())
+    Ok(Made::Directories)
 }
 
+/// Creates a directory; `/` is the client's root.
 async fn create<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
-    let mut result = client.create(path, b"", CreateMode::Container, false).await;
+    if path == "/" {
+        return client.create_root().await;
+    }
+    let mut result = client.create(path, b"", CreateMode::Container).await;
     if let Err(error) = &result
         && error.is(ErrorCode::Unimplemented)
     {
         // Servers before 3.5 do not have containers.
-        result = client
-            .create(path, b"", CreateMode::Persistent, false)
-            .await;
+        result = client.create(path, b"", CreateMode::Persistent).await;
     }
     match result {
         Err(error) if !error.is(ErrorCode::NodeExists) => Err(error),

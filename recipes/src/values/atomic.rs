@@ -453,7 +453,7 @@ impl<C: ZooKeeper> Counter<C> {
                     set.await.map(drop)
                 }
                 None => {
-                    let create = client.create(path, &bytes, CreateMode::Persistent, false);
+                    let create = client.create(path, &bytes, CreateMode::Persistent);
                     create.await.map(drop)
                 }
             };
@@ -461,11 +461,10 @@ impl<C: ZooKeeper> Counter<C> {
                 Ok(()) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
                     match parents::make(client, naming::parent_of(path)).await {
-                        // A directory was deleted in between.
-                        Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
+                        Ok(parents::Made::Directories) => {}
+                        Ok(parents::Made::Interrupted) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,
                         Err(error) => return Err(error.into()),
-                        Ok(()) => {}
                     }
                 }
                 Err(error)

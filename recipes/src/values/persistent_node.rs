@@ -283,7 +283,7 @@ impl<C: ZooKeeper> Keeper<C> {
                 (naming::join(directory, &name), self.mode)
             }
         };
-        match client.create(&made_as, &data, mode, false).await {
+        match client.create(&made_as, &data, mode).await {
             Ok(created) => {
                 let created = created.value;
                 self.own = Some((created.path, Some(created.stat.czxid)));
@@ -292,15 +292,10 @@ impl<C: ZooKeeper> Keeper<C> {
             // A sequential name cannot exist already. If a server says so, that is an error.
             Err(error) if error.is(ErrorCode::NodeExists) && self.own.is_some() => Ok(true),
             Err(error) if error.is(ErrorCode::NoNode) => {
-                match parents::make(client, directory).await {
-                    // A directory was deleted in between: retry after a pause.
-                    Err(error) if error.is(ErrorCode::NoNode) => {
-                        self.pace.pause().await;
-                        Ok(false)
-                    }
-                    Err(error) => Err(error.into()),
-                    Ok(()) => Ok(false),
+                if parents::make(client, directory).await? == parents::Made::Interrupted {
+                    self.pace.pause().await;
                 }
+                Ok(false)
             }
             Err(error) => {
                 if error.is_retryable() && error.is_outcome_unknown() {

@@ -157,19 +157,18 @@ impl<C: ZooKeeper> SharedValue<C> {
         let mut pace = Pace::of(&client);
         loop {
             // Both leave together. The read sees the znode, even if another client has created it.
-            let create = client.create(path, seed, CreateMode::Persistent, false);
+            let create = client.create(path, seed, CreateMode::Persistent);
             let read = client.watch_data(path);
             let missing = match create.await {
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     let made = parents::make(&client, naming::parent_of(path)).await;
                     match made {
-                        // A directory was deleted in between.
-                        Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
+                        Ok(parents::Made::Directories) => {}
+                        Ok(parents::Made::Interrupted) => pace.pause().await,
                         Err(error) => {
                             retry(&mut pace, error).await?;
                             continue;
                         }
-                        Ok(()) => {}
                     }
                     error
                 }

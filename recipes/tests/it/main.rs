@@ -22,6 +22,7 @@
 //! | `local_hand_over` | locks that are passed on within a process |
 //! | `request_savings` | the requests on the wire, with each saving and without it |
 //! | `barriers` | the barrier and the double barrier |
+//! | `access` | every recipe with access lists, in a namespace; chroots that are missing |
 //! | `wire`, `every_recipe`, `sweeps` | every recipe dropped, disconnected and expired at every step |
 //! | `error_sweep` | every refusal of every request of every recipe |
 //! | `retries` | retries after refusals, after reconnects and in later sessions |
@@ -41,6 +42,7 @@
     reason = "helpers of tests are not tests to the lint; time is paused here"
 )]
 
+mod access;
 mod atomic;
 mod auto_traits;
 mod background_tasks;

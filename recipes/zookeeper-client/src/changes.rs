@@ -3,12 +3,13 @@
 use std::{future::Future, sync::Arc};
 
 use minikeeper_client::{
-    Cause, CreateMode, Created, Error, ErrorCode, Multi, MultiResult, MultiStep, Stamped, Stat,
-    Zxid,
+    AclList, Cause, CreateOptions, Created, Error, ErrorCode, Multi, MultiResult, MultiStep,
+    Stamped, Stat, Zxid,
 };
-use zookeeper_client::{self as theirs, Acls, MultiWriteError, MultiWriteResult};
+use zookeeper_client::{self as theirs, MultiWriteError, MultiWriteResult};
 
 use crate::{
+    access::Access,
     calls::{Call, Insured, call},
     clean_up, convert,
     session::Shared,
@@ -41,11 +42,12 @@ pub(crate) fn create(
     shared: &Arc<Shared>,
     path: &str,
     data: &[u8],
-    mode: CreateMode,
-    is_withdrawn: bool,
+    options: &CreateOptions,
+    acl: &AclList,
 ) -> Insured<Result<Stamped<Created>, Error>> {
     let epoch = shared.session().epoch;
-    let begun = begin_create(shared, path, data, mode);
+    let (mode, is_withdrawn) = (options.mode(), options.is_withdrawn_if_dropped());
+    let begun = begin_create(shared, path, data, options, acl);
     let (owner, given) = (Arc::clone(shared), path.to_owned());
     let created = async move {
         let (session, (name, stat)) = begun?.in_session().await?;
@@ -97,20 +99,17 @@ fn begin_create(
     shared: &Arc<Shared>,
     path: &str,
     data: &[u8],
-    mode: CreateMode,
+    options: &CreateOptions,
+    acl: &AclList,
 ) -> Result<Begun, Error> {
     let op = "create2";
     check_size(op, path, path.len() + data.len())?;
-    let their_mode = convert::mode(mode).ok_or_else(|| Error::Refused {
-        op,
-        path: path.to_owned(),
-        code: ErrorCode::Unimplemented,
-    })?;
-    let data = data.to_vec();
+    let is_sequential = options.mode().is_sequential();
+    let (data, acls, options) = (data.to_vec(), convert::acls(acl), options.clone());
     Ok(call(shared, op, path, move |client, path| async move {
-        let options = their_mode.with_acls(Acls::anyone_all());
+        let options = convert::options(&options, &acls);
         let (stat, sequence) = client.create(&path, &data, &options).await?;
-        let name = if mode.is_sequential() {
+        let name = if is_sequential {
             sequence.to_string()
         } else {
             String::new()
@@ -157,6 +156,7 @@ pub(crate) fn set_data(
 /// See [`ZooKeeper::multi`](minikeeper_recipes::client::ZooKeeper::multi).
 pub(crate) fn multi(
     shared: &Arc<Shared>,
+    provider: Access,
     multi: Multi,
 ) -> impl Future<Output = Result<Vec<MultiResult>, Error>> + Send + use<> {
     let (op, path) = ("multi", "");
@@ -171,7 +171,7 @@ pub(crate) fn multi(
     let paths: Vec<_> = multi.steps().map(|step| step.path().to_owned()).collect();
     let begun = check_size(op, path, bytes).map(|()| {
         call(shared, op, path, move |client, _| async move {
-            match commit(&client, &multi).await {
+            match commit(&client, &provider, &multi).await {
                 Ok(results) => Ok(Ok(results)),
                 // A failed operation is a reply too.
                 Err(MultiWriteError::OperationFailed { index, source }) => Ok(Err((index, source))),
@@ -193,6 +193,7 @@ pub(crate) fn multi(
 
 async fn commit(
     client: &theirs::Client,
+    provider: &Access,
     multi: &Multi,
 ) -> Result<Vec<MultiWriteResult>, MultiWriteError> {
     let mut writer = client.new_multi_writer();
@@ -201,10 +202,14 @@ async fn commit(
             MultiStep::Check { path, version } => {
                 writer.add_check_version(path, version.unwrap_or(-1))
             }
-            MultiStep::Create { path, data, mode } => match convert::mode(mode) {
-                Some(mode) => writer.add_create(path, data, &mode.with_acls(Acls::anyone_all())),
-                None => Err(theirs::Error::Unimplemented),
-            },
+            MultiStep::Create {
+                path,
+                data,
+                options,
+            } => {
+                let acls = convert::acls(&provider.acl_for(path, options));
+                writer.add_create(path, data, &convert::options(options, &acls))
+            }
             MultiStep::SetData {
                 path,
                 data,

@@ -1,9 +1,10 @@
 //! Converts between the types of the two crates.
 
 use minikeeper_client::{
-    Cause, CreateMode, Data, Error, ErrorCode, EventKind, Fired, SessionId, Stat, Zxid,
+    Acl, AclList, Cause, CreateMode, CreateOptions, Data, Error, ErrorCode, EventKind, Fired,
+    Perms, SessionId, Stat, Zxid,
 };
-use zookeeper_client as theirs;
+use zookeeper_client::{self as theirs, Acls};
 
 /// Returns the server's error code, or `None` if there was no reply.
 pub(crate) fn code(error: &theirs::Error) -> Option<ErrorCode> {
@@ -65,16 +66,46 @@ pub(crate) fn data(data: Vec<u8>, stat: &theirs::Stat) -> Data {
     Data { data, stat }
 }
 
-/// Converts the mode; `None` for those with a time to live, which recipes do not use.
-pub(crate) const fn mode(mode: CreateMode) -> Option<theirs::CreateMode> {
-    Some(match mode {
+/// Converts options, with this access list.
+pub(crate) fn options<'a>(
+    options: &CreateOptions,
+    acls: &'a [theirs::Acl],
+) -> theirs::CreateOptions<'a> {
+    let mode = match options.mode() {
+        CreateMode::PersistentWithTtl => theirs::CreateMode::Persistent,
+        CreateMode::PersistentSequentialWithTtl => theirs::CreateMode::PersistentSequential,
         CreateMode::Persistent => theirs::CreateMode::Persistent,
         CreateMode::Ephemeral => theirs::CreateMode::Ephemeral,
         CreateMode::PersistentSequential => theirs::CreateMode::PersistentSequential,
         CreateMode::EphemeralSequential => theirs::CreateMode::EphemeralSequential,
         CreateMode::Container => theirs::CreateMode::Container,
-        _ => return None,
-    })
+    };
+    let converted = mode.with_acls(Acls::new(acls));
+    if options.mode().has_ttl() {
+        return converted.with_ttl(options.time_to_live());
+    }
+    converted
+}
+
+pub(crate) fn acls(list: &AclList) -> Vec<theirs::Acl> {
+    let entry = |acl: Acl| {
+        let scheme = acl.scheme.unwrap_or_default();
+        let id = acl.id.unwrap_or_default();
+        let who = theirs::AuthId::new(&scheme.to_str_lossy(), &id.to_str_lossy());
+        let perms = [
+            (Perms::READ, theirs::Permission::READ),
+            (Perms::WRITE, theirs::Permission::WRITE),
+            (Perms::CREATE, theirs::Permission::CREATE),
+            (Perms::DELETE, theirs::Permission::DELETE),
+            (Perms::ADMIN, theirs::Permission::ADMIN),
+        ];
+        let given = perms
+            .into_iter()
+            .filter(|(ours, _)| acl.perms.0 & ours.0 != 0);
+        let none = theirs::Permission::NONE;
+        theirs::Acl::new(given.fold(none, |all, (_, theirs)| all | theirs), who)
+    };
+    list.entries().map(entry).collect()
 }
 
 pub(crate) const fn fired(event: &theirs::WatchedEvent) -> Fired {

@@ -1,7 +1,6 @@
 //! The recipes of [`minikeeper_recipes`] on the client crate [`zookeeper_client`] 0.11.
 //!
-//! Use it if your program already has a [`zookeeper_client::Client`], or needs SASL or TLS, which
-//! [`minikeeper_client`] lacks.
+//! Use it if your program already has a [`zookeeper_client::Client`].
 //!
 //! # Examples
 //! ```
@@ -46,11 +45,12 @@
 //!
 //! `calls` sends requests and completes those whose future was dropped; `changes` has the requests
 //! that write; `session` tracks how certain the session is, and `monitor` is the task that keeps
-//! this current; `clean_up` deletes znodes in the background; `watch` has the watch and the stream
+//! this current; `access` chooses access lists; `clean_up` deletes znodes in the background; `watch` has the watch and the stream
 //! of states; `convert` converts between the types of the two crates.
 //!
 //! Source: `docs/curator-recipes.md` section 2.9.
 
+mod access;
 mod calls;
 mod changes;
 mod clean_up;
@@ -63,7 +63,8 @@ mod watch;
 use std::{fmt, future::Future, sync::Arc};
 
 use minikeeper_client::{
-    CreateMode, Created, Data, Epoch, Error, Multi, MultiResult, SessionId, Stamped, Stat,
+    AclProvider, CreateOptions, Created, Data, Epoch, Error, Multi, MultiResult, SessionId,
+    Stamped, Stat,
 };
 use minikeeper_recipes::client::{Standing, ZooKeeper};
 use tokio::task::JoinSet;
@@ -72,6 +73,7 @@ use zookeeper_client as theirs;
 
 pub use self::watch::{Standings, Watch};
 use self::{
+    access::Access,
     calls::{Boxed, Call, call},
     monitor::Connect,
     session::Shared,
@@ -80,10 +82,11 @@ use self::{
 /// A [`zookeeper_client::Client`] that recipes can use. Clones are cheap and share the session.
 ///
 /// The client's chroot, identities and servers apply. Znodes that recipes create are open to all
-/// clients.
+/// clients, unless [`Adapter::with_acl_provider`] says otherwise.
 #[derive(Clone)]
 pub struct Adapter {
     shared: Arc<Shared>,
+    access: Access,
     /// The monitor task, which ends with the last clone.
     _monitor: Arc<JoinSet<()>>,
 }
@@ -139,7 +142,18 @@ impl Adapter {
         tasks.spawn(monitor);
         Self {
             shared,
+            access: Access::default(),
             _monitor: Arc::new(tasks),
+        }
+    }
+
+    /// Returns an adapter of the same client that asks this provider for the access list of each
+    /// znode that recipes create.
+    #[must_use]
+    pub fn with_acl_provider(&self, provider: impl AclProvider) -> Self {
+        Self {
+            access: Access(Some(Arc::new(provider))),
+            ..self.clone()
         }
     }
 
@@ -197,10 +211,11 @@ impl ZooKeeper for Adapter {
         &self,
         path: &str,
         data: &[u8],
-        mode: CreateMode,
-        is_withdrawn: bool,
+        options: impl Into<CreateOptions>,
     ) -> impl Future<Output = Result<Stamped<Created>, Error>> + Send + 'static {
-        changes::create(&self.shared, path, data, mode, is_withdrawn)
+        let options = options.into();
+        let acl = self.access.acl_for(path, &options);
+        changes::create(&self.shared, path, data, &options, &acl)
     }
 
     fn delete(&self, path: &str) -> impl Future<Output = Result<(), Error>> + Send + 'static {
@@ -303,7 +318,7 @@ impl ZooKeeper for Adapter {
         &self,
         multi: Multi,
     ) -> impl Future<Output = Result<Vec<MultiResult>, Error>> + Send + 'static {
-        changes::multi(&self.shared, multi)
+        changes::multi(&self.shared, self.access.clone(), multi)
     }
 
     fn clean_up(&self, epoch: Epoch, path: &str) {

@@ -66,17 +66,17 @@ fn send<F: Future + Send>(_: F) {}
 async fn futures_are_send(
     client: Client,
     driver: Driver,
-    watch: OneShot,
+    mut events: Persistent,
     mut watcher: PersistentWatcher,
 ) {
     send(Client::connect(""));
     send(Client::builder("").unwrap().connect());
     send(client.connected(Duration::ZERO));
     send(client.close());
+    send(client.create_root());
     send(client.get_data("/"));
     send(client.states().next());
     send(driver.run());
-    let mut events = Persistent::from(watch);
     send(events.next());
     send(watcher.next());
 }

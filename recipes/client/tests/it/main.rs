@@ -10,6 +10,7 @@
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
 //! | `tls` | TLS over sockets, in real time; with feature `tls` |
+//! | `roots` | chroot and namespace created on demand, access lists, identities |
 //! | `watches` | one-shot and persistent watches, their removal |
 //! | `persistent_watcher` | the watch that survives sessions, and its gaps |
 //! | `watcher_removal`, `failed_delete`, `connection_states` | Curator's tests of these names |
@@ -28,6 +29,7 @@ mod failed_delete;
 mod kit;
 mod operations;
 mod persistent_watcher;
+mod roots;
 mod sessions;
 #[cfg(feature = "tls")]
 mod tls;

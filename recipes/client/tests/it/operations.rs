@@ -25,11 +25,11 @@ async fn missing_chroot_is_named_in_the_error() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "create2 \"/a\": the chroot \"/app/one\" of the connect string does not exist; create it \
-         with a client that has no chroot"
+        "create2 \"/a\": the client's root \"/app/one\" does not exist; create it with \
+         Client::create_root, and set ClientBuilder::create_chroot if the chroot is missing"
     );
     assert!(error.is(ErrorCode::NoNode) && !error.is_retryable());
-    let is_named = |error: Error| matches!(error, Error::NoChroot { .. });
+    let is_named = |error: Error| matches!(error, Error::NoRoot { .. });
     assert!(is_named(client.children("/").await.unwrap_err()));
     assert!(is_named(client.get_data("/").await.unwrap_err()));
     // Here another znode may be missing.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{CreateMode, Fired};
+use minikeeper_client::{Acl, AclList, CreateMode, CreateOptions, Fired, Multi, Perms};
 use minikeeper_recipes::{
     InterProcessMutex, Loss, Status,
     client::{Standing, StateStream as _, ZooKeeper as _},
@@ -128,7 +128,7 @@ async fn watches_end_with_their_epoch() {
 async fn session_and_connection_end_with_the_last_clone() {
     let server = start().await;
     let client = adapter(&server).await;
-    let created = client.create("/mine", b"", CreateMode::Ephemeral, false);
+    let created = client.create("/mine", b"", CreateMode::Ephemeral);
     let created = soon(created).await.unwrap();
     assert_eq!(Some(created.value.stat.ephemeral_owner), client.session());
     let (_, watch) = client.watch_data("/mine").await.unwrap();
@@ -144,8 +144,8 @@ async fn requests_are_sent_in_the_order_of_the_calls() {
     // The order holds for any order of polling, and although no task waits for the first.
     let server = start().await;
     let client = adapter(&server).await;
-    let first = client.create("/a", b"", CreateMode::Persistent, false);
-    let second = client.create("/a/b", b"", CreateMode::Persistent, false);
+    let first = client.create("/a", b"", CreateMode::Persistent);
+    let second = client.create("/a/b", b"", CreateMode::Persistent);
     let third = client.children("/a");
     assert_eq!(soon(third).await.unwrap().value, ["b"]);
     soon(second).await.unwrap();
@@ -157,13 +157,44 @@ async fn request_that_is_too_large_is_refused_before_it_is_sent() {
     let server = start().await;
     let client = adapter_at(&server.connect_string(), SESSION_TIMEOUT).await;
     let data = vec![0; 1 << 20];
-    let create = client.create("/large", &data, CreateMode::Persistent, false);
+    let create = client.create("/large", &data, CreateMode::Persistent);
     let error = soon(create).await.unwrap_err();
     let text = "create2 \"/large\": request of 1049094 bytes exceeds the limit of 1048575 bytes";
     assert_eq!(error.to_string(), text);
     let connections = client.connections();
     let data = vec![0; (1 << 20) - 1024];
-    let create = client.create("/large", &data, CreateMode::Persistent, false);
+    let create = client.create("/large", &data, CreateMode::Persistent);
     soon(create).await.unwrap();
     assert_eq!(client.connections(), connections);
+}
+
+#[tokio::test]
+async fn provider_chooses_access_lists_and_times_to_live_are_kept() {
+    let server = start().await;
+    let perms = Perms(Perms::ALL.0 ^ Perms::DELETE.0);
+    let list = AclList::new(&[Acl::new(perms, "world", "anyone")]);
+    let client = adapter(&server).await.with_acl_provider(list.clone());
+    let ttl = CreateOptions::new(CreateMode::PersistentWithTtl).ttl(Duration::from_secs(9));
+    soon(client.create("/ttl", b"", ttl.clone())).await.unwrap();
+    let open = ttl.clone().acl(AclList::world_all());
+    let multi = Multi::new()
+        .create("/multi", b"", ttl)
+        .create("/open", b"", open);
+    soon(client.multi(multi)).await.unwrap();
+    let seen = minikeeper_client::Client::connect(&server.connect_string())
+        .await
+        .unwrap();
+    for path in ["/ttl", "/multi", "/open"] {
+        let (acl, _) = seen.get_acl(path).await.unwrap();
+        let expected = if path == "/open" {
+            AclList::world_all()
+        } else {
+            list.clone()
+        };
+        assert_eq!(acl, expected, "{path}");
+    }
+    server.advance(Duration::from_secs(120));
+    for path in ["/ttl", "/multi", "/open"] {
+        assert_eq!(server.get(path), None);
+    }
 }
