@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{AddWatchMode, Client, CreateMode, EventKind, WatchEvent};
+use minikeeper_client::{AddWatchMode, ClientBuilder, CreateMode, EventKind, WatchEvent};
 
 use crate::{
     Fault,
@@ -12,12 +12,12 @@ use crate::{
 
 /// Runs until the znode that marks the end is created.
 pub(crate) async fn audit(
-    connect: &str,
+    client: ClientBuilder,
     kind: Kind,
     path: &str,
     patience: Duration,
 ) -> Result<Judge, Fault> {
-    let client = Client::connect(connect).await?;
+    let client = client.connect().await?;
     let mut events = client
         .add_watch("/", AddWatchMode::PersistentRecursive)
         .await?;

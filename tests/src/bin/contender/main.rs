@@ -18,10 +18,10 @@ mod judge;
 mod ledger;
 mod names;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, ValueEnum};
-use minikeeper_client::{Client, CreateMode};
+use minikeeper_client::{Acl, AclList, Client, ClientBuilder, CreateMode, Perms, Tls};
 use minikeeper_recipes::LockOptions;
 
 use self::{
@@ -38,6 +38,12 @@ struct Args {
     /// Servers to connect to.
     #[arg(long, value_name = "HOST:PORT,...")]
     connect: String,
+    /// Connect over TLS, with the certificates of a folder: ca.pem, client.pem, client.key.
+    #[arg(long, value_name = "FOLDER")]
+    tls: Option<PathBuf>,
+    /// Prove this digest identity, and give all znodes to it alone.
+    #[arg(long, value_name = "NAME:PASSWORD")]
+    digest: Option<String>,
     /// Task to run.
     #[arg(long, value_enum, default_value = "contend")]
     task: Task,
@@ -106,8 +112,24 @@ async fn main() -> ExitCode {
     }
 }
 
+fn builder(args: &Args) -> Result<ClientBuilder, Fault> {
+    let mut builder = Client::builder(&args.connect)?;
+    if let Some(folder) = &args.tls {
+        let tls = Tls::builder().roots_file(folder.join("ca.pem"));
+        let tls =
+            tls.client_certificate_files(folder.join("client.pem"), folder.join("client.key"));
+        builder = builder.transport(tls.build()?);
+    }
+    if let Some(identity) = &args.digest {
+        let owner = Acl::new(Perms::ALL, "auth", "");
+        let owned = builder.identity("digest", identity.as_str());
+        builder = owned.acl_provider(AclList::new(&[owner]));
+    }
+    Ok(builder)
+}
+
 async fn prepare(args: &Args) -> Result<bool, Fault> {
-    let client = Client::connect(&args.connect).await?;
+    let client = builder(args)?.connect().await?;
     let mode = CreateMode::Persistent;
     for ledger in names::ledgers(args.kind, &args.path) {
         client.create(&ledger, Entry::EMPTY, mode).await?;
@@ -118,7 +140,7 @@ async fn prepare(args: &Args) -> Result<bool, Fault> {
 }
 
 async fn finish(args: &Args) -> Result<bool, Fault> {
-    let client = Client::connect(&args.connect).await?;
+    let client = builder(args)?.connect().await?;
     let end = names::end(&args.path);
     client.create(&end, b"", CreateMode::Persistent).await?;
     let (mut count, mut switches) = (0, 0);
@@ -134,7 +156,7 @@ async fn finish(args: &Args) -> Result<bool, Fault> {
 
 async fn audit(args: &Args) -> Result<bool, Fault> {
     let patience = Duration::from_secs(args.patience);
-    let judge = audit::audit(&args.connect, args.kind, &args.path, patience).await?;
+    let judge = audit::audit(builder(args)?, args.kind, &args.path, patience).await?;
     for violation in judge.violations.iter().take(20) {
         println!("{violation}");
     }
@@ -151,7 +173,7 @@ async fn audit(args: &Args) -> Result<bool, Fault> {
 }
 
 async fn await_znode(args: &Args, path: String) -> Result<bool, Fault> {
-    let client = Client::connect(&args.connect).await?;
+    let client = builder(args)?.connect().await?;
     let (there, created) = client.exists_and_watch(&path).await?;
     if there.is_none() {
         tokio::time::timeout(Duration::from_secs(args.patience), created).await?;
@@ -182,7 +204,7 @@ async fn contend(args: &Args) -> Result<bool, Fault> {
     let gaps = Arc::new(Gaps::start());
     let mut tasks = Vec::new();
     for number in 0..args.contenders {
-        let builder = Client::builder(&args.connect)?;
+        let builder = builder(args)?;
         let contender = Contender {
             client: builder
                 .session_timeout(Duration::from_secs(4))
