@@ -68,7 +68,7 @@ impl ClientBuilder {
         let at: ConnectString = connect_string.parse()?;
         let settings = Settings {
             session_timeout: Duration::from_secs(60),
-            hosts: at.hosts().len(),
+            hosts: at.hosts().to_vec(),
             connect_timeout: None,
             connection_timeout: Duration::from_secs(15),
             close_wait: Duration::from_secs(1),
@@ -266,13 +266,12 @@ impl ClientBuilder {
 
     /// Returns the client and its [`Driver`], which the caller must poll.
     pub fn build(self) -> (Client, Driver) {
-        let hosts = self.at.hosts().to_vec();
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());
         let shared = Arc::new(Shared::new(
             self.settings,
             chroot,
             self.creates_chroot,
-            hosts.join(","),
+            self.at.hosts().join(","),
         ));
         for (scheme, data) in self.identities {
             shared.look(|inner| {
@@ -281,7 +280,7 @@ impl ClientBuilder {
                     .know_identity(Ustring::from(scheme), Bytes::from(data));
             });
         }
-        let driver = Driver::new(Arc::clone(&shared), self.transport, hosts);
+        let driver = Driver::new(Arc::clone(&shared), self.transport);
         let client = Client::new(shared, self.namespace.as_ref(), self.acl_provider);
         (client, driver)
     }

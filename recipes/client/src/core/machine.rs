@@ -3,7 +3,7 @@
 //!
 //! Source: `docs/curator-recipes.md` sections 2.7 to 2.9; `docs/client.md` section 6.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -25,8 +25,8 @@ use super::{
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) session_timeout: Duration,
-    /// The number of servers.
-    pub(crate) hosts: usize,
+    /// The servers; at least one.
+    pub(crate) hosts: Vec<String>,
     /// How long one server may take to reply; by default its share of the session timeout or of
     /// `connection_timeout`, whichever is shorter.
     pub(crate) connect_timeout: Option<Duration>,
@@ -64,7 +64,6 @@ pub(super) enum Link {
         retry_at: Time,
     },
     Connecting {
-        host: usize,
         give_up_at: Time,
     },
     Handshaking {
@@ -119,7 +118,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            hosts: Hosts::new(settings.hosts, settings.seed),
+            hosts: Hosts::new(&settings.hosts, settings.seed),
             cleanups: Cleanups::new(settings.seed),
             settings,
             link: Link::Down {
@@ -171,11 +170,8 @@ impl Core {
     }
 
     /// Returns the server to connect to now.
-    pub(crate) const fn connecting(&self) -> Option<usize> {
-        match self.link {
-            Link::Connecting { host, .. } => Some(host),
-            _ => None,
-        }
+    pub(crate) fn connecting(&self) -> Option<Arc<str>> {
+        matches!(self.link, Link::Connecting { .. }).then(|| self.hosts.current())
     }
 
     /// Returns why the machine itself has ended the connection.
@@ -213,7 +209,7 @@ impl Core {
         let link = match (self.link, &self.session) {
             (Link::Stopped, _) => return None,
             (Link::Down { retry_at }, _) => Some(retry_at),
-            (Link::Connecting { give_up_at, .. } | Link::Handshaking { give_up_at, .. }, _) => {
+            (Link::Connecting { give_up_at } | Link::Handshaking { give_up_at, .. }, _) => {
                 Some(give_up_at)
             }
             (Link::Up, Some(session)) => Some(self.ping_at(session).min(self.silent_at(session))),
@@ -388,7 +384,7 @@ impl Core {
 
     /// Handles an established connection: sends the handshake.
     pub(crate) fn handle_connected(&mut self, now: Time) {
-        let Link::Connecting { give_up_at, .. } = self.link else {
+        let Link::Connecting { give_up_at } = self.link else {
             return;
         };
         self.ended_for = None;
@@ -501,8 +497,7 @@ impl Core {
                 self.send_own(now, Xid::PING, &Request::Ping, None);
             }
         }
-        if let Link::Connecting { give_up_at, .. } | Link::Handshaking { give_up_at, .. } =
-            self.link
+        if let Link::Connecting { give_up_at } | Link::Handshaking { give_up_at, .. } = self.link
             && now >= give_up_at
         {
             self.ended_for = Some("no reply to the handshake in time".into());
@@ -531,8 +526,8 @@ impl Core {
                 .map_or(asked, |session| session.timeout);
             let whole = session_timeout.min(self.settings.connection_timeout);
             let limit = self.settings.connect_timeout.unwrap_or(whole / share);
+            self.hosts.take();
             self.link = Link::Connecting {
-                host: self.hosts.take(),
                 give_up_at: now + limit,
             };
         }

@@ -61,7 +61,9 @@ struct Play {
 fn settings(hosts: usize) -> Settings {
     Settings {
         session_timeout: SESSION_TIMEOUT,
-        hosts,
+        hosts: (0..hosts)
+            .map(|number| format!("zk{number}:2181"))
+            .collect(),
         connect_timeout: None,
         connection_timeout: BUDGET,
         close_wait: Duration::from_secs(1),
