@@ -19,6 +19,7 @@
 //! | processes that wait for a signal from another one | [`DistributedBarrier`] |
 //! | N processes that begin and end together | [`DistributedDoubleBarrier`] |
 //! | a znode that announces a process and survives lost sessions | [`PersistentNode`] |
+//! | a copy of a tree in memory that follows the server's | [`CuratorCache`]; as views [`PathChildrenCache`], [`NodeCache`], [`TreeCache`] |
 //! | a path that Java processes lock with `InterProcessSemaphoreMutex` | [`InterProcessSemaphoreMutex`] |
 //!
 //! # Getting started
@@ -160,7 +161,8 @@
 //! - **Several leases** are acquired at once, a [multi-lock](InterProcessMultiLock) has one
 //!   deadline, and a reader that wants to write is refused. [`LockOptions`] switches these off, and
 //!   the savings of requests; [`LockOptions::curator_exact`] is Curator, request by request.
-//! - **Not here**: Curator's caches, queues, group membership and service discovery.
+//! - **Caches** have snapshots and streams of changes instead of listeners, see [`CuratorCache`].
+//! - **Not here**: Curator's queues, group membership and service discovery.
 //!
 //! Java processes on the same paths notice none of these differences.
 //!
@@ -174,10 +176,12 @@
 //! | `locks/` | mutex, read/write lock, semaphore, multi-lock, and their guards |
 //! | `leaders/` | latch, selector |
 //! | `barriers/`, `values/` | barriers; values that processes share |
+//! | `caches/` | copies of znodes that follow the server's |
 
 #![warn(clippy::missing_panics_doc)]
 
 mod barriers;
+mod caches;
 pub mod client;
 mod clock;
 mod error;
@@ -190,6 +194,7 @@ mod values;
 
 pub use self::{
     barriers::*,
+    caches::*,
     error::{AtomicError, LockError, Released, ValueError},
     leaders::*,
     locks::*,

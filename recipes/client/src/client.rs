@@ -181,8 +181,7 @@ impl Client {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`Error::NotConnected`] when that takes longer than `within`, or the client is closed;
-    /// [`Error::AuthFailed`] when a server does not accept the client's identity.
+    /// [`Error::NotConnected`] when that takes longer than `within`, or the client is closed.
     pub async fn connected(&self, within: Duration) -> Result<ConnectionState, Error> {
         let mut states = self.states();
         let wait = async {
@@ -192,16 +191,10 @@ impl Client {
             }
             Some(state)
         };
-        let error = || match self.shared.look(|inner| inner.core.auth_failure()) {
-            Some((host, reason)) => Error::AuthFailed {
-                host: host.to_string(),
-                reason,
-            },
-            None => Error::NotConnected {
-                hosts: self.shared.hosts.clone(),
-                within,
-                last: self.last_failure(),
-            },
+        let error = || Error::NotConnected {
+            hosts: self.shared.hosts.clone(),
+            within,
+            last: self.last_failure(),
         };
         timeout(within, wait).await.ok().flatten().ok_or_else(error)
     }
@@ -279,6 +272,26 @@ impl Client {
         };
         let chroot_bytes = paths::bytes_of(self.shared.chroot.as_ref());
         provider.acl(&paths::shown(path, chroot_bytes))
+    }
+
+    /// Sends the requests whose calls were not polled yet, without waiting. For a task that keeps many
+    /// calls and polls only the oldest.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// let reads: Vec<_> = ["/", "/zookeeper"].map(|path| client.get_data(path)).into();
+    /// client.flush();
+    /// // Both are on their way.
+    /// for read in reads {
+    ///     read.await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn flush(&self) {
+        self.shared.flush();
     }
 
     // How requests are made.

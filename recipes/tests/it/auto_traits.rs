@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use minikeeper_client::{Client, CreateMode, Multi};
 use minikeeper_recipes::{
-    Acquire, AtomicError, AtomicOptions, AtomicValue, CountChanges, DistributedAtomicLong,
-    DistributedBarrier, DistributedDoubleBarrier, ErrorPolicy, FencingToken, Guard,
-    InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
-    InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LatchError, LatchOptions, LeaderLatch,
-    LeaderSelector, Leadership, LeadershipChanges, Lease, LocalHandOver, LockError, LockOptions,
-    Loss, MaxLeases, Member, MultiGuard, MultiMember, Owner, Participant, PersistentNode,
-    Promotion, Released, Revoker, SelectorOptions, SharedCount, SharedValue, Status, ValueChanges,
-    ValueError, VersionedValue, Work, WriteGuard,
+    Acquire, AtomicError, AtomicOptions, AtomicValue, CacheChanges, CacheError, CacheEvent,
+    CacheOptions, CacheSnapshot, CachedZnode, ChildrenChanges, ChildrenEvent, CountChanges,
+    CuratorCache, Damage, DistributedAtomicLong, DistributedBarrier, DistributedDoubleBarrier,
+    ErrorPolicy, FencingToken, Guard, InterProcessMultiLock, InterProcessMutex,
+    InterProcessReadWriteLock, InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LatchError,
+    LatchOptions, LeaderLatch, LeaderSelector, Leadership, LeadershipChanges, Lease, LocalHandOver,
+    LockError, LockOptions, Loss, MaxLeases, Member, MultiGuard, MultiMember, NodeCache,
+    NodeChanges, Owner, Participant, PathChildrenCache, PersistentNode, Promotion, Released,
+    Revoker, SelectorOptions, SharedCount, SharedValue, Status, TreeCache, TreeChanges, TreeEvent,
+    ValueChanges, ValueError, VersionedValue, Work, WriteGuard,
     client::{ClientStates, Standing, StateStream as _, ZooKeeper},
     order::{Ahead, Claim, Look},
 };
@@ -24,7 +26,17 @@ const _: () = {
     shared::<AtomicError>();
     shared::<AtomicOptions>();
     shared::<AtomicValue>();
+    shared::<CacheChanges>();
+    shared::<CacheError>();
+    shared::<CacheEvent>();
+    shared::<CacheOptions>();
+    shared::<CacheSnapshot>();
+    shared::<CachedZnode>();
+    shared::<ChildrenChanges>();
+    shared::<ChildrenEvent>();
     shared::<CountChanges<Client>>();
+    shared::<CuratorCache>();
+    shared::<Damage>();
     shared::<DistributedAtomicLong<Client>>();
     shared::<DistributedBarrier<Client>>();
     shared::<DistributedDoubleBarrier<Client>>();
@@ -51,8 +63,11 @@ const _: () = {
     shared::<Member<Client>>();
     shared::<MultiGuard<Client>>();
     shared::<MultiMember<Client>>();
+    shared::<NodeCache>();
+    shared::<NodeChanges>();
     shared::<Owner>();
     shared::<Participant>();
+    shared::<PathChildrenCache>();
     shared::<PersistentNode>();
     shared::<Promotion>();
     shared::<Released>();
@@ -61,6 +76,9 @@ const _: () = {
     shared::<SharedCount<Client>>();
     shared::<SharedValue<Client>>();
     shared::<Status>();
+    shared::<TreeCache>();
+    shared::<TreeChanges>();
+    shared::<TreeEvent>();
     shared::<ValueChanges<Client>>();
     shared::<ValueError>();
     shared::<VersionedValue<i32>>();

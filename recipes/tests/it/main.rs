@@ -28,6 +28,7 @@
 //! | `retries` | retries after refusals, after reconnects and in later sessions |
 //! | `owners` | one owner in several tasks; releases without a server |
 //! | `costs` | the cost of waiting; exact deadlines |
+//! | `curator_cache` | the cache, its options and its views; Curator's known bugs of caches |
 //! | `background_tasks` | background tasks (latch, selector, persistent node) under refusals, panics and without a server |
 //! | `exclusion` | no lock counts as held once another contender may have it: closing clients, read-only servers |
 //! | `framework` | the catalogue's tests of what locks are built on |
@@ -49,6 +50,7 @@ mod background_tasks;
 mod barriers;
 mod cancelling;
 mod costs;
+mod curator_cache;
 mod error_sweep;
 mod every_recipe;
 mod exclusion;
