@@ -32,6 +32,7 @@
 //! | [`path`] | [`ZnodePath`] and the rules for paths |
 //! | [`request`] | the table of operations, and their requests |
 //! | [`reply`], [`create`], [`multi`], [`event`], [`connect`] | the other records |
+//! | [`directives`] | the lists in SASL tokens |
 //! | [`error`], [`acl`], [`stat`], [`ids`] | the types that the records share |
 
 #[macro_use]
@@ -40,6 +41,7 @@ mod table;
 pub mod acl;
 pub mod connect;
 pub mod create;
+pub mod directives;
 pub mod error;
 pub mod event;
 pub mod frame;

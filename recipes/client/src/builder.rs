@@ -15,6 +15,7 @@ use crate::{
     core::{
         hosts::{ConnectString, ConnectStringError},
         machine::Settings,
+        sasl::SaslMechanism,
     },
     driver::Driver,
     error::Error,
@@ -51,6 +52,7 @@ pub struct ClientBuilder {
     creates_chroot: bool,
     namespace: Option<ZnodePath>,
     acl_provider: Option<Arc<dyn AclProvider>>,
+    sasl: Option<Box<dyn SaslMechanism>>,
 }
 
 impl std::fmt::Debug for ClientBuilder {
@@ -68,7 +70,7 @@ impl ClientBuilder {
         let at: ConnectString = connect_string.parse()?;
         let settings = Settings {
             session_timeout: Duration::from_secs(60),
-            hosts: at.hosts().len(),
+            hosts: at.hosts().to_vec(),
             connect_timeout: None,
             connection_timeout: Duration::from_secs(15),
             close_wait: Duration::from_secs(1),
@@ -86,6 +88,7 @@ impl ClientBuilder {
             creates_chroot: false,
             namespace: None,
             acl_provider: None,
+            sasl: None,
         })
     }
 
@@ -237,12 +240,32 @@ impl ClientBuilder {
         Ok(self)
     }
 
+    /// Authenticates every connection with SASL, by this mechanism, before anything else is sent on
+    /// it. In access lists the user is an id of the scheme `sasl`. If a server does not accept the client, the client ends with [`LostReason::Sasl`], and
+    /// [`ClientBuilder::connect`] returns [`Error::AuthFailed`].
+    ///
+    /// Default: no SASL.
+    ///
+    /// [`LostReason::Sasl`]: crate::LostReason::Sasl
+    pub fn sasl(mut self, mechanism: impl SaslMechanism) -> Self {
+        self.sasl = Some(Box::new(mechanism));
+        self
+    }
+
+    /// Authenticates every connection with SASL, mechanism DIGEST-MD5, as this user. See
+    /// [`DigestMd5`](crate::DigestMd5) and [`ClientBuilder::sasl`].
+    #[cfg(feature = "sasl")]
+    pub fn sasl_digest_md5(self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.sasl(crate::DigestMd5::new(user, password))
+    }
+
     /// Starts the client on the current runtime and waits for its first session.
     ///
     /// # Errors
     /// [`Error::NotConnected`] when no server has replied within the
-    /// [`connection_timeout`](Self::connection_timeout); the client is then closed. Those of
-    /// [`Client::create_root`], if the client creates its chroot or namespace.
+    /// [`connection_timeout`](Self::connection_timeout), [`Error::AuthFailed`] when one does not
+    /// accept the client's identity; the client is then closed. Those of [`Client::create_root`], if
+    /// the client creates its chroot or namespace.
     ///
     /// # Panics
     /// Panics outside a tokio runtime.
@@ -266,14 +289,16 @@ impl ClientBuilder {
 
     /// Returns the client and its [`Driver`], which the caller must poll.
     pub fn build(self) -> (Client, Driver) {
-        let hosts = self.at.hosts().to_vec();
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());
         let shared = Arc::new(Shared::new(
             self.settings,
             chroot,
             self.creates_chroot,
-            hosts.join(","),
+            self.at.hosts().join(","),
         ));
+        if let Some(mechanism) = self.sasl {
+            shared.look(|inner| inner.core.know_sasl(mechanism));
+        }
         for (scheme, data) in self.identities {
             shared.look(|inner| {
                 inner
@@ -281,7 +306,7 @@ impl ClientBuilder {
                     .know_identity(Ustring::from(scheme), Bytes::from(data));
             });
         }
-        let driver = Driver::new(Arc::clone(&shared), self.transport, hosts);
+        let driver = Driver::new(Arc::clone(&shared), self.transport);
         let client = Client::new(shared, self.namespace.as_ref(), self.acl_provider);
         (client, driver)
     }

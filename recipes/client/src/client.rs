@@ -181,7 +181,8 @@ impl Client {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`Error::NotConnected`] when that takes longer than `within`, or the client is closed.
+    /// [`Error::NotConnected`] when that takes longer than `within`, or the client is closed;
+    /// [`Error::AuthFailed`] when a server does not accept the client's identity.
     pub async fn connected(&self, within: Duration) -> Result<ConnectionState, Error> {
         let mut states = self.states();
         let wait = async {
@@ -191,10 +192,16 @@ impl Client {
             }
             Some(state)
         };
-        let error = || Error::NotConnected {
-            hosts: self.shared.hosts.clone(),
-            within,
-            last: self.last_failure(),
+        let error = || match self.shared.look(|inner| inner.core.auth_failure()) {
+            Some((host, reason)) => Error::AuthFailed {
+                host: host.to_string(),
+                reason,
+            },
+            None => Error::NotConnected {
+                hosts: self.shared.hosts.clone(),
+                within,
+                last: self.last_failure(),
+            },
         };
         timeout(within, wait).await.ok().flatten().ok_or_else(error)
     }

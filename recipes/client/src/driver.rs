@@ -48,28 +48,20 @@ const READ_BYTES: usize = 16 << 10;
 pub struct Driver {
     shared: Arc<Shared>,
     transport: Box<dyn Transport>,
-    hosts: Vec<String>,
     buffer: BytesMut,
 }
 
 impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver")
-            .field("hosts", &self.hosts)
-            .finish_non_exhaustive()
+        f.debug_struct("Driver").finish_non_exhaustive()
     }
 }
 
 impl Driver {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        transport: Box<dyn Transport>,
-        hosts: Vec<String>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, transport: Box<dyn Transport>) -> Self {
         Self {
             shared,
             transport,
-            hosts,
             buffer: BytesMut::new(),
         }
     }
@@ -97,16 +89,15 @@ impl Driver {
             match host {
                 Err(()) => break,
                 Ok(None) => poll_fn(|cx| alarm.poll(cx)).await,
-                Ok(Some(host)) => self.visit(host, &mut alarm).await,
+                Ok(Some(host)) => self.visit(&host, &mut alarm).await,
             }
         }
     }
 
     /// Connects to a server and serves the connection until it ends.
-    async fn visit(&mut self, host: usize, alarm: &mut Alarm<'_>) {
-        let host = self.hosts[host].clone();
+    async fn visit(&mut self, host: &str, alarm: &mut Alarm<'_>) {
         let shared = alarm.shared;
-        let mut connecting = self.transport.connect(&host);
+        let mut connecting = self.transport.connect(host);
         let connected = poll_fn(|cx| {
             if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(Some(result));
@@ -124,7 +115,7 @@ impl Driver {
             None => "no reply in time".to_owned(),
             Some(Err(error)) => error.to_string(),
             Some(Ok((reader, writer))) => {
-                tracing::debug!(host = &*host, "connected");
+                tracing::debug!(host, "connected");
                 shared.install(writer);
                 shared.with(|inner, now| inner.core.handle_connected(now));
                 let why = self.stay(reader, alarm).await;

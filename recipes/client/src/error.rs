@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper_protocol::{ErrorCode, PathError};
 
-use crate::core::outcome::{Cause, Verdict};
+use crate::core::outcome::{Cause, LostReason, Verdict};
 
 /// The reason why a call failed.
 ///
@@ -113,6 +113,15 @@ pub enum Error {
     NoRuntime {
         /// What the call starts.
         what: &'static str,
+    },
+    /// The client has ended because a server did not accept its identity. Correct the identity, and
+    /// start another client.
+    #[error("{host}: session {reason}")]
+    AuthFailed {
+        /// The server.
+        host: String,
+        /// [`LostReason::AuthFailed`] or [`LostReason::Sasl`].
+        reason: LostReason,
     },
     /// There was no connection within the time limit.
     #[error("no connection within {} ms; {}", within.as_millis(), hint(hosts, last.as_deref()))]

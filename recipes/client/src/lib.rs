@@ -66,6 +66,7 @@ pub use self::{
         backoff::Backoff,
         hosts::{ConnectString, ConnectStringError, PORT_DEFAULT},
         outcome::{Cause, Epoch, LostReason},
+        sasl::{SaslError, SaslMechanism, SaslStart, SaslStep},
     },
     driver::Driver,
     error::{Error, ErrorClass},
@@ -77,6 +78,8 @@ pub use self::{
     watcher::{GapCause, Notification, PersistentWatcher},
 };
 
+#[cfg(feature = "sasl")]
+pub use self::core::sasl::DigestMd5;
 #[cfg(feature = "tls")]
 pub use self::tls::{Tls, TlsBuilder, TlsError};
 

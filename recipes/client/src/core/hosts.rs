@@ -3,7 +3,7 @@
 //!
 //! Source: `ConnectStringParser` and `StaticHostProvider` of ZooKeeper's client.
 
-use std::{fmt, net::Ipv6Addr, str::FromStr, time::Duration};
+use std::{fmt, net::Ipv6Addr, str::FromStr, sync::Arc, time::Duration};
 
 use minikeeper_protocol::{PathError, ZnodePath};
 
@@ -209,24 +209,23 @@ fn with_port(host: &str) -> Result<String, ConnectStringError> {
 /// Decides which server the client tries, and when.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// Indices into the list of servers, shuffled once, so that clients spread over the servers.
-    order: Vec<usize>,
+    /// The servers, shuffled once, so that clients spread over them.
+    order: Vec<Arc<str>>,
     /// The place in `order` that is tried next.
     next: usize,
+    /// The server that was tried last.
+    current: Arc<str>,
     /// How many attempts have failed since a connection lasted for [`LIVED_MIN`].
     failures: u32,
     chance: Chance,
 }
 
 impl Hosts {
-    pub(crate) fn new(count: usize, seed: u64) -> Self {
+    pub(crate) fn new(servers: &[String], seed: u64) -> Self {
         let mut chance = Chance::new(seed);
-        let mut order: Vec<_> = (0..count).collect();
-        for last in (1..count).rev() {
-            let other = chance.below(last as u64 + 1);
-            order.swap(last, usize::try_from(other).unwrap_or(0));
-        }
+        let order = shuffled(servers, &mut chance);
         Self {
+            current: Arc::clone(&order[0]),
             order,
             next: 0,
             failures: 0,
@@ -239,10 +238,15 @@ impl Hosts {
     }
 
     /// Returns the server to try now.
-    pub(crate) fn take(&mut self) -> usize {
-        let host = self.order[self.next];
+    pub(crate) fn take(&mut self) -> Arc<str> {
+        self.current = Arc::clone(&self.order[self.next]);
         self.next = (self.next + 1) % self.order.len();
-        host
+        self.current()
+    }
+
+    /// Returns the server that was tried last.
+    pub(crate) fn current(&self) -> Arc<str> {
+        Arc::clone(&self.current)
     }
 
     pub(crate) fn random(&mut self) -> u128 {
@@ -269,9 +273,27 @@ impl Hosts {
     }
 }
 
+fn shuffled(servers: &[String], chance: &mut Chance) -> Vec<Arc<str>> {
+    let mut order: Vec<_> = servers
+        .iter()
+        .map(|server| server.as_str().into())
+        .collect();
+    for last in (1..order.len()).rev() {
+        let other = chance.below(last as u64 + 1);
+        order.swap(last, usize::try_from(other).unwrap_or(0));
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn servers(count: usize) -> Vec<String> {
+        (0..count)
+            .map(|number| format!("zk{number}:2181"))
+            .collect()
+    }
 
     /// What Java's `ConnectStringParser` 3.8.0 printed for each text, except where a comment says
     /// what it does instead.
@@ -373,10 +395,16 @@ mod tests {
     #[test]
     fn every_server_is_tried_before_a_pause() {
         let now = Duration::from_secs(7);
-        let mut hosts = Hosts::new(3, 1);
+        let mut hosts = Hosts::new(&servers(3), 1);
         let mut tried: Vec<_> = (0..3).map(|_| hosts.take()).collect();
         tried.sort_unstable();
-        assert_eq!(tried, [0, 1, 2]);
+        assert_eq!(
+            tried,
+            servers(3)
+                .iter()
+                .map(|it| it.as_str().into())
+                .collect::<Vec<_>>()
+        );
         let brief = Duration::ZERO;
         let first_two = (hosts.failed(now, brief), hosts.failed(now, brief));
         assert_eq!(first_two, (now, now));
@@ -390,7 +418,7 @@ mod tests {
 
     #[test]
     fn different_seeds_give_different_orders() {
-        let first = |seed| Hosts::new(3, seed).take();
+        let first = |seed| Hosts::new(&servers(3), seed).take();
         assert!((0..20).any(|seed| first(seed) != first(0)));
         assert_eq!(first(5), first(5));
     }

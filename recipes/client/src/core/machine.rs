@@ -3,11 +3,12 @@
 //!
 //! Source: `docs/curator-recipes.md` sections 2.7 to 2.9; `docs/client.md` section 6.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use minikeeper_protocol::{
-    ConnectResponse, ErrorCode, FrameError, Reader, Reply, Request, Ustring, Xid, Zxid, frame,
+    ConnectResponse, ErrorCode, FrameError, OpCode, Reader, Reply, Request, Ustring, Xid, Zxid,
+    frame,
 };
 
 use super::{
@@ -17,6 +18,7 @@ use super::{
         Cause, Change, CloseCause, Effects, Epoch, LostReason, Outcome, Time, Verdict, WatchEnd,
     },
     requests::{Entry, IfAbandoned, Registering, Requests, Token},
+    sasl::{Sasl, SaslMechanism},
     session::{self, Session},
     watches::{WatchKind, WatchToken, Watches},
 };
@@ -25,8 +27,8 @@ use super::{
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) session_timeout: Duration,
-    /// The number of servers.
-    pub(crate) hosts: usize,
+    /// The servers; at least one.
+    pub(crate) hosts: Vec<String>,
     /// How long one server may take to reply; by default its share of the session timeout or of
     /// `connection_timeout`, whichever is shorter.
     pub(crate) connect_timeout: Option<Duration>,
@@ -64,11 +66,14 @@ pub(super) enum Link {
         retry_at: Time,
     },
     Connecting {
-        host: usize,
         give_up_at: Time,
     },
     Handshaking {
         asked_at: Time,
+        give_up_at: Time,
+    },
+    /// The handshake has succeeded, and SASL is not complete: nothing else may be sent.
+    Authenticating {
         give_up_at: Time,
     },
     Up,
@@ -84,7 +89,9 @@ pub(crate) struct Core {
     pub(super) link: Link,
     pub(super) session: Option<Session>,
     pub(super) epoch: Epoch,
-    /// How many handshakes have succeeded.
+    /// The latest session that was reported as connected.
+    pub(super) reported: Epoch,
+    /// How many connections could be used.
     pub(super) connections: u64,
     /// The zxid of the latest reply. Every watch that existed then has received its events up to
     /// this zxid. The zxids of events do not count: the events of one transaction arrive one by
@@ -98,6 +105,10 @@ pub(crate) struct Core {
     pub(super) requests: Requests,
     pub(super) watches: Watches,
     pub(super) cleanups: Cleanups,
+    /// The mechanism that authenticates every connection.
+    pub(super) sasl: Option<Sasl>,
+    /// Why the client has ended, if a server did not accept its identity.
+    pub(super) auth_failure: Option<LostReason>,
     /// Identities to send on every connection.
     pub(super) identities: Vec<(Ustring, Bytes)>,
     /// When the current or last connection came up.
@@ -119,7 +130,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            hosts: Hosts::new(settings.hosts, settings.seed),
+            hosts: Hosts::new(&settings.hosts, settings.seed),
             cleanups: Cleanups::new(settings.seed),
             settings,
             link: Link::Down {
@@ -127,12 +138,15 @@ impl Core {
             },
             session: None,
             epoch: Epoch(0),
+            reported: Epoch(0),
             connections: 0,
             last_zxid: Zxid(0),
             registering_again: 0,
             next_xid: 1,
             requests: Requests::default(),
             watches: Watches::default(),
+            sasl: None,
+            auth_failure: None,
             identities: Vec::new(),
             up_at: Time::ZERO,
             is_read_only: false,
@@ -171,11 +185,8 @@ impl Core {
     }
 
     /// Returns the server to connect to now.
-    pub(crate) const fn connecting(&self) -> Option<usize> {
-        match self.link {
-            Link::Connecting { host, .. } => Some(host),
-            _ => None,
-        }
+    pub(crate) fn connecting(&self) -> Option<Arc<str>> {
+        matches!(self.link, Link::Connecting { .. }).then(|| self.hosts.current())
     }
 
     /// Returns why the machine itself has ended the connection.
@@ -185,7 +196,10 @@ impl Core {
 
     /// Returns whether there is a usable connection.
     pub(crate) const fn is_linked(&self) -> bool {
-        matches!(self.link, Link::Handshaking { .. } | Link::Up)
+        matches!(
+            self.link,
+            Link::Handshaking { .. } | Link::Authenticating { .. } | Link::Up
+        )
     }
 
     pub(crate) const fn is_stopped(&self) -> bool {
@@ -213,9 +227,12 @@ impl Core {
         let link = match (self.link, &self.session) {
             (Link::Stopped, _) => return None,
             (Link::Down { retry_at }, _) => Some(retry_at),
-            (Link::Connecting { give_up_at, .. } | Link::Handshaking { give_up_at, .. }, _) => {
-                Some(give_up_at)
-            }
+            (
+                Link::Connecting { give_up_at }
+                | Link::Handshaking { give_up_at, .. }
+                | Link::Authenticating { give_up_at },
+                _,
+            ) => Some(give_up_at),
             (Link::Up, Some(session)) => Some(self.ping_at(session).min(self.silent_at(session))),
             (Link::Up, None) => None,
         };
@@ -304,6 +321,18 @@ impl Core {
         self.send_or_keep(now, entry, request);
     }
 
+    /// Sets the mechanism that authenticates every connection.
+    pub(crate) fn know_sasl(&mut self, mechanism: Box<dyn SaslMechanism>) {
+        self.sasl = Some(Sasl(mechanism));
+    }
+
+    /// Returns the server and the reason, if the client has ended because a server did not accept its
+    /// identity.
+    pub(crate) fn auth_failure(&self) -> Option<(Arc<str>, LostReason)> {
+        self.auth_failure
+            .map(|reason| (self.hosts.current(), reason))
+    }
+
     /// Adds an identity to send on every connection.
     pub(crate) fn know_identity(&mut self, scheme: Ustring, data: Bytes) {
         self.identities.push((scheme, data));
@@ -388,7 +417,7 @@ impl Core {
 
     /// Handles an established connection: sends the handshake.
     pub(crate) fn handle_connected(&mut self, now: Time) {
-        let Link::Connecting { give_up_at, .. } = self.link else {
+        let Link::Connecting { give_up_at } = self.link else {
             return;
         };
         self.ended_for = None;
@@ -416,6 +445,7 @@ impl Core {
             return;
         }
         let was_up = self.link == Link::Up;
+        let was_granted = was_up || matches!(self.link, Link::Authenticating { .. });
         let lived = if was_up { now - self.up_at } else { Time::ZERO };
         self.link = Link::Down {
             retry_at: self.hosts.failed(now, lived),
@@ -427,9 +457,12 @@ impl Core {
         if self.close_sent {
             return self.stop(now, effects);
         }
-        if was_up && let Some(session) = &self.session {
+        if was_granted && let Some(session) = &self.session {
             if !session.is_lasting {
                 return self.end_session(now, LostReason::ReadOnly, effects);
+            }
+            if !was_up {
+                return;
             }
             let change = Change::Suspended {
                 epoch: self.epoch,
@@ -459,10 +492,13 @@ impl Core {
             let window = done + body.start..done + body.end;
             done = window.end;
             match self.link {
-                Link::Handshaking { asked_at, .. } => {
+                Link::Handshaking {
+                    asked_at,
+                    give_up_at,
+                } => {
                     let response = ConnectResponse::decode(&mut Reader::window(batch, window))
                         .map_err(CloseCause::Message)?;
-                    self.handle_handshake(now, asked_at, response, effects);
+                    self.handle_handshake(now, (asked_at, give_up_at), response, effects);
                 }
                 _ => self.handle_message(now, batch, window, effects)?,
             }
@@ -501,11 +537,16 @@ impl Core {
                 self.send_own(now, Xid::PING, &Request::Ping, None);
             }
         }
-        if let Link::Connecting { give_up_at, .. } | Link::Handshaking { give_up_at, .. } =
-            self.link
+        if let Link::Connecting { give_up_at }
+        | Link::Handshaking { give_up_at, .. }
+        | Link::Authenticating { give_up_at } = self.link
             && now >= give_up_at
         {
-            self.ended_for = Some("no reply to the handshake in time".into());
+            let what = match self.link {
+                Link::Authenticating { .. } => "SASL",
+                _ => "the handshake",
+            };
+            self.ended_for = Some(format!("no reply to {what} in time").into());
             self.handle_disconnected(now, effects);
         }
         if let Some(session) = &self.session
@@ -513,7 +554,7 @@ impl Core {
             && now >= session.safe_until()
         {
             // There may be a connection to a server that does not keep the session alive.
-            if self.link == Link::Up {
+            if matches!(self.link, Link::Up | Link::Authenticating { .. }) {
                 self.handle_disconnected(now, effects);
             }
             self.end_session(now, LostReason::Presumed, effects);
@@ -531,8 +572,8 @@ impl Core {
                 .map_or(asked, |session| session.timeout);
             let whole = session_timeout.min(self.settings.connection_timeout);
             let limit = self.settings.connect_timeout.unwrap_or(whole / share);
+            self.hosts.take();
             self.link = Link::Connecting {
-                host: self.hosts.take(),
                 give_up_at: now + limit,
             };
         }
@@ -568,7 +609,10 @@ impl Core {
         request: &Request,
         token: Option<Token>,
     ) {
-        self.sent_at = now;
+        // These two do not keep the session alive: a ping is due as if they had not been sent.
+        if !matches!(request.op(), OpCode::Auth | OpCode::Sasl) {
+            self.sent_at = now;
+        }
         let entry = Entry {
             xid,
             op: request.op(),
@@ -595,6 +639,12 @@ impl Core {
             data: Some(data.clone()),
         };
         self.send_own(now, Xid::AUTH, &request, token);
+    }
+
+    pub(super) fn send_sasl(&mut self, now: Time, token: Vec<u8>) {
+        let xid = self.take_xid();
+        let token = Some(Bytes::from(token));
+        self.send_own(now, xid, &Request::Sasl { token }, None);
     }
 
     pub(super) fn send_cleanup(&mut self, now: Time, step: CleanupRequest, request: &Request) {

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `machine.rs` | the machine: calls, events from the driver, sending, how requests and sessions end |
 //! | `replies.rs` | handles messages of a server: handshake, replies, events |
+//! | `sasl.rs` | the seam for SASL mechanisms, DIGEST-MD5 |
 //! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `cleanup.rs` | its parts |
 //! | `outcome.rs` | the output of the machine |
 //! | `tests.rs` | tests that play the server |
@@ -20,6 +21,7 @@ pub(crate) mod machine;
 pub(crate) mod outcome;
 mod replies;
 pub(crate) mod requests;
+pub(crate) mod sasl;
 mod session;
 pub(crate) mod watches;
 

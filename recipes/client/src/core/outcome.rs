@@ -6,7 +6,7 @@ use minikeeper_protocol::{
     DecodeError, ErrorCode, EventKind, FrameError, Reply, SessionId, Ustring, Xid, Zxid,
 };
 
-use super::watches::WatchToken;
+use super::{sasl::SaslError, watches::WatchToken};
 
 /// A point in time, as the time since the client started.
 pub(crate) type Time = Duration;
@@ -54,6 +54,8 @@ pub enum LostReason {
     Presumed,
     /// A server did not accept an identity.
     AuthFailed,
+    /// The client could not authenticate itself with SASL.
+    Sasl(SaslError),
     /// The client gave the session up, because more clean-ups were pending than
     /// [`ClientBuilder::clean_ups_max`](crate::ClientBuilder::clean_ups_max) allows. The end of the
     /// session deletes the same znodes.
@@ -65,6 +67,7 @@ pub enum LostReason {
 impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Sasl(error) => return write!(f, "ended: {error}"),
             Self::Expired => "expired",
             Self::Replaced => "replaced by the server with a new one",
             Self::Presumed => "presumed expired: no server replied within its timeout",

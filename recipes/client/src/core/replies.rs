@@ -12,6 +12,7 @@ use super::{
     machine::{Core, Link},
     outcome::{Cause, Change, CloseCause, Effects, LostReason, Outcome, Time, Verdict, WatchEnd},
     requests::{Entry, Registering, Token},
+    sasl::{SaslError, SaslStart, SaslStep},
     session::Session,
     watches::{self, WatchKind},
 };
@@ -20,7 +21,7 @@ impl Core {
     pub(super) fn handle_handshake(
         &mut self,
         now: Time,
-        asked_at: Time,
+        (asked_at, give_up_at): (Time, Time),
         response: ConnectResponse,
         effects: &mut impl Effects,
     ) {
@@ -38,35 +39,80 @@ impl Core {
             return self.handle_disconnected(now, effects);
         }
         let read_only = response.read_only == Some(true);
-        let resumed = match &mut self.session {
+        match &mut self.session {
             Some(session) if session.id == response.session_id => {
                 session.resumed(&response, asked_at);
-                true
             }
-            Some(_) => {
+            _ => {
                 self.end_session(now, LostReason::Replaced, effects);
-                false
+                self.epoch.0 += 1;
+                self.session = Some(Session::granted(response, asked_at, now));
             }
-            None => false,
-        };
-        if !resumed {
-            self.epoch.0 += 1;
-            self.session = Some(Session::granted(response, asked_at, now));
         }
+        self.is_read_only = read_only;
+        self.sent_at = now;
+        let Some(sasl) = &mut self.sasl else {
+            return self.come_up(now, effects);
+        };
+        self.link = Link::Authenticating { give_up_at };
+        let server = self.hosts.current();
+        let start = SaslStart {
+            server: &server,
+            random: self.hosts.random(),
+        };
+        match sasl.0.start(start) {
+            Ok(token) => self.send_sasl(now, token),
+            Err(error) => self.fail_sasl(now, error, effects),
+        }
+    }
+
+    /// Handles the reply to a SASL token.
+    fn handle_sasl(
+        &mut self,
+        now: Time,
+        result: Result<Reply, ErrorCode>,
+        effects: &mut impl Effects,
+    ) {
+        let (Link::Authenticating { .. }, Some(sasl)) = (self.link, &mut self.sasl) else {
+            return;
+        };
+        let step = match result {
+            Ok(Reply::Token(token)) => sasl.0.respond(&token.unwrap_or_default()),
+            Ok(_) => Err(SaslError::Challenge("no token")),
+            Err(code) if Verdict::of(code) == Verdict::Refused => Err(SaslError::Refused(code)),
+            // This error does not concern the token.
+            Err(code) => {
+                self.ended_for = Some(format!("SASL: the server answered: {code}").into());
+                return self.handle_disconnected(now, effects);
+            }
+        };
+        match step {
+            Ok(SaslStep::Reply(token)) => self.send_sasl(now, token),
+            Ok(SaslStep::Done) => self.come_up(now, effects),
+            Err(error) => self.fail_sasl(now, error, effects),
+        }
+    }
+
+    fn fail_sasl(&mut self, now: Time, error: SaslError, effects: &mut impl Effects) {
+        self.ended_for = Some(error.to_string().into());
+        self.fail_authentication(now, LostReason::Sasl(error), effects);
+    }
+
+    /// Begins to send requests on a new connection.
+    fn come_up(&mut self, now: Time, effects: &mut impl Effects) {
         self.link = Link::Up;
         self.up_at = now;
-        self.is_read_only = read_only;
         self.connections += 1;
-        self.sent_at = now;
         self.register_again(now, effects);
         let Some(session) = &self.session else {
             return;
         };
+        let resumed = std::mem::replace(&mut self.reported, self.epoch) == self.epoch;
         let change = Change::Connected {
             epoch: self.epoch,
             session: session.id,
             resumed,
-            read_only,
+            read_only: self.is_read_only,
         };
         self.report(change, effects);
         for entry in self.requests.send_kept(now, self.epoch) {
@@ -114,6 +160,7 @@ impl Core {
             .ok_or(CloseCause::OutOfOrder(header.xid))?;
         if let Some(session) = &mut self.session
             && !self.is_read_only
+            && !matches!(entry.op, OpCode::Auth | OpCode::Sasl)
             && header.error.is_none_or(Verdict::proves_contact)
         {
             session.heard(sent_at);
@@ -126,7 +173,9 @@ impl Core {
                 return Ok(());
             }
         }
-        if self.registering_again == 0 && !matches!(header.xid, Xid::PING | Xid::AUTH) {
+        if self.registering_again == 0
+            && !matches!(entry.op, OpCode::Ping | OpCode::Auth | OpCode::Sasl)
+        {
             self.last_zxid = self.last_zxid.max(header.zxid);
         }
         let result = match header.error {
@@ -176,6 +225,7 @@ impl Core {
         }
         match (entry.op, &result) {
             (OpCode::CloseSession, _) => return self.stop(now, effects),
+            (OpCode::Sasl, _) => return self.handle_sasl(now, result, effects),
             // This error does not concern the identity, which is sent again on the next connection.
             (OpCode::Auth, Err(code)) if Verdict::of(*code) != Verdict::Refused => {
                 self.complete(now, entry, result, zxid, effects);
@@ -268,9 +318,14 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         self.complete(now, entry, result, zxid, effects);
+        self.fail_authentication(now, LostReason::AuthFailed, effects);
+    }
+
+    /// Ends the client, since every further connection would end the same way.
+    fn fail_authentication(&mut self, now: Time, reason: LostReason, effects: &mut impl Effects) {
+        self.auth_failure = Some(reason);
         self.handle_disconnected(now, effects);
-        self.end_session(now, LostReason::AuthFailed, effects);
-        // Every further connection would end the same way.
+        self.end_session(now, reason, effects);
         self.stop(now, effects);
     }
 }

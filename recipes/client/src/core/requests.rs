@@ -242,14 +242,14 @@ impl Requests {
     }
 
     /// Handles the loss of the connection: returns the requests that were sent. Those still in the
-    /// output wait for the next connection, except those that the client makes for itself.
+    /// output wait for the next connection, except those that belong to this one.
     pub(crate) fn disconnected(&mut self) -> Vec<Entry> {
         let mut lost = Vec::new();
         let (taken, out) = (self.taken, std::mem::take(&mut self.out));
         let later: Vec<_> = self.take_unsent().collect();
         let mut sent = self.sent.take().peekable();
         while let Some(Sent { entry, start, .. }) = sent.next() {
-            if start < taken || entry.xid.0 < 0 {
+            if start < taken || entry.xid.0 < 0 || entry.op == OpCode::Sasl {
                 self.leave(&entry);
                 lost.push(entry);
                 continue;

@@ -17,6 +17,7 @@ use super::{
     cleanup::Target,
     machine::{Core, Settings, Submission},
     outcome::{Cause, Change, Effects, Epoch, LostReason, Outcome, Time, WatchEnd},
+    sasl::{SaslError, SaslMechanism, SaslStart, SaslStep},
     watches::{WatchKind, WatchToken},
 };
 
@@ -61,7 +62,9 @@ struct Play {
 fn settings(hosts: usize) -> Settings {
     Settings {
         session_timeout: SESSION_TIMEOUT,
-        hosts,
+        hosts: (0..hosts)
+            .map(|number| format!("zk{number}:2181"))
+            .collect(),
         connect_timeout: None,
         connection_timeout: BUDGET,
         close_wait: Duration::from_secs(1),
@@ -777,4 +780,236 @@ fn too_many_clean_ups_end_the_session() {
     );
     assert_eq!(play.core.clean_ups_pending(), 0);
     assert_eq!(play.link().session_id, SessionId::NONE);
+}
+
+/// Sends an empty token, then `response`, and is satisfied with `proof`.
+struct TwoSteps;
+
+impl SaslMechanism for TwoSteps {
+    fn name(&self) -> &str {
+        "TWO-STEPS"
+    }
+
+    fn start(&mut self, at: SaslStart<'_>) -> Result<Vec<u8>, SaslError> {
+        assert_eq!(at.server, "zk0:2181");
+        Ok(Vec::new())
+    }
+
+    fn respond(&mut self, token: &[u8]) -> Result<SaslStep, SaslError> {
+        match token {
+            b"challenge" => Ok(SaslStep::Reply(b"response".to_vec())),
+            b"proof" => Ok(SaslStep::Done),
+            b"" => Err(SaslError::NotOffered),
+            _ => Err(SaslError::NotProven),
+        }
+    }
+}
+
+impl Play {
+    fn with_sasl() -> Self {
+        let mut play = Self::new(1);
+        play.core.know_sasl(Box::new(TwoSteps));
+        play
+    }
+
+    /// Returns the xid of the only request that was sent, a SASL token.
+    fn sasl_token(&mut self, expected: &[u8]) -> Xid {
+        match &self.sent()[..] {
+            [(xid, Request::Sasl { token: Some(token) })] => {
+                assert_eq!(token, expected);
+                *xid
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reply_token(&mut self, xid: Xid, token: &'static [u8]) {
+        self.reply(xid, 0, Ok(&Reply::Token(Some(Bytes::from_static(token)))));
+    }
+
+    /// Completes an exchange; fails if anything else is sent before its end.
+    fn authenticate(&mut self) {
+        let xid = self.sasl_token(b"");
+        self.reply_token(xid, b"challenge");
+        let xid = self.sasl_token(b"response");
+        self.reply_token(xid, b"proof");
+    }
+}
+
+fn sync(path: &str) -> Request {
+    Request::Sync {
+        path: Some(path.into()),
+    }
+}
+
+#[test]
+fn nothing_is_sent_before_sasl_is_complete() {
+    let mut play = Play::with_sasl();
+    for name in ["ann", "bob"] {
+        play.core.know_identity("digest".into(), Bytes::from(name));
+    }
+    play.submit(&sync("/kept"), Submission::default());
+    let schemes = |sent: &[(Xid, Request)]| {
+        let label = |(_, request): &(Xid, Request)| match request {
+            Request::Auth {
+                data: Some(data), ..
+            } => String::from_utf8(data.to_vec()).unwrap(),
+            other => other.op().name().to_owned(),
+        };
+        sent.iter().map(label).collect::<Vec<_>>()
+    };
+    // The first session, the same on another connection, the next session.
+    for (round, session) in [(1, 7), (2, 7), (3, 8)] {
+        let resumed = round == 2;
+        play.link();
+        play.welcome(session);
+        play.submit(&sync("/meanwhile"), Submission::default());
+        assert!(!matches!(
+            play.log.changes.last(),
+            Some(Change::Connected { .. })
+        ));
+        play.authenticate();
+        let sent = play.sent();
+        let expected = match round {
+            1 => &["ann", "bob", "sync", "sync"][..],
+            2 => &["ann", "bob", "setWatches", "sync"],
+            _ => &["ann", "bob", "sync"],
+        };
+        assert_eq!(schemes(&sent), expected, "round {round}");
+        assert_eq!(
+            play.log.changes.last(),
+            Some(&Change::Connected {
+                epoch: Epoch(if round == 3 { 2 } else { 1 }),
+                session: SessionId(session),
+                resumed,
+                read_only: false,
+            })
+        );
+        if round == 1 {
+            for (xid, request) in sent {
+                let path = Reply::Path(Some("/".into()));
+                let reply = if matches!(request, Request::Auth { .. }) {
+                    &Reply::Empty
+                } else {
+                    &path
+                };
+                play.reply(xid, 0, Ok(reply));
+            }
+            play.watch("/watched", 1, 5);
+        }
+        play.unlink();
+    }
+}
+
+#[test]
+fn refused_sasl_ends_the_client_with_the_reason() {
+    let refused = |code| (Err(code), SaslError::Refused(code));
+    for (reply, error) in [
+        refused(ErrorCode::AuthFailed),
+        refused(ErrorCode::SessionClosedRequireSaslAuth),
+        (Ok(Reply::Token(None)), SaslError::NotOffered),
+        (
+            Ok(Reply::Token(Some(Bytes::from_static(b"wrong")))),
+            SaslError::NotProven,
+        ),
+    ] {
+        let mut play = Play::with_sasl();
+        play.link();
+        play.welcome(7);
+        play.submit(
+            &sync("/"),
+            Submission {
+                caller: Some(3),
+                ..Submission::default()
+            },
+        );
+        let xid = play.sasl_token(b"");
+        play.reply(xid, 0, reply.as_ref().map_err(|code| *code));
+        let reason = LostReason::Sasl(error);
+        let lost = Change::Lost {
+            epoch: Epoch(1),
+            reason,
+        };
+        assert_eq!(play.log.changes, [lost, Change::Closed]);
+        assert!(play.core.is_stopped());
+        assert_eq!(play.core.ended_for(), error.to_string());
+        assert_eq!(play.core.auth_failure().unwrap().1, reason);
+        assert!(matches!(
+            play.log.completed[..],
+            [(3, Outcome::NotSent(Cause::Closed))]
+        ));
+    }
+}
+
+#[test]
+fn interrupted_sasl_begins_again_on_the_next_connection() {
+    type Interrupt = fn(&mut Play, Xid);
+    let interrupts: [Interrupt; 4] = [
+        |play, _| play.unlink(),
+        // A passing refusal does not concern the token.
+        |play, xid| play.reply(xid, 0, Err(ErrorCode::ThrottledOp)),
+        |play, xid| {
+            // The response was not written when the connection ended.
+            play.reply_token(xid, b"challenge");
+            play.unlink();
+        },
+        |play, _| {
+            let late = play.core.next_deadline().unwrap();
+            play.now = late;
+            play.core.handle_timeout(late, &mut play.log);
+            assert_eq!(play.core.ended_for(), "no reply to SASL in time");
+        },
+    ];
+    for interrupt in interrupts {
+        let mut play = Play::with_sasl();
+        play.link();
+        play.welcome(7);
+        let xid = play.sasl_token(b"");
+        interrupt(&mut play, xid);
+        assert_eq!(play.log.changes, [], "no caller has seen the session");
+        assert_eq!(play.link().session_id, SessionId(7));
+        play.welcome(7);
+        play.authenticate();
+        assert!(play.sent().is_empty());
+        let (epoch, session) = (Epoch(1), SessionId(7));
+        let connected = Change::Connected {
+            epoch,
+            session,
+            resumed: false,
+            read_only: false,
+        };
+        assert_eq!(play.log.changes, [connected]);
+    }
+}
+
+#[test]
+fn closing_during_sasl_closes_the_session_afterwards() {
+    let mut play = Play::with_sasl();
+    play.link();
+    play.welcome(7);
+    play.core.close(play.now, &mut play.log);
+    play.authenticate();
+    let (xid, request) = play.sent().pop().unwrap();
+    assert_eq!(request.op(), OpCode::CloseSession);
+    play.reply(xid, 0, Ok(&Reply::Empty));
+    assert!(play.core.is_stopped());
+}
+
+/// A reply to an identity counted as contact, and sending one delayed the next ping. Servers do not
+/// prolong the session for it: `docs/zookeeper-protocol.md` section 7.1.
+#[test]
+fn identities_and_sasl_do_not_prolong_the_session() {
+    let mut play = Play::with_sasl();
+    play.link();
+    play.welcome(7);
+    let safe_until = play.core.safe_until();
+    let ping_at = play.now + SESSION_TIMEOUT / 3;
+    play.now += Duration::from_secs(5);
+    play.authenticate();
+    play.core
+        .add_identity(play.now, "digest".into(), Bytes::new(), 1, &mut play.log);
+    let (xid, _) = play.sent().pop().unwrap();
+    play.reply(xid, 0, Ok(&Reply::Empty));
+    assert_eq!(play.core.safe_until(), safe_until);
+    assert_eq!(play.core.next_deadline(), Some(ping_at));
 }

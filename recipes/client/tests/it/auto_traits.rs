@@ -6,8 +6,8 @@ use minikeeper_client::{
     Backoff, Call, Cause, Children, Client, ClientBuilder, ClientStatus, ConnectError,
     ConnectString, ConnectStringError, Connecting, ConnectionState, CreateOptions, Created, Data,
     Driver, Epoch, Error, ErrorClass, Fired, GapCause, LostReason, Multi, MultiStep, Names,
-    Notification, OneShot, Persistent, PersistentWatcher, Stamped, States, Tcp, WatchEvent,
-    WatchEvents,
+    Notification, OneShot, Persistent, PersistentWatcher, SaslError, SaslStep, Stamped, States,
+    Tcp, WatchEvent, WatchEvents,
 };
 
 const fn shared<T: Send + Sync>() {}
@@ -20,6 +20,9 @@ const _: () = {
     shared::<minikeeper_client::TlsBuilder>();
     shared::<minikeeper_client::TlsError>();
 };
+
+#[cfg(feature = "sasl")]
+const _: () = sent::<minikeeper_client::DigestMd5>();
 
 const _: () = {
     shared::<Backoff>();
@@ -48,6 +51,8 @@ const _: () = {
     shared::<OneShot>();
     shared::<Persistent>();
     shared::<PersistentWatcher>();
+    shared::<SaslError>();
+    shared::<SaslStep>();
     shared::<Stamped<Data>>();
     shared::<States>();
     shared::<Tcp>();

@@ -9,6 +9,7 @@
 //! | `cuts` | the connection is cut after each single byte |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
+//! | `sasl` | SASL and other identities; with feature `sasl` |
 //! | `tls` | TLS over sockets, in real time; with feature `tls` |
 //! | `roots` | chroot and namespace created on demand, access lists, identities |
 //! | `watches` | one-shot and persistent watches, their removal |
@@ -30,6 +31,8 @@ mod kit;
 mod operations;
 mod persistent_watcher;
 mod roots;
+#[cfg(feature = "sasl")]
+mod sasl;
 mod sessions;
 #[cfg(feature = "tls")]
 mod tls;

@@ -1,6 +1,8 @@
-//! Parses the `key=value, key="value"` lists of DIGEST-MD5 as leniently as OpenJDK does.
+//! Sorts the directives of a client's response as leniently as OpenJDK does.
 //!
 //! Source: OpenJDK's `DigestMD5Base.parseDirectives`, which ZooKeeper uses.
+
+use minikeeper_protocol::directives;
 
 use crate::auth::java_text::{decode_utf8, eq_ignore_case};
 
@@ -52,15 +54,9 @@ impl Directives {
     /// The fault of the list.
     pub(crate) fn parse(list: &[u8]) -> Result<Self, &'static str> {
         let mut directives = Self::default();
-        let mut rest = skip_lws(list);
-        while let Some((&byte, after)) = rest.split_first() {
-            if byte == b',' {
-                rest = skip_lws(after);
-                continue;
-            }
-            let directive = Directive::take(rest)?;
-            directives.add(directive.key, directive.value)?;
-            rest = directive.rest;
+        for directive in directives::parse(list) {
+            let (key, value) = directive?;
+            directives.add(key, value)?;
         }
         Ok(directives)
     }
@@ -75,88 +71,6 @@ impl Directives {
             Some(_) => Err("duplicate directive"),
         }
     }
-}
-
-/// One directive and what follows it.
-struct Directive<'a> {
-    key: &'a [u8],
-    value: Vec<u8>,
-    rest: &'a [u8],
-}
-
-impl<'a> Directive<'a> {
-    /// Splits the first directive off a list.
-    fn take(list: &'a [u8]) -> Result<Self, &'static str> {
-        let ends_key = |byte: &u8| matches!(byte, b',' | b'=') || is_lws(*byte);
-        let Some(end) = list.iter().position(ends_key) else {
-            // The last key needs no value.
-            return Ok(Self {
-                key: list,
-                value: Vec::new(),
-                rest: b"",
-            });
-        };
-        let (key, rest) = list.split_at(end);
-        if rest[0] == b',' {
-            return Err("a comma inside a key");
-        }
-        if key.is_empty() {
-            return Err("a value without a key");
-        }
-        let rest = skip_lws(rest);
-        let Some(rest) = rest.strip_prefix(b"=") else {
-            return Err("no '=' after a key");
-        };
-        let rest = skip_lws(rest);
-        let ends_value = |byte: &u8| *byte == b',' || is_lws(*byte);
-        let (value, rest) = match rest.split_first() {
-            None => return Err("nothing after '='"),
-            Some((b'"', quoted)) => {
-                let (value, rest) = unquote(quoted)?;
-                if rest.first().is_some_and(|byte| !ends_value(byte)) {
-                    return Err("no comma after a quoted value");
-                }
-                (value, rest)
-            }
-            Some(_) => {
-                let end = rest.iter().position(ends_value).unwrap_or(rest.len());
-                (rest[..end].to_vec(), &rest[end..])
-            }
-        };
-        // Skips one separator and the white space after it; a comma after white space is left, and
-        // skipped as an empty element.
-        let rest = skip_lws(rest.get(1..).unwrap_or_default());
-        Ok(Self { key, value, rest })
-    }
-}
-
-/// Splits a text into the unescaped value before the closing quote, and the rest after it.
-fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
-    let mut value = Vec::new();
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'"' => return Ok((value, rest)),
-            b'\\' => {
-                let (&escaped, after) = rest.split_first().ok_or("an escape at the end")?;
-                value.push(escaped);
-                rest = after;
-            }
-            _ => value.push(byte),
-        }
-    }
-    Err("a quoted value without its closing quote")
-}
-
-/// Returns whether a byte is linear white space.
-const fn is_lws(byte: u8) -> bool {
-    matches!(byte, b'\r' | b'\n' | b' ' | b'\t')
-}
-
-fn skip_lws(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|byte| !is_lws(*byte));
-    &text[start.unwrap_or(text.len())..]
 }
 
 #[cfg(test)]
