@@ -134,7 +134,8 @@ impl ClientBuilder {
     /// [`Client::safe_until`] does not advance, and the session is presumed lost when that time has
     /// passed. A session that a read-only server created holds no locks and ends with its
     /// connection; its `safe_until` is `None`. The state is [`ConnectionState::ReadOnly`] in both
-    /// cases.
+    /// cases. While it is connected to a read-only server, the client does not look for another one,
+    /// as Java's does: it changes when that connection or the session ends.
     ///
     /// Default: false.
     ///

@@ -3,13 +3,15 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use minikeeper_client::ConnectionState;
+use minikeeper_recipes::{LeaderSelector, SelectorOptions, Status};
+use tokio::time::{sleep, timeout};
 
 use crate::{
-    every_recipe::Recipe,
-    kit::{SESSION_TIMEOUT, soon},
+    every_recipe::{Kept, Recipe},
+    kit::{PATH, SESSION_TIMEOUT, soon, start, until},
     sweeps::{cases, in_case, scene},
-    wire::Fault,
+    wire::{Fault, Wire},
 };
 
 /// The largest number of messages while a client closes.
@@ -63,7 +65,7 @@ async fn nothing_is_held_on_a_read_only_server_after_the_session_timeout() {
             let kept = soon(scene.begin().await).await.unwrap();
             let session = scene.client.session_id().unwrap();
             scene.wire.arm(None);
-            scene.wire.read_only();
+            scene.wire.read_only(true);
             scene.wire.cut();
             sleep(SESSION_TIMEOUT).await;
             assert!(scene.wire.requests() > 0, "it is connected");
@@ -75,5 +77,86 @@ async fn nothing_is_held_on_a_read_only_server_after_the_session_timeout() {
             }
         };
         in_case(&case, "read-only", 0, cut_off).await;
+    }
+}
+
+/// The session stays the same: it goes to a read-only server, and back in time.
+#[tokio::test(start_paused = true)]
+async fn holder_is_suspended_on_a_read_only_server_and_holds_again_on_the_next() {
+    let all = Recipe::ALL.into_iter().flat_map(cases);
+    for case in all.filter(|it| !it.is_contended) {
+        let there_and_back = async {
+            let scene = scene(&case).await;
+            let kept = soon(scene.begin().await).await.unwrap();
+            if !kept.is_held() {
+                return;
+            }
+            let client = &scene.client;
+            let session = client.session_id();
+            let safe_until = client.safe_until().unwrap();
+            scene.wire.read_only(true);
+            scene.wire.cut();
+            let is_read_only = || matches!(client.state(), ConnectionState::ReadOnly { .. });
+            until("it is connected", is_read_only).await;
+            assert!(!kept.is_held());
+            assert_eq!(client.safe_until(), Some(safe_until));
+            if let Kept::Guard(guard) = &kept {
+                assert_eq!(guard.status(), Status::Suspended { until: safe_until });
+            }
+            scene.wire.read_only(false);
+            scene.wire.cut();
+            until("it is held again", || kept.is_held()).await;
+            assert_eq!(client.session_id(), session);
+            assert!(client.safe_until().unwrap() > safe_until);
+        };
+        in_case(&case, "read-only", 0, there_and_back).await;
+    }
+}
+
+/// A read-only server can create a session, but no other server knows it, so it holds nothing.
+#[tokio::test(start_paused = true)]
+async fn session_of_a_read_only_server_acquires_nothing() {
+    for case in exclusive().flat_map(cases).filter(|it| !it.is_contended) {
+        let from_the_beginning = async {
+            let server = start().await;
+            let wire = Wire::to(&server);
+            wire.read_only(true);
+            let client = wire.client(1).await;
+            assert_eq!(client.safe_until(), None);
+            let begun = case.recipe.enter(&client, &case.options);
+            if let Ok(Ok(kept)) = timeout(SESSION_TIMEOUT / 4, begun).await {
+                assert!(!kept.is_held(), "it is held");
+            }
+            wire.read_only(false);
+            wire.cut();
+            until("there is another session", || client.safe_until().is_some()).await;
+            let kept = soon(case.recipe.enter(&client, &case.options))
+                .await
+                .unwrap();
+            assert!(kept.is_held());
+            assert_eq!(client.epoch().0, 2);
+        };
+        in_case(&case, "read-only", 0, from_the_beginning).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn selector_does_not_lead_on_a_read_only_server() {
+    let server = start().await;
+    let wire = Wire::to(&server);
+    let client = wire.client(1).await;
+    let options = SelectorOptions::default();
+    let selector = LeaderSelector::start(client.clone(), PATH, "id", options, |_| {
+        Box::pin(std::future::pending())
+    });
+    let selector = selector.unwrap();
+    until("it leads", || selector.has_leadership()).await;
+    wire.read_only(true);
+    wire.cut();
+    let is_read_only = || matches!(client.state(), ConnectionState::ReadOnly { .. });
+    until("it is connected", is_read_only).await;
+    for _ in 0..50 {
+        assert!(!selector.has_leadership());
+        sleep(SESSION_TIMEOUT / 20).await;
     }
 }

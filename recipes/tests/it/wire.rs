@@ -154,10 +154,12 @@ impl Wire {
         self.state.forgets_sessions.store(true, Ordering::Relaxed);
     }
 
-    /// From now on the server reports itself as read-only in handshakes, as a server does that has
-    /// lost its ensemble.
-    pub(crate) fn read_only(&self) {
-        self.state.is_read_only.store(true, Ordering::Relaxed);
+    /// Sets whether the server is read-only, as a server is that has lost its ensemble: it says so in
+    /// handshakes, and refuses changes. Cut the connection, since it does that too.
+    pub(crate) fn read_only(&self, is_read_only: bool) {
+        self.state
+            .is_read_only
+            .store(is_read_only, Ordering::Relaxed);
     }
 
     /// Ends the session of the client on this link.
@@ -188,6 +190,9 @@ impl State {
         if is_own {
             return None;
         }
+        if self.is_read_only.load(Ordering::Relaxed) && is_change(number(frame, OP)) {
+            return Some(ErrorCode::NotReadOnly);
+        }
         let at = self.refusable.fetch_add(1, Ordering::Relaxed);
         let once = self.fault_of(|fault| matches!(fault, Fault::Refuse(number, _) if number == at));
         let always = || {
@@ -204,6 +209,30 @@ impl State {
         }
         Some(code)
     }
+}
+
+/// Returns whether a read-only server refuses this operation.
+///
+/// Source: `ReadOnlyRequestProcessor` of ZooKeeper.
+fn is_change(op: i32) -> bool {
+    let op = OpCode::from_code(op);
+    op.is_some_and(|op| {
+        matches!(
+            op,
+            OpCode::Sync
+                | OpCode::Create
+                | OpCode::Create2
+                | OpCode::CreateTtl
+                | OpCode::CreateContainer
+                | OpCode::Delete
+                | OpCode::DeleteContainer
+                | OpCode::SetData
+                | OpCode::Reconfig
+                | OpCode::SetAcl
+                | OpCode::Multi
+                | OpCode::Check
+        )
+    })
 }
 
 /// Reads a number in a frame.

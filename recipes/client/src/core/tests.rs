@@ -699,6 +699,86 @@ fn session_created_by_a_read_only_server_is_not_resumed() {
 }
 
 #[test]
+fn session_that_visits_a_read_only_server_is_safe_longer_only_after_it_is_back() {
+    let mut play = Play::connected(1);
+    let first = play.core.safe_until().unwrap();
+    let connected = |resumed, read_only| Change::Connected {
+        epoch: Epoch(1),
+        session: SessionId(7),
+        resumed,
+        read_only,
+    };
+    let suspended = |until| Change::Suspended {
+        epoch: Epoch(1),
+        until,
+    };
+    let minute = |play: &mut Play, read_only| {
+        play.now += Duration::from_secs(10);
+        play.unlink();
+        assert_eq!(play.link().session_id, SessionId(7));
+        play.welcome_with(7, SESSION_TIMEOUT, read_only);
+        // A request that was made for this session is sent on either server.
+        let in_session = Submission {
+            epoch: Some(Epoch(1)),
+            ..Submission::default()
+        };
+        play.submit(&sync("/"), in_session);
+        for (xid, _) in play.sent() {
+            play.reply(xid, 10, Err(ErrorCode::NotReadOnly));
+        }
+        play.core.safe_until().unwrap()
+    };
+    assert_eq!(minute(&mut play, true), first);
+    assert_eq!(minute(&mut play, true), first);
+    let last = minute(&mut play, false);
+    assert_eq!(last, first + Duration::from_secs(30));
+    assert_eq!(
+        play.log.changes,
+        [
+            connected(false, false),
+            suspended(first),
+            connected(true, true),
+            suspended(first),
+            connected(true, true),
+            suspended(first),
+            connected(true, false),
+        ]
+    );
+}
+
+#[test]
+fn session_of_a_read_only_server_ends_with_its_connection_also_during_sasl() {
+    for is_complete in [false, true] {
+        let mut play = Play::with_sasl();
+        play.link();
+        play.welcome_with(7, SESSION_TIMEOUT, true);
+        if is_complete {
+            play.authenticate();
+        }
+        let call = Submission {
+            caller: Some(3),
+            epoch: Some(Epoch(1)),
+            ..Submission::default()
+        };
+        if !is_complete {
+            play.submit(&sync("/"), call);
+        }
+        play.unlink();
+        let lost = Change::Lost {
+            epoch: Epoch(1),
+            reason: LostReason::ReadOnly,
+        };
+        assert_eq!(play.log.changes.last(), Some(&lost));
+        if !is_complete {
+            let [(3, Outcome::NotSent(Cause::SessionLost))] = play.log.completed[..] else {
+                panic!("{:?}", play.log.completed);
+            };
+        }
+        assert_eq!(play.link().session_id, SessionId::NONE);
+    }
+}
+
+#[test]
 fn pending_requests_are_limited_by_their_size() {
     // Requests made without a connection were kept without a limit.
     let mut play = Play::new(1);
