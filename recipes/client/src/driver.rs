@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    core::machine::Attempt,
     shared::Shared,
     transport::{Reader, Transport},
 };
@@ -82,28 +83,31 @@ impl Driver {
         let mut alarm = Alarm::new(&shared);
         loop {
             alarm.tick();
-            let host = shared.look(|inner| match inner.core.connecting() {
+            let attempt = shared.look(|inner| match inner.core.connecting() {
                 _ if inner.core.is_stopped() => Err(()),
-                host => Ok(host),
+                attempt => Ok(attempt),
             });
-            match host {
+            match attempt {
                 Err(()) => break,
                 Ok(None) => poll_fn(|cx| alarm.poll(cx)).await,
-                Ok(Some(host)) => self.visit(&host, &mut alarm).await,
+                Ok(Some(attempt)) => self.visit(&attempt, &mut alarm).await,
             }
         }
     }
 
     /// Connects to a server and serves the connection until it ends.
-    async fn visit(&mut self, host: &str, alarm: &mut Alarm<'_>) {
+    async fn visit(&mut self, attempt: &Attempt, alarm: &mut Alarm<'_>) {
         let shared = alarm.shared;
+        let host = &*attempt.host;
+        // The machine may be at the next attempt by the time that this one is over.
+        let is_current = || shared.look(|inner| inner.core.is_current(attempt));
         let mut connecting = self.transport.connect(host);
         let connected = poll_fn(|cx| {
             if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(Some(result));
             }
             while alarm.poll(cx).is_ready() {
-                if shared.look(|inner| inner.core.connecting().is_none()) {
+                if !is_current() {
                     return Poll::Ready(None);
                 }
             }
@@ -114,7 +118,7 @@ impl Driver {
         let why = match connected {
             None => "no reply in time".to_owned(),
             Some(Err(error)) => error.to_string(),
-            Some(Ok((reader, writer))) => {
+            Some(Ok((reader, writer))) if is_current() => {
                 tracing::debug!(host, "connected");
                 shared.install(writer);
                 shared.with(|inner, now| inner.core.handle_connected(now));
@@ -122,14 +126,17 @@ impl Driver {
                 drop(shared.uninstall());
                 why
             }
+            Some(Ok(_)) => "given up by the client".to_owned(),
         };
         tracing::debug!(why, "no connection");
         let reason = shortened(format!("{host}: {why}"));
         shared.with(|inner, now| {
             inner.last_failure = Some(reason);
-            inner
-                .core
-                .handle_disconnected(now, &mut inner.notifications);
+            if inner.core.is_current(attempt) {
+                inner
+                    .core
+                    .handle_disconnected(now, &mut inner.notifications);
+            }
         });
     }
 

@@ -81,6 +81,14 @@ pub(super) enum Link {
     Stopped,
 }
 
+/// An attempt to connect to a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Attempt {
+    number: u64,
+    /// The server, as `host:port`.
+    pub(crate) host: Arc<str>,
+}
+
 /// The state machine of one client: its connection, session, requests, watches and clean-ups.
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -91,6 +99,8 @@ pub(crate) struct Core {
     pub(super) epoch: Epoch,
     /// The latest session that was reported as connected.
     pub(super) reported: Epoch,
+    /// How many attempts to connect there were.
+    pub(super) attempts: u64,
     /// How many connections could be used.
     pub(super) connections: u64,
     /// The zxid of the latest reply. Every watch that existed then has received its events up to
@@ -139,6 +149,7 @@ impl Core {
             session: None,
             epoch: Epoch(0),
             reported: Epoch(0),
+            attempts: 0,
             connections: 0,
             last_zxid: Zxid(0),
             registering_again: 0,
@@ -185,8 +196,17 @@ impl Core {
     }
 
     /// Returns the server to connect to now.
-    pub(crate) fn connecting(&self) -> Option<Arc<str>> {
-        matches!(self.link, Link::Connecting { .. }).then(|| self.hosts.current())
+    pub(crate) fn connecting(&self) -> Option<Attempt> {
+        matches!(self.link, Link::Connecting { .. }).then(|| Attempt {
+            number: self.attempts,
+            host: self.hosts.current(),
+        })
+    }
+
+    /// Returns whether this attempt, or the connection that came of it, is still the latest, and is
+    /// not over.
+    pub(crate) const fn is_current(&self, attempt: &Attempt) -> bool {
+        attempt.number == self.attempts && !matches!(self.link, Link::Down { .. } | Link::Stopped)
     }
 
     /// Returns why the machine itself has ended the connection.
@@ -573,6 +593,7 @@ impl Core {
             let whole = session_timeout.min(self.settings.connection_timeout);
             let limit = self.settings.connect_timeout.unwrap_or(whole / share);
             self.hosts.take();
+            self.attempts += 1;
             self.link = Link::Connecting {
                 give_up_at: now + limit,
             };

@@ -291,3 +291,30 @@ async fn server_with_malformed_response_is_abandoned_for_the_next() {
     let builder = Client::builder("server").unwrap();
     builder.transport(transport).connect().await.unwrap();
 }
+
+/// The driver went on waiting for a server that the machine had given up, and so skipped the next
+/// one: of two servers, the second was never tried if the first did not answer.
+#[tokio::test(start_paused = true)]
+async fn server_behind_one_that_never_answers_is_tried() {
+    let server = start().await;
+    for seed in 0..8 {
+        for silent in ["a:2181", "b:2181"] {
+            let mut link = Link::to(&server);
+            let transport = move |host: &str| -> minikeeper_client::Connecting {
+                if host == silent {
+                    return Box::pin(std::future::pending());
+                }
+                minikeeper_client::Transport::connect(&mut link, host)
+            };
+            let client = Client::builder("a,b")
+                .unwrap()
+                .transport(transport)
+                .seed(seed);
+            let client = client
+                .connection_timeout(Duration::from_secs(2))
+                .connect()
+                .await;
+            client.unwrap();
+        }
+    }
+}
