@@ -5,7 +5,7 @@ use std::{error::Error, pin::Pin, time::Duration};
 
 use minikeeper_client::{Client, CreateMode};
 use minikeeper_recipes::{
-    DistributedAtomicLong, DistributedBarrier, DistributedDoubleBarrier, Guard,
+    CuratorCache, DistributedAtomicLong, DistributedBarrier, DistributedDoubleBarrier, Guard,
     InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
     InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LatchOptions, LeaderLatch, LeaderSelector,
     Lease, LockOptions, Member, MultiGuard, PersistentNode, SelectorOptions, SharedCount, Status,
@@ -39,6 +39,7 @@ pub(crate) enum Recipe {
     Leave,
     EphemeralNode,
     SequentialNode,
+    Cache,
 }
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
@@ -55,6 +56,7 @@ pub(crate) enum Kept {
     Latch(LeaderLatch<Client>),
     Selector(LeaderSelector<Client>),
     Node(PersistentNode),
+    Cache(CuratorCache),
     Member(Member<Client>),
 }
 
@@ -66,6 +68,7 @@ impl Kept {
             Self::Latch(latch) => drop(latch.close().await),
             Self::Selector(selector) => drop(selector.close().await),
             Self::Node(node) => drop(node.close().await),
+            Self::Cache(cache) => cache.close().await,
             Self::Member(member) => drop(member.leave().await),
             Self::Guard(guard) => drop(guard.release().await),
             Self::Writer(guard) => drop(guard.release().await),
@@ -101,7 +104,7 @@ const MULTI: [&str; 3] = ["/locks/a", "/locks/b", "/locks/c"];
 const SETTLE: Duration = Duration::from_millis(100);
 
 impl Recipe {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Mutex,
         Self::SemaphoreMutex,
         Self::Read,
@@ -122,6 +125,7 @@ impl Recipe {
         Self::Leave,
         Self::EphemeralNode,
         Self::SequentialNode,
+        Self::Cache,
     ];
 
     /// Returns whether its holder excludes all other contenders.
@@ -308,6 +312,11 @@ impl Recipe {
                 node.created().await?;
                 Kept::Node(node)
             }
+            Self::Cache => {
+                let cache = CuratorCache::start(client, "/locks")?;
+                cache.initialized().await?;
+                Kept::Cache(cache)
+            }
         })
     }
 
@@ -418,6 +427,11 @@ impl Recipe {
                     member.leave().await?;
                     Ok(Kept::Nothing)
                 });
+            }
+            // It loads while a znode comes and goes.
+            Self::Cache => {
+                let other = Self::EphemeralNode.enter(other, options);
+                spawn(after(other.await.unwrap()));
             }
             Self::SequentialNode | Self::Counter | Self::CountStart => {}
             _ => {

@@ -545,4 +545,5 @@ sweeps! {
     Leave leave,
     EphemeralNode ephemeral_node,
     SequentialNode sequential_node,
+    Cache cache,
 }

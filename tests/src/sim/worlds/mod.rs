@@ -1,6 +1,7 @@
 //! The contenders' work, one recipe or family per file.
 
 mod barrier;
+mod cache;
 mod count;
 mod counter;
 mod double_barrier;
@@ -32,10 +33,11 @@ pub enum World {
     PersistentNode,
     Barrier,
     DoubleBarrier,
+    Cache,
 }
 
 impl World {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Mutex,
         Self::ReadWrite,
         Self::Semaphore,
@@ -49,6 +51,7 @@ impl World {
         Self::PersistentNode,
         Self::Barrier,
         Self::DoubleBarrier,
+        Self::Cache,
     ];
 
     /// Returns the world of a seed.
@@ -73,6 +76,7 @@ impl World {
             Self::PersistentNode => node::contend(contender).await,
             Self::Barrier => barrier::contend(contender).await,
             Self::DoubleBarrier => double_barrier::contend(contender).await,
+            Self::Cache => cache::contend(contender).await,
         }
     }
 }
