@@ -291,12 +291,7 @@ impl ClientBuilder {
     /// Returns the client and its [`Driver`], which the caller must poll.
     pub fn build(self) -> (Client, Driver) {
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());
-        let shared = Arc::new(Shared::new(
-            self.settings,
-            chroot,
-            self.creates_chroot,
-            self.at.hosts().join(","),
-        ));
+        let shared = Arc::new(Shared::new(self.settings, chroot, self.creates_chroot));
         if let Some(mechanism) = self.sasl {
             shared.look(|inner| inner.core.know_sasl(mechanism));
         }

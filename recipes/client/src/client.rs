@@ -8,7 +8,13 @@ use tokio::time::{Instant, timeout};
 use crate::{
     acl_provider::AclProvider,
     call::{About, Call, FromReply},
-    core::{machine::Submission, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
+    core::{
+        hosts::{ConnectString, ConnectStringError},
+        machine::Submission,
+        outcome::Epoch,
+        requests::IfAbandoned,
+        watches::WatchKind,
+    },
     error::Error,
     multi,
     notifications::Slot,
@@ -198,12 +204,66 @@ impl Client {
                 reason,
             },
             None => Error::NotConnected {
-                hosts: self.shared.hosts.clone(),
+                hosts: self.servers(),
                 within,
                 last: self.last_failure(),
             },
         };
         timeout(within, wait).await.ok().flatten().ok_or_else(error)
+    }
+
+    /// Returns the servers that the client knows, each as `host:port`, with commas between them: those
+    /// of the connect string, or of the latest [`Client::update_servers`].
+    #[must_use]
+    pub fn servers(&self) -> String {
+        self.shared.look(|inner| inner.core.servers().to_owned())
+    }
+
+    /// Replaces the list of servers. The session stays.
+    ///
+    /// If the client's server is no longer in the list, it goes to another one. If there are more
+    /// servers than before, some clients move to the new ones, by chance, so that each server has
+    /// about as many clients. Who moves loses the connection for a moment: its state is
+    /// [`ConnectionState::Suspended`], and calls that wait for a reply fail as they do when a
+    /// connection is lost. This is the rule of ZooKeeper's Java client; it depends on the client's
+    /// [seed](crate::ClientBuilder::seed).
+    ///
+    /// [`EnsembleTracker`](crate::EnsembleTracker) calls this when the ensemble is reconfigured.
+    ///
+    /// # Errors
+    /// The connect string is invalid, or has another chroot than the client: a client cannot change
+    /// its root. Without a chroot the client's applies. The list is then unchanged.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let other = server.addr().port();
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// client.update_servers(&format!("127.0.0.1:{other},zk4:2181"))?;
+    /// assert!(client.servers().ends_with(",zk4:2181"));
+    /// assert!(client.update_servers("zk4:2181/elsewhere").is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn update_servers(&self, connect_string: &str) -> Result<(), ConnectStringError> {
+        let at: ConnectString = connect_string.parse()?;
+        let chroot = self.shared.chroot.as_ref().map(ZnodePath::as_str);
+        if at.chroot().is_some() && at.chroot() != chroot {
+            return Err(ConnectStringError::OtherChroot {
+                given: at.chroot().unwrap_or_default().to_owned(),
+                chroot: chroot.unwrap_or_default().to_owned(),
+            });
+        }
+        self.set_servers(at.hosts());
+        Ok(())
+    }
+
+    pub(crate) fn set_servers(&self, servers: &[String]) {
+        self.shared.with_rearm(|inner, now| {
+            inner
+                .core
+                .update_servers(now, servers, &mut inner.notifications);
+        });
     }
 
     /// Ends the session after pending clean-ups and waits until it has ended, at most for

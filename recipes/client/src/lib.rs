@@ -11,6 +11,7 @@
 //! | `core` | the session state machine: no I/O, no clock |
 //! | `client.rs`, `operations.rs`, `multi.rs`, `namespace.rs`, `acl_provider.rs`, `builder.rs` | the handle: session, operations, root, access lists, settings |
 //! | `call.rs`, `watch.rs`, `watcher.rs`, `state.rs`, `error.rs` | the futures that callers await, and their results |
+//! | `ensemble_tracker.rs`, `tls.rs` | the list of servers, the secure port |
 //! | `shared.rs`, `notifications.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
 //! # Examples
@@ -37,6 +38,7 @@ mod client;
 mod clock;
 mod core;
 mod driver;
+mod ensemble_tracker;
 mod error;
 mod multi;
 mod namespace;
@@ -69,6 +71,7 @@ pub use self::{
         sasl::{SaslError, SaslMechanism, SaslStart, SaslStep},
     },
     driver::Driver,
+    ensemble_tracker::{EnsembleTracker, EnsembleTrackerError},
     error::{Error, ErrorClass},
     multi::{Multi, MultiStep},
     operations::{CreateOptions, Reconfiguration},

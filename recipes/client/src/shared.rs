@@ -103,17 +103,10 @@ pub(crate) struct Shared {
     /// Whether the client may create the chroot.
     pub(crate) creates_chroot: bool,
     pub(crate) frame_bytes_max: usize,
-    /// The connect string's servers, for messages.
-    pub(crate) hosts: String,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        settings: Settings,
-        chroot: Option<ZnodePath>,
-        creates_chroot: bool,
-        hosts: String,
-    ) -> Self {
+    pub(crate) fn new(settings: Settings, chroot: Option<ZnodePath>, creates_chroot: bool) -> Self {
         let clock = Clock::start();
         Self {
             frame_bytes_max: settings.frame_bytes_max,
@@ -135,7 +128,6 @@ impl Shared {
             clock,
             chroot,
             creates_chroot,
-            hosts,
         }
     }
 

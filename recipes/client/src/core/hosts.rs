@@ -3,7 +3,7 @@
 //!
 //! Source: `ConnectStringParser` and `StaticHostProvider` of ZooKeeper's client.
 
-use std::{fmt, net::Ipv6Addr, str::FromStr, sync::Arc, time::Duration};
+use std::{collections::VecDeque, fmt, net::Ipv6Addr, str::FromStr, sync::Arc, time::Duration};
 
 use minikeeper_protocol::{PathError, ZnodePath};
 
@@ -98,6 +98,15 @@ pub enum ConnectStringError {
         /// The server as written.
         host: String,
     },
+    /// A new list of servers has another chroot than the client, see [`Client::update_servers`].
+    ///
+    /// [`Client::update_servers`]: crate::Client::update_servers
+    OtherChroot {
+        /// The chroot of the new list.
+        given: String,
+        /// The client's; empty if it has none.
+        chroot: String,
+    },
     /// The text after the servers is not a valid path.
     Chroot(PathError),
 }
@@ -119,6 +128,11 @@ impl fmt::Display for ConnectStringError {
                 f,
                 "server {host:?}: neither a name nor an address; write an IPv6 address in \
                  brackets, as in [::1]:2181"
+            ),
+            Self::OtherChroot { given, chroot } => write!(
+                f,
+                "chroot {given:?} is not the client's, {chroot:?}; leave it out, or start another \
+                 client"
             ),
             Self::Chroot(_) => f.write_str("invalid chroot in the connect string"),
         }
@@ -211,10 +225,14 @@ fn with_port(host: &str) -> Result<String, ConnectStringError> {
 pub(crate) struct Hosts {
     /// The servers, shuffled once, so that clients spread over them.
     order: Vec<Arc<str>>,
+    /// The servers as given, with commas between them.
+    text: String,
     /// The place in `order` that is tried next.
     next: usize,
     /// The server that was tried last.
     current: Arc<str>,
+    /// The servers to try first, after the list has changed.
+    moving: Option<Moving>,
     /// How many attempts have failed since a connection lasted for [`LIVED_MIN`].
     failures: u32,
     chance: Chance,
@@ -227,7 +245,9 @@ impl Hosts {
         Self {
             current: Arc::clone(&order[0]),
             order,
+            text: servers.join(","),
             next: 0,
+            moving: None,
             failures: 0,
             chance,
         }
@@ -237,11 +257,77 @@ impl Hosts {
         self.order.len()
     }
 
+    /// Returns the servers as given, with commas between them.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the server to try now.
     pub(crate) fn take(&mut self) -> Arc<str> {
+        let moving = self.moving.as_mut();
+        if let Some(server) = moving.and_then(|moving| moving.take(&mut self.chance)) {
+            let place = self.order.iter().position(|it| *it == server);
+            self.next = place.map_or(0, |place| (place + 1) % self.order.len());
+            self.current = server;
+            return self.current();
+        }
+        self.moving = None;
         self.current = Arc::clone(&self.order[self.next]);
         self.next = (self.next + 1) % self.order.len();
         self.current()
+    }
+
+    /// Handles a successful handshake.
+    pub(crate) fn connected(&mut self) {
+        self.moving = None;
+    }
+
+    /// Replaces the list of servers, which must not be empty. Returns whether the client must leave
+    /// the current server: because it is no longer in the list, or because there are more servers
+    /// than before and this client is one of those that move, so that each server has as many clients
+    /// as before the others were added.
+    ///
+    /// Source: `StaticHostProvider.updateServerList` of ZooKeeper's client, which explains the
+    /// probabilities (ZOOKEEPER-1355).
+    pub(crate) fn update(&mut self, servers: &[String]) -> bool {
+        let before = std::mem::take(&mut self.order);
+        self.order = shuffled(servers, &mut self.chance);
+        self.text = servers.join(",");
+        // A client that is about to move has left its server already.
+        let goal = self.moving.take();
+        let goal = goal.and_then(|mut moving| moving.take(&mut self.chance));
+        let mine = goal.clone().unwrap_or_else(|| self.current());
+        let (old, new): (Vec<_>, Vec<_>) = self
+            .order
+            .iter()
+            .cloned()
+            .partition(|server| before.contains(server));
+        let count = |servers: &[_]| servers.len() as u64;
+        let (before, all, kept) = (count(&before), count(&self.order), count(&old));
+        let stays = match self.order.iter().position(|server| *server == mine) {
+            Some(place) if all <= before || self.chance.below(all) < before => Some(place),
+            _ => None,
+        };
+        if let Some(place) = stays {
+            let tried = usize::from(goal.is_none());
+            self.next = (place + tried) % self.order.len();
+            return false;
+        }
+        // With more servers than before, the new ones have too few clients. Otherwise the clients of
+        // the removed ones spread so that all have equally many.
+        let (old_weight, weights) = if all > before {
+            (0, 1)
+        } else {
+            (kept * (before - all), all * before.saturating_sub(kept))
+        };
+        self.next = 0;
+        self.moving = Some(Moving {
+            old: old.into(),
+            new: new.into(),
+            old_weight,
+            weights: weights.max(1),
+        });
+        true
     }
 
     /// Returns the server that was tried last.
@@ -273,6 +359,29 @@ impl Hosts {
     }
 }
 
+/// The servers that a client tries first after its list has changed, each once.
+#[derive(Debug)]
+struct Moving {
+    /// Those that were in the list before.
+    old: VecDeque<Arc<str>>,
+    new: VecDeque<Arc<str>>,
+    /// How many of `weights` clients move to an old server.
+    old_weight: u64,
+    weights: u64,
+}
+
+impl Moving {
+    fn take(&mut self, chance: &mut Chance) -> Option<Arc<str>> {
+        let takes_new = chance.below(self.weights) >= self.old_weight;
+        let (first, second) = if takes_new {
+            (&mut self.new, &mut self.old)
+        } else {
+            (&mut self.old, &mut self.new)
+        };
+        first.pop_front().or_else(|| second.pop_front())
+    }
+}
+
 fn shuffled(servers: &[String], chance: &mut Chance) -> Vec<Arc<str>> {
     let mut order: Vec<_> = servers
         .iter()
@@ -287,6 +396,8 @@ fn shuffled(servers: &[String], chance: &mut Chance) -> Vec<Arc<str>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn servers(count: usize) -> Vec<String> {
@@ -421,5 +532,102 @@ mod tests {
         let first = |seed| Hosts::new(&servers(3), seed).take();
         assert!((0..20).any(|seed| first(seed) != first(0)));
         assert_eq!(first(5), first(5));
+    }
+
+    fn named(names: &[&str]) -> Vec<String> {
+        strings(names)
+    }
+
+    /// Connects a client with each of 4,000 seeds to the first list, changes it to the second, and
+    /// returns how many clients each server has then, in thousandths.
+    fn spread(first: &[&str], second: &[&str]) -> BTreeMap<String, u32> {
+        let mut clients = BTreeMap::new();
+        for seed in 0..4_000 {
+            let mut hosts = Hosts::new(&named(first), seed);
+            hosts.take();
+            hosts.connected();
+            let before = hosts.current();
+            let server = if hosts.update(&named(second)) {
+                hosts.take()
+            } else {
+                before
+            };
+            hosts.connected();
+            *clients.entry(server.to_string()).or_insert(0) += 1;
+        }
+        clients.values_mut().for_each(|count| *count /= 4);
+        clients
+    }
+
+    #[test]
+    fn each_server_has_equally_many_clients_after_a_change_of_the_list() {
+        let lists: [(&[&str], &[&str]); 7] = [
+            (&["a", "b", "c"], &["a", "b", "c"]),
+            (&["a", "b", "c"], &["a", "b", "c", "d", "e"]),
+            (&["a", "b", "c"], &["a", "b"]),
+            (&["a", "b", "c"], &["a", "d", "e"]),
+            (&["a", "b", "c"], &["a", "d"]),
+            (&["a", "b"], &["a", "c", "d"]),
+            (&["a", "b"], &["c"]),
+        ];
+        for (first, second) in lists {
+            let clients = spread(first, second);
+            assert_eq!(clients.len(), second.len(), "{first:?} {second:?}");
+            let share = 1_000 / u32::try_from(second.len()).unwrap();
+            for (server, count) in clients {
+                assert!(
+                    count.abs_diff(share) < 40,
+                    "{first:?} {second:?}: {count} at {server}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn clients_of_kept_servers_move_only_to_added_ones() {
+        let moved = |second: &[&str]| {
+            let mut moved = 0_u32;
+            for seed in 0..1_000 {
+                let mut hosts = Hosts::new(&named(&["a", "b"]), seed);
+                let before = hosts.take();
+                if hosts.update(&named(second)) && second.contains(&&*before) {
+                    moved += 1;
+                    assert_eq!(&*hosts.take(), "c");
+                }
+            }
+            moved
+        };
+        assert_eq!(moved(&["a", "b"]), 0);
+        assert_eq!(moved(&["b"]), 0);
+        assert_eq!(moved(&["a", "c"]), 0);
+        assert!(moved(&["a", "b", "c"]).abs_diff(333) < 60);
+    }
+
+    #[test]
+    fn client_that_moves_tries_every_server_once_and_then_all_in_turn() {
+        for seed in 0..50 {
+            let mut hosts = Hosts::new(&named(&["a", "b", "x"]), seed);
+            while &*hosts.take() != "x" {}
+            assert!(hosts.update(&named(&["a", "b", "c"])));
+            for _ in 0..3 {
+                let mut round: Vec<_> = (0..3).map(|_| hosts.take()).collect();
+                round.sort_unstable();
+                assert_eq!(round, [Arc::from("a"), Arc::from("b"), Arc::from("c")]);
+            }
+        }
+    }
+
+    #[test]
+    fn second_change_before_the_client_has_moved_counts_from_where_it_was_going() {
+        for seed in 0..50 {
+            let mut hosts = Hosts::new(&named(&["a"]), seed);
+            hosts.take();
+            assert!(hosts.update(&named(&["b"])));
+            // It was going to b, which stays.
+            assert!(!hosts.update(&named(&["b"])));
+            assert_eq!(&*hosts.take(), "b");
+            assert!(hosts.update(&named(&["c", "c"])), "a server twice");
+            assert_eq!(&*hosts.take(), "c");
+        }
     }
 }

@@ -188,6 +188,11 @@ impl Core {
         self.session.as_ref().filter(|_| self.closing.is_none())
     }
 
+    /// Returns the servers, with commas between them.
+    pub(crate) fn servers(&self) -> &str {
+        self.hosts.text()
+    }
+
     /// Returns the time until which no server can have ended the session. `None` if there is no
     /// session that can hold a lock, and once closing has begun.
     pub(crate) fn safe_until(&self) -> Option<Time> {
@@ -383,6 +388,24 @@ impl Core {
                     epoch: self.epoch,
                 },
             );
+        }
+    }
+
+    /// Replaces the list of servers, which must not be empty. The session stays; the connection ends
+    /// if the client must move to another server.
+    pub(crate) fn update_servers(
+        &mut self,
+        now: Time,
+        servers: &[String],
+        effects: &mut impl Effects,
+    ) {
+        if self.is_stopped() || !self.hosts.update(servers) || self.close_sent {
+            return;
+        }
+        self.ended_for = Some("the list of servers has changed".into());
+        self.handle_disconnected(now, effects);
+        if let Link::Down { retry_at } = &mut self.link {
+            *retry_at = now;
         }
     }
 

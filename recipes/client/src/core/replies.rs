@@ -38,6 +38,7 @@ impl Core {
             }
             return self.handle_disconnected(now, effects);
         }
+        self.hosts.connected();
         let read_only = response.read_only == Some(true);
         match &mut self.session {
             Some(session) if session.id == response.session_id => {

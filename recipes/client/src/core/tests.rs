@@ -1093,3 +1093,52 @@ fn identities_and_sasl_do_not_prolong_the_session() {
     assert_eq!(play.core.safe_until(), safe_until);
     assert_eq!(play.core.next_deadline(), Some(ping_at));
 }
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+#[test]
+fn change_of_the_servers_keeps_the_session_and_moves_the_connection_if_it_must() {
+    let mut play = Play::connected(1);
+    let change = |play: &mut Play, servers: &[&str]| {
+        let servers = strings(servers);
+        play.core.update_servers(play.now, &servers, &mut play.log);
+    };
+    play.submit(
+        &sync("/"),
+        Submission {
+            caller: Some(3),
+            ..Submission::default()
+        },
+    );
+    let _ = play.sent();
+    change(&mut play, &["zk0:2181"]);
+    assert!(play.core.is_linked());
+    change(&mut play, &["new:2181"]);
+    assert!(!play.core.is_linked());
+    assert!(matches!(
+        play.log.completed[..],
+        [(3, Outcome::Unknown(Cause::ConnectionLost))]
+    ));
+    assert_eq!(play.core.next_deadline(), Some(play.now), "at once");
+    assert_eq!(play.link().session_id, SessionId(7));
+    assert_eq!(&*play.core.hosts.current(), "new:2181");
+    // Also during the handshake, and before the connection is made.
+    change(&mut play, &["newer:2181"]);
+    play.core.handle_timeout(play.now, &mut play.log);
+    let attempt = play.core.connecting().unwrap();
+    assert_eq!(&*attempt.host, "newer:2181");
+    change(&mut play, &["newest:2181"]);
+    assert!(!play.core.is_current(&attempt));
+    assert_eq!(play.link().session_id, SessionId(7));
+    assert_eq!(&*play.core.hosts.current(), "newest:2181");
+    play.welcome(7);
+    assert!(
+        !play
+            .log
+            .changes
+            .iter()
+            .any(|it| matches!(it, Change::Lost { .. }))
+    );
+}

@@ -5,9 +5,9 @@ use std::time::Duration;
 use minikeeper_client::{
     Backoff, Call, Cause, Children, Client, ClientBuilder, ClientStatus, ConnectError,
     ConnectString, ConnectStringError, Connecting, ConnectionState, CreateOptions, Created, Data,
-    Driver, Epoch, Error, ErrorClass, Fired, GapCause, LostReason, Multi, MultiStep, Names,
-    Notification, OneShot, Persistent, PersistentWatcher, SaslError, SaslStep, Stamped, States,
-    Tcp, WatchEvent, WatchEvents,
+    Driver, EnsembleTracker, EnsembleTrackerError, Epoch, Error, ErrorClass, Fired, GapCause,
+    LostReason, Multi, MultiStep, Names, Notification, OneShot, Persistent, PersistentWatcher,
+    SaslError, SaslStep, Stamped, States, Tcp, WatchEvent, WatchEvents,
 };
 
 const fn shared<T: Send + Sync>() {}
@@ -39,6 +39,8 @@ const _: () = {
     shared::<Created>();
     shared::<Data>();
     shared::<Epoch>();
+    shared::<EnsembleTracker>();
+    shared::<EnsembleTrackerError>();
     shared::<Error>();
     shared::<ErrorClass>();
     shared::<Fired>();

@@ -7,6 +7,7 @@
 //! | `acceptance` | E1 to E13 of `docs/client.md` section 2, each with the opposite outcome |
 //! | `auto_traits` | `Send` and `Sync` |
 //! | `cuts` | the connection is cut after each single byte |
+//! | `servers` | the list of servers changes |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
 //! | `sasl` | SASL and other identities; with feature `sasl` |
@@ -33,6 +34,7 @@ mod persistent_watcher;
 mod roots;
 #[cfg(feature = "sasl")]
 mod sasl;
+mod servers;
 mod sessions;
 #[cfg(feature = "tls")]
 mod tls;
