@@ -148,7 +148,10 @@ impl Driver {
         poll_fn(|cx| {
             loop {
                 match self.read(&mut reader, cx) {
-                    Poll::Ready(Ok(0)) => return Poll::Ready("closed by the server".to_owned()),
+                    Poll::Ready(Ok(0)) => {
+                        let phase = shared.look(|inner| inner.core.phase());
+                        return Poll::Ready(format!("closed by the server{phase}"));
+                    }
                     Poll::Ready(Err(error)) => return Poll::Ready(error.to_string()),
                     Poll::Ready(Ok(_)) => {
                         if let Err(fault) = self.digest() {

@@ -504,6 +504,27 @@ mod tests {
     }
 
     #[test]
+    fn servers_of_arbitrary_connect_strings_are_read_as_themselves() {
+        let mut chance = Chance::new(1);
+        let mut read = 0;
+        for _ in 0..50_000 {
+            let letters = (0..chance.below(12)).map(|_| {
+                let at = usize::try_from(chance.below(13)).unwrap();
+                [
+                    'a', '1', ':', ':', ',', '[', ']', '%', '.', ' ', '/', 'f', 'é',
+                ][at]
+            });
+            let text: String = letters.collect();
+            if let Ok(at) = text.parse::<ConnectString>() {
+                read += 1;
+                let again: ConnectString = at.hosts().join(",").parse().unwrap();
+                assert_eq!(again.hosts(), at.hosts(), "{text}");
+            }
+        }
+        assert!(read > 5_000, "{read}");
+    }
+
+    #[test]
     fn every_server_is_tried_before_a_pause() {
         let now = Duration::from_secs(7);
         let mut hosts = Hosts::new(&servers(3), 1);

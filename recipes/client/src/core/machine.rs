@@ -81,6 +81,9 @@ pub(super) enum Link {
     Stopped,
 }
 
+/// What a server that expects TLS sends: an alert of TLS 1.0 to 1.3.
+const TLS_ALERT: &[u8] = &[0x15, 0x03];
+
 /// An attempt to connect to a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Attempt {
@@ -217,6 +220,15 @@ impl Core {
     /// Returns why the machine itself has ended the connection.
     pub(crate) fn ended_for(&self) -> &str {
         self.ended_for.as_deref().unwrap_or("ended by the client")
+    }
+
+    /// Returns what the connection has not completed, as part of a message.
+    pub(crate) const fn phase(&self) -> &'static str {
+        match self.link {
+            Link::Handshaking { .. } => " during the handshake",
+            Link::Authenticating { .. } => " during SASL",
+            _ => "",
+        }
     }
 
     /// Returns whether there is a usable connection.
@@ -826,6 +838,9 @@ impl Core {
             let bytes = length;
             let cause = Cause::ReplyTooLarge { bytes, bytes_max };
             self.complete_unknown(now, entry, cause, effects);
+        }
+        if matches!(self.link, Link::Handshaking { .. }) && frame.starts_with(TLS_ALERT) {
+            return CloseCause::SpeaksTls;
         }
         CloseCause::Frame(error)
     }

@@ -263,6 +263,8 @@ pub(crate) enum CloseCause {
     Message(DecodeError),
     /// A reply to no pending request.
     OutOfOrder(Xid),
+    /// The server expects TLS.
+    SpeaksTls,
 }
 
 impl fmt::Display for CloseCause {
@@ -270,6 +272,9 @@ impl fmt::Display for CloseCause {
         match self {
             Self::Frame(error) => error.fmt(f),
             Self::Message(error) => error.fmt(f),
+            Self::SpeaksTls => f.write_str(
+                "this is a secure port; connect with TLS, or to the server's plain port",
+            ),
             Self::OutOfOrder(xid) => {
                 write!(f, "reply with xid {xid} does not match the oldest request")
             }

@@ -368,6 +368,7 @@ mod digest_md5 {
         use minikeeper_protocol::directives;
 
         use super::*;
+        use crate::core::backoff::Chance;
 
         /// Captured between OpenJDK 17's client and ZooKeeper's server: user, password, the client's
         /// response, the server's proof. User and password are hashed separately, in ISO 8859-1 if
@@ -478,6 +479,29 @@ mod digest_md5 {
             let first = cnonce(1);
             assert_ne!(first, cnonce(2));
             assert_eq!(first, cnonce(1));
+        }
+
+        #[test]
+        fn arbitrary_tokens_end_or_continue_the_exchange_without_a_panic() {
+            let mut chance = Chance::new(1);
+            let mut below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();
+            for _ in 0..20_000 {
+                let mut token = challenge("n").into_bytes();
+                for _ in 0..=below(8) {
+                    let at = below(token.len() + 1);
+                    let byte = b"\",=\\ \t\0\xffanr"[below(11)];
+                    match below(3) {
+                        0 => token.insert(at, byte),
+                        1 => token.truncate(at),
+                        _ => token.splice(at..at, [b'a', b'=', byte]).for_each(drop),
+                    }
+                }
+                let mut mechanism = DigestMd5::new("bob", "secret");
+                if let Ok(SaslStep::Reply(response)) = mechanism.respond(&token) {
+                    assert!(directives::parse(&response).all(|it| it.is_ok()));
+                    assert_eq!(mechanism.respond(&token), Err(SaslError::NotProven));
+                }
+            }
         }
 
         #[test]

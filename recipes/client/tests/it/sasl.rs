@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use minikeeper::{Config, Server};
 use minikeeper_client::{
-    Acl, AclList, Client, ConnectionState, CreateMode, CreateOptions, Error, ErrorCode, LostReason,
-    Perms, SaslError,
+    Acl, AclList, Client, ConnectionState, CreateMode, CreateOptions, Error, ErrorClass, ErrorCode,
+    LostReason, Perms, SaslError,
 };
 use minikeeper_test_kit::servers::server;
 
 use crate::{
     kit::{builder, lost, state},
-    link::{Link, Mode},
+    link::{Direction, Link, Mode},
 };
 
 async fn serve(configure: impl FnOnce(&mut Config)) -> Arc<Server> {
@@ -173,4 +173,48 @@ async fn password_that_a_later_server_refuses_ends_a_working_client() {
     );
     let error = client.connected(Duration::from_secs(1)).await.unwrap_err();
     assert!(matches!(error, Error::AuthFailed { .. }), "{error}");
+}
+
+/// Reads a protected znode on a new connection that is cut after `at` bytes. Returns `false` if it
+/// carried fewer.
+async fn read_with_cut(server: &Arc<Server>, direction: Direction, at: usize) -> bool {
+    let link = Link::to(server);
+    let client = builder(&link)
+        .sasl_digest_md5("bob", "sécret")
+        .identity("digest", "ann:1");
+    let client = client.connect().await.unwrap();
+    let session = client.session_id();
+    link.cut_behind(direction, at);
+    link.cut();
+    for path in ["/sasl", "/digest"] {
+        while let Err(error) = client.get_data(path).await {
+            // Never NOAUTH: no request leaves before the identities.
+            assert_eq!(
+                error.class(),
+                ErrorClass::Again,
+                "{direction:?}, {at} bytes: {error}"
+            );
+        }
+    }
+    assert_eq!(client.session_id(), session);
+    !link.is_cut_pending()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_leaves_before_the_identities_after_a_cut_at_any_byte() {
+    let server = serve(|_| {}).await;
+    let options = || CreateOptions::new(CreateMode::Persistent).acl(creators());
+    let bob = connect(&server, "bob", "sécret").await.unwrap();
+    bob.create("/sasl", b"", options()).await.unwrap();
+    let ann = builder(&Link::to(&server)).identity("digest", "ann:1");
+    let ann = ann.connect().await.unwrap();
+    ann.create("/digest", b"", options()).await.unwrap();
+    for direction in [Direction::Requests, Direction::Replies] {
+        let mut at = 0;
+        while read_with_cut(&server, direction, at).await {
+            at += 1;
+            assert!(at < 10_000, "too many bytes");
+        }
+        assert!(at > 200, "{at} bytes");
+    }
 }

@@ -203,3 +203,36 @@ async fn tracker_ends_with_its_client() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn h62_known_configuration_is_not_applied_again() {
+    let scene = Named::new("name", |builder| builder).await;
+    let client = &scene.client;
+    let _tracker = EnsembleTracker::start(client).unwrap();
+    scene.configure(&members(&["10.0.0.1", "10.0.0.2"])).await;
+    until("it is applied", || {
+        client.servers() == "10.0.0.1:2181,10.0.0.2:2181"
+    })
+    .await;
+    until("it has moved", || {
+        client.state().is_connected() && scene.current() != "name:2181"
+    })
+    .await;
+    let mut states = client.states();
+    for round in 0..20 {
+        let connections = client.connections();
+        if round % 2 == 0 {
+            let reordered = ["10.0.0.2", "10.0.0.1"];
+            scene.configure(&members(&reordered)).await;
+        }
+        if round == 10 {
+            scene.server.expire(client.session_id().unwrap()).unwrap();
+        }
+        scene.link.cut();
+        state(&mut states, ConnectionState::is_connected).await;
+        sleep(Duration::from_secs(2)).await;
+        assert!(client.connections() <= connections + 2, "round {round}");
+        assert_eq!(client.servers(), "10.0.0.1:2181,10.0.0.2:2181");
+    }
+    assert_eq!(client.epoch().0, 2);
+}

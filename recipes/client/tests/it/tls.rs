@@ -230,6 +230,23 @@ async fn plaintext_server_is_named_as_such() {
 }
 
 #[tokio::test]
+async fn secure_port_is_named_as_such_to_a_client_without_tls() {
+    let authority = Authority::new("secure");
+    let server = authority.serve(|_| {}).await;
+    let builder = Client::builder(&secure(&server)).unwrap();
+    let error = builder
+        .connection_timeout(Duration::from_secs(1))
+        .connect()
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.ends_with("connect with TLS, or to the server's plain port"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn expired_certificate_is_refused() {
     let authority = Authority::new("expired");
     let server = authority
