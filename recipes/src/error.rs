@@ -212,7 +212,7 @@ pub enum ValueError {
     Client(#[from] Error),
 }
 
-/// The reason why a counter was not read or changed.
+/// The reason why an atomic value was not read or changed.
 ///
 /// # Examples
 /// ```
@@ -233,26 +233,31 @@ pub enum ValueError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AtomicError {
-    /// Other clients changed the counter during every attempt. This call did not change it.
-    #[error("counter {path:?}: changed by others during each of {attempts} attempts; try later")]
+    /// Other clients changed the value during every attempt. This call did not change it.
+    #[error(
+        "atomic value {path:?}: changed by others during each of {attempts} attempts; try later"
+    )]
     Contended {
-        /// The counter.
+        /// The path of the value.
         path: String,
         /// The number of attempts.
         attempts: u32,
     },
-    /// The znode holds something other than a counter. Delete it, or use another path.
+    /// The znode holds something else. Delete it, or use another path.
     #[error(
-        "counter {path:?}: {bytes} bytes found, but a counter has 8; delete it or use another path"
+        "atomic value {path:?}: {bytes} bytes found, which are no {expected}; delete it or use \
+         another path"
     )]
     Corrupted {
-        /// The counter.
+        /// The path of the value.
         path: String,
         /// The length found.
         bytes: usize,
+        /// What the value should be, such as "64-bit number".
+        expected: &'static str,
     },
     /// A request failed, or the mutex of a [`Promotion`](crate::Promotion) was not acquired. If the
-    /// inner error is [`Error::OutcomeUnknown`], the counter may have been changed.
+    /// inner error is [`Error::OutcomeUnknown`], the value may have been changed.
     #[error(transparent)]
     Failed(#[from] LockError),
 }

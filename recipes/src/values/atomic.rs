@@ -1,9 +1,9 @@
-//! The atomic counter: a number that several processes change.
+//! Atomic values: numbers or bytes that several processes change.
 //!
-//! Source: `docs/curator-recipes.md` sections 14.6 and 17; Curator's `DistributedAtomicLong` and
-//! `DistributedAtomicValue`.
+//! Source: `docs/curator-recipes.md` sections 14.6 and 17; Curator's `DistributedAtomicLong`,
+//! `DistributedAtomicInteger`, `DistributedAtomicValue` and `CachedAtomicLong`.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Stat, ZnodePath};
 use tokio::time::sleep;
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The result of one change of a counter.
+/// The result of one change of an atomic value.
 ///
 /// # Examples
 /// ```
@@ -38,18 +38,19 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct AtomicValue {
+pub struct AtomicValue<T = i64> {
     /// The value before.
-    pub previous: i64,
+    pub previous: T,
     /// The value after.
-    pub current: i64,
-    /// The number of attempts without the mutex; above 1 if other clients changed the counter.
+    pub current: T,
+    /// The number of attempts without the mutex; above 1 if other clients changed the
+    /// value.
     pub optimistic_attempts: u32,
     /// The number of attempts under the mutex.
     pub promoted_attempts: u32,
 }
 
-/// The options of a counter: what it does when other clients change it at the same time.
+/// The options of an atomic value: what it does when other clients change it at the same time.
 ///
 /// # Examples
 /// ```
@@ -116,18 +117,15 @@ impl Default for AtomicOptions {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Promotion {
-    /// The path of the mutex. It must not be the counter's path, or below it.
+    /// The path of the mutex. It must not be the value's path, or below it.
     pub path: String,
     /// The time limit for acquiring it.
     pub within: Duration,
 }
 
-/// A number that processes share, compatible with Curator's class of the same name in Java.
+/// A 64-bit number that processes share, compatible with Curator's class of the same name in Java.
 ///
-/// A change reads the counter and writes the new value if no other client has changed it since;
-/// otherwise it retries. If the reply is lost, the change is made once or not at all: the counter
-/// is read again, and if that does not show the outcome, the result is [`Error::OutcomeUnknown`].
-/// Sums wrap around, as they do in Java. A missing counter is 0, and the first change creates it.
+/// See [`DistributedAtomic`].
 ///
 /// # Examples
 /// ```
@@ -144,23 +142,119 @@ pub struct Promotion {
 /// assert_eq!(orders.get().await?, 7);
 /// # Ok(()) }
 /// ```
+pub type DistributedAtomicLong<C> = DistributedAtomic<C, i64>;
+
+/// A 32-bit number that processes share, compatible with Curator's class of the same name in Java.
+///
+/// See [`DistributedAtomic`].
+pub type DistributedAtomicInteger<C> = DistributedAtomic<C, i32>;
+
+/// Bytes that processes share, compatible with Curator's class of the same name in Java.
+///
+/// See [`DistributedAtomic`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::DistributedAtomicValue;
+///
+/// let phase = DistributedAtomicValue::new(client, "/phase")?;
+/// phase.set(b"draining").await?;
+/// assert!(phase.compare_and_set(b"running", b"stopped").await?.is_none());
+/// let change = phase.compare_and_set(b"draining", b"stopped").await?;
+/// assert_eq!(change.map(|change| change.previous), Some(b"draining".to_vec()));
+/// # Ok(()) }
+/// ```
+pub type DistributedAtomicValue<C> = DistributedAtomic<C, Vec<u8>>;
+
+/// A value that processes share: a [`DistributedAtomicLong`], [`DistributedAtomicInteger`] or
+/// [`DistributedAtomicValue`].
+///
+/// A change reads the value and writes the new one if no other client has changed it since;
+/// otherwise it retries. If the reply is lost, the change is made once or not at all: the value is
+/// read again, and if that does not show the outcome, the result is [`Error::OutcomeUnknown`]. Sums
+/// wrap around, as they do in Java. A missing value is 0 or empty, and the first change creates it.
 #[derive(Clone)]
-pub struct DistributedAtomicLong<C: ZooKeeper> {
-    counter: Counter<C>,
+pub struct DistributedAtomic<C: ZooKeeper, T: AtomicData> {
+    node: AtomicNode<C, T>,
     options: AtomicOptions,
     mutex: Option<(InterProcessMutex<C>, Duration)>,
 }
 
-impl<C: ZooKeeper> fmt::Debug for DistributedAtomicLong<C> {
+/// A type of value that a [`DistributedAtomic`] holds. Implement it to share values of your own
+/// types.
+pub trait AtomicData: Clone + Default + PartialEq + Send + Sync + 'static {
+    /// What it is, for errors, such as "64-bit number".
+    const NAME: &'static str;
+
+    /// Returns the data of the znode.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Returns the value that the data holds; `None` if it holds none.
+    fn decode(data: &[u8]) -> Option<Self>;
+}
+
+/// A type of number that a [`DistributedAtomic`] holds.
+pub trait AtomicNumber: AtomicData {
+    /// Returns the sum, which wraps around.
+    #[must_use]
+    fn plus(self, number: Self) -> Self;
+}
+
+impl AtomicData for Vec<u8> {
+    const NAME: &'static str = "bytes";
+
+    fn encode(&self) -> Vec<u8> {
+        self.clone()
+    }
+
+    fn decode(data: &[u8]) -> Option<Self> {
+        Some(data.to_vec())
+    }
+}
+
+/// Implements the traits for an integer as Java's `ByteBuffer` writes it: big-endian. Empty data is
+/// 0, and further bytes are ignored.
+macro_rules! number {
+    ($type:ty, $name:literal) => {
+        impl AtomicData for $type {
+            const NAME: &'static str = $name;
+
+            fn encode(&self) -> Vec<u8> {
+                self.to_be_bytes().to_vec()
+            }
+
+            fn decode(data: &[u8]) -> Option<Self> {
+                match data.first_chunk() {
+                    Some(value) => Some(Self::from_be_bytes(*value)),
+                    None => data.is_empty().then_some(0),
+                }
+            }
+        }
+
+        impl AtomicNumber for $type {
+            fn plus(self, number: Self) -> Self {
+                self.wrapping_add(number)
+            }
+        }
+    };
+}
+
+number!(i64, "64-bit number");
+number!(i32, "32-bit number");
+
+impl<C: ZooKeeper, T: AtomicData> fmt::Debug for DistributedAtomic<C, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DistributedAtomicLong")
-            .field("path", &self.counter.queue.path)
+        f.debug_struct("DistributedAtomic")
+            .field("path", &self.node.queue.path)
             .finish_non_exhaustive()
     }
 }
 
-impl<C: ZooKeeper> DistributedAtomicLong<C> {
-    /// Creates a counter object for this path. Sends nothing.
+impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
+    /// Creates an object for the value at this path. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -181,47 +275,49 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
             None => None,
         };
         Ok(Self {
-            counter: Counter {
+            node: AtomicNode {
                 queue: Queue {
                     client,
                     path: path.into(),
                     options: Arc::new(LockOptions::default()),
                 },
+                data: PhantomData,
             },
             options,
             mutex,
         })
     }
 
-    /// Reads the value; 0 if the counter is missing.
+    /// Reads the value; 0 or empty if it is missing.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode does not hold a counter, [`AtomicError::Failed`]
+    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`]
     /// when a server refuses or the client is closed. A lost connection is not an error: it waits
     /// for the next connection.
-    pub async fn get(&self) -> Result<i64, AtomicError> {
-        Ok(self.counter.read().await?.value)
+    pub async fn get(&self) -> Result<T, AtomicError> {
+        Ok(self.node.read().await?.value)
     }
 
-    /// Creates the counter with this value unless it exists, and returns whether it created it.
+    /// Creates the znode with this value unless it exists, and returns whether it created it.
     ///
     /// # Cancel safety
-    /// Dropping the future does not recall a request: the counter may have been created.
+    /// Dropping the future does not recall a request: the znode may have been created.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode does not hold a counter, [`AtomicError::Failed`]
+    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`]
     /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
-    /// unknown whether the counter was created: read it then.
-    pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
+    /// unknown whether the znode was created: read it then.
+    pub async fn initialize(&self, value: impl Into<T> + Send) -> Result<bool, AtomicError> {
+        let value = value.into();
         loop {
-            let seen = self.counter.read().await?;
+            let seen = self.node.read().await?;
             if seen.stat.is_some() {
                 return Ok(false);
             }
-            if self.counter.write(seen, value).await? {
+            if self.node.write(&seen, &value).await? {
                 return Ok(true);
             }
         }
@@ -234,23 +330,24 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// [`Promotion`] is released.
     ///
     /// # Errors
-    /// [`AtomicError::Contended`] when other clients changed the counter during every attempt:
+    /// [`AtomicError::Contended`] when other clients changed the value during every attempt:
     /// retry later, or set a [`Promotion`]. [`AtomicError::Corrupted`] when the znode does not hold
     /// a counter. [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
     /// [`Error::OutcomeUnknown`], when it is unknown whether the change was made: a retry may make
     /// it twice.
-    pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
-        self.update(|_| value).await
+    pub async fn set(&self, value: impl Into<T> + Send) -> Result<AtomicValue<T>, AtomicError> {
+        let value = value.into();
+        self.update(|_| value.clone()).await
     }
 
-    /// Sets the value if it equals `expected`. `None` if it does not, if the counter is missing, or
-    /// if another client changes it at the same time.
+    /// Sets the value if it equals `expected`. `None` if it does not, if it is missing, or if
+    /// another client changes it at the same time.
     ///
     /// # Cancel safety
     /// Dropping the future does not recall a request: the value may have been set.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode does not hold a counter, [`AtomicError::Failed`]
+    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`]
     /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
     /// unknown whether the value was set: read it then.
     ///
@@ -268,12 +365,12 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// ```
     pub async fn compare_and_set(
         &self,
-        expected: i64,
-        value: i64,
-    ) -> Result<Option<AtomicValue>, AtomicError> {
-        let seen = self.counter.read().await?;
-        if seen.stat.is_none() || seen.value != expected || !self.counter.write(seen, value).await?
-        {
+        expected: impl Into<T> + Send,
+        value: impl Into<T> + Send,
+    ) -> Result<Option<AtomicValue<T>>, AtomicError> {
+        let (expected, value) = (expected.into(), value.into());
+        let seen = self.node.read().await?;
+        if seen.stat.is_none() || seen.value != expected || !self.node.write(&seen, &value).await? {
             return Ok(None);
         }
         Ok(Some(AtomicValue {
@@ -284,24 +381,13 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }))
     }
 
-    /// Adds a number, which may be negative. The sum wraps around.
-    ///
-    /// # Cancel safety
-    /// Same as [`DistributedAtomicLong::set`].
-    ///
-    /// # Errors
-    /// Those of [`DistributedAtomicLong::set`].
-    pub async fn add(&self, number: i64) -> Result<AtomicValue, AtomicError> {
-        self.update(|value| value.wrapping_add(number)).await
-    }
-
     /// Changes the value with a function, which may be called several times.
     ///
     /// # Cancel safety
-    /// Same as [`DistributedAtomicLong::set`].
+    /// Same as [`DistributedAtomic::set`].
     ///
     /// # Errors
-    /// Those of [`DistributedAtomicLong::set`], and [`AtomicError::Failed`] with
+    /// Those of [`DistributedAtomic::set`], and [`AtomicError::Failed`] with
     /// [`LockError::TimedOut`](crate::LockError::TimedOut) if the mutex of a [`Promotion`] was not
     /// free in time.
     ///
@@ -319,8 +405,8 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// ```
     pub async fn update(
         &self,
-        change: impl Fn(i64) -> i64 + Send + Sync,
-    ) -> Result<AtomicValue, AtomicError> {
+        change: impl Fn(T) -> T + Send + Sync,
+    ) -> Result<AtomicValue<T>, AtomicError> {
         let (done, attempts) = self.attempt(&change).await?;
         if let Some((previous, current)) = done {
             return Ok(AtomicValue {
@@ -333,7 +419,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         let Some((mutex, within)) = &self.mutex else {
             return Err(self.contended(attempts));
         };
-        // Other clients may still change the counter without the mutex, which only reduces their
+        // Other clients may still change the value without the mutex, which only reduces their
         // number.
         let guard = mutex.acquire().within(*within).await?;
         let (done, promoted_attempts) = self.attempt(&change).await?;
@@ -351,7 +437,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
 
     fn contended(&self, attempts: u32) -> AtomicError {
         AtomicError::Contended {
-            path: self.counter.queue.path.to_string(),
+            path: self.node.queue.path.to_string(),
             attempts,
         }
     }
@@ -360,12 +446,12 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// attempts.
     async fn attempt(
         &self,
-        change: &(impl Fn(i64) -> i64 + Send + Sync),
-    ) -> Result<(Option<(i64, i64)>, u32), AtomicError> {
+        change: &(impl Fn(T) -> T + Send + Sync),
+    ) -> Result<(Option<(T, T)>, u32), AtomicError> {
         for attempt in 1..=self.options.attempts_max {
-            let seen = self.counter.read().await?;
-            let current = change(seen.value);
-            if self.counter.write(seen, current).await? {
+            let seen = self.node.read().await?;
+            let current = change(seen.value.clone());
+            if self.node.write(&seen, &current).await? {
                 return Ok((Some((seen.value, current)), attempt));
             }
             if attempt < self.options.attempts_max {
@@ -379,7 +465,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// spread out.
     fn pause(&self, attempt: u32) -> Duration {
         // The last bits of a random UUID are random.
-        let id = self.counter.queue.client.new_id();
+        let id = self.node.queue.client.new_id();
         let [.., high, low] = *id.as_bytes();
         let part = u32::from(u16::from_be_bytes([high, low]));
         let longest = self
@@ -390,22 +476,35 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     }
 }
 
+impl<C: ZooKeeper, T: AtomicNumber> DistributedAtomic<C, T> {
+    /// Adds a number, which may be negative. The sum wraps around.
+    ///
+    /// # Cancel safety
+    /// Same as [`DistributedAtomic::set`].
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomic::set`].
+    pub async fn add(&self, number: T) -> Result<AtomicValue<T>, AtomicError> {
+        self.update(|value| value.plus(number.clone())).await
+    }
+}
+
 /// A value that was read, and the stat that identifies it.
-#[derive(Clone, Copy)]
-pub(crate) struct Seen {
-    pub(crate) value: i64,
+struct Seen<T> {
+    value: T,
     /// `None` if the znode is missing.
-    pub(crate) stat: Option<Stat>,
+    stat: Option<Stat>,
 }
 
-/// The znode of a counter.
+/// The znode of a value.
 #[derive(Clone)]
-pub(crate) struct Counter<C: ZooKeeper> {
-    pub(crate) queue: Queue<C>,
+struct AtomicNode<C: ZooKeeper, T> {
+    queue: Queue<C>,
+    data: PhantomData<fn() -> T>,
 }
 
-impl<C: ZooKeeper> Counter<C> {
-    pub(crate) async fn read(&self) -> Result<Seen, AtomicError> {
+impl<C: ZooKeeper, T: AtomicData> AtomicNode<C, T> {
+    async fn read(&self) -> Result<Seen<T>, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {
@@ -413,22 +512,17 @@ impl<C: ZooKeeper> Counter<C> {
             match client.data(path).await {
                 Ok(data) => {
                     let bytes = data.as_bytes();
-                    let value = match bytes.first_chunk() {
-                        Some(value) => i64::from_be_bytes(*value),
-                        None if bytes.is_empty() => 0,
-                        None => {
-                            return Err(AtomicError::Corrupted {
-                                path: path.to_string(),
-                                bytes: bytes.len(),
-                            });
-                        }
-                    };
+                    let value = T::decode(bytes).ok_or_else(|| AtomicError::Corrupted {
+                        path: path.to_string(),
+                        bytes: bytes.len(),
+                        expected: T::NAME,
+                    })?;
                     let stat = Some(data.stat);
                     return Ok(Seen { value, stat });
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     return Ok(Seen {
-                        value: 0,
+                        value: T::default(),
                         stat: None,
                     });
                 }
@@ -438,10 +532,10 @@ impl<C: ZooKeeper> Counter<C> {
         }
     }
 
-    /// Sets the value if the counter is unchanged since it was read; false if it was changed.
-    pub(crate) async fn write(&self, seen: Seen, value: i64) -> Result<bool, AtomicError> {
+    /// Sets the value if it is unchanged since it was read; false if it was changed.
+    async fn write(&self, seen: &Seen<T>, value: &T) -> Result<bool, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
-        let bytes = value.to_be_bytes();
+        let bytes = value.encode();
         let mut pace = Pace::of(client);
         loop {
             let epoch = self.queue.connected(Wait::FOR_EVER).await?;
@@ -489,8 +583,8 @@ impl<C: ZooKeeper> Counter<C> {
     async fn is_certainly_not_made(
         &self,
         epoch: Epoch,
-        seen: Seen,
-        value: i64,
+        seen: &Seen<T>,
+        value: &T,
     ) -> Result<bool, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
@@ -514,13 +608,13 @@ impl<C: ZooKeeper> Counter<C> {
             }
             return Ok(match (seen.stat, now.stat) {
                 (None, None) => true,
-                (None, Some(now_stat)) => now_stat.version == 0 && now.value != value,
+                (None, Some(now_stat)) => now_stat.version == 0 && now.value != *value,
                 // Deleted since, perhaps after the change was made.
                 (Some(_), None) => false,
                 (Some(seen_stat), Some(now_stat)) => {
                     let is_same_znode = seen_stat.czxid == now_stat.czxid;
                     let changes = now_stat.version.wrapping_sub(seen_stat.version);
-                    is_same_znode && (changes == 0 || changes == 1 && now.value != value)
+                    is_same_znode && (changes == 0 || changes == 1 && now.value != *value)
                 }
             });
         }

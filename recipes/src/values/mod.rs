@@ -1,12 +1,17 @@
 //! Values that processes share, and znodes that are created again after a lost session.
 
 pub(crate) mod atomic;
+pub(crate) mod cached_atomic;
 pub(crate) mod persistent_node;
 pub(crate) mod shared_count;
 pub(crate) mod shared_value;
 
 pub use self::{
-    atomic::{AtomicOptions, AtomicValue, DistributedAtomicLong, Promotion},
+    atomic::{
+        AtomicData, AtomicNumber, AtomicOptions, AtomicValue, DistributedAtomic,
+        DistributedAtomicInteger, DistributedAtomicLong, DistributedAtomicValue, Promotion,
+    },
+    cached_atomic::CachedAtomicLong,
     persistent_node::PersistentNode,
     shared_count::{CountChanges, SharedCount},
     shared_value::{SharedValue, ValueChanges, VersionedValue},

@@ -5,7 +5,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use minikeeper::Server;
 use minikeeper_client::{Client, CreateMode};
 use minikeeper_recipes::{
-    AtomicError, AtomicOptions, DistributedAtomicLong, InterProcessMutex, LockError, Promotion,
+    AtomicError, AtomicOptions, CachedAtomicLong, DistributedAtomicInteger, DistributedAtomicLong,
+    DistributedAtomicValue, InterProcessMutex, LockError, Promotion,
 };
 use tokio::time::{sleep, timeout};
 
@@ -93,7 +94,7 @@ async fn test_corrupted_value() {
     assert_eq!(counter.add(1).await.unwrap().current, 1);
     client.set_data(COUNTER, b"foo", None).await.unwrap();
     let error = counter.get().await.unwrap_err();
-    let text = "counter \"/counters/a\": 3 bytes found, but a counter has 8; delete it or use another path";
+    let text = "atomic value \"/counters/a\": 3 bytes found, which are no 64-bit number; delete it or use another path";
     assert_eq!(error.to_string(), text);
     assert!(counter.add(1).await.is_err());
 }
@@ -139,7 +140,7 @@ async fn contended_change_fails_after_the_maximum_of_attempts() {
     let error = counter.update(interfere).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "counter \"/counters/a\": changed by others during each of 3 attempts; try later"
+        "atomic value \"/counters/a\": changed by others during each of 3 attempts; try later"
     );
     // With a mutex there are as many attempts again, under the mutex.
     options.promotion = Some(Promotion {
@@ -272,4 +273,118 @@ async fn dropping_at_every_await_point_changes_the_counter_at_most_once() {
         polls += 1;
     }
     assert!(polls >= 2, "{polls} await points");
+}
+
+#[tokio::test(start_paused = true)]
+async fn integers_and_bytes_have_the_data_that_java_writes() {
+    let server = start().await;
+    let (client, _) = client(&server, 1).await;
+    let number = DistributedAtomicInteger::new(client.clone(), "/int").unwrap();
+    number.set(i32::MAX).await.unwrap();
+    assert_eq!(number.add(1).await.unwrap().current, i32::MIN);
+    let data = server.get("/int").unwrap().0;
+    assert_eq!(data.as_deref(), Some(&i32::MIN.to_be_bytes()[..]));
+    client.set_data("/int", b"abc", None).await.unwrap();
+    let error = number.get().await.unwrap_err();
+    let text = "atomic value \"/int\": 3 bytes found, which are no 32-bit number; delete it or use \
+                another path";
+    assert_eq!(error.to_string(), text);
+    // Like Java it ignores further bytes, and empty data is 0.
+    client
+        .set_data("/int", &[0, 0, 0, 7, 9], None)
+        .await
+        .unwrap();
+    assert_eq!(number.get().await.unwrap(), 7);
+    client.set_data("/int", b"", None).await.unwrap();
+    assert_eq!(number.get().await.unwrap(), 0);
+
+    let bytes = DistributedAtomicValue::new(client, "/bytes").unwrap();
+    assert_eq!(bytes.get().await.unwrap(), b"");
+    assert!(bytes.compare_and_set(b"", b"x").await.unwrap().is_none());
+    assert!(bytes.initialize(b"a").await.unwrap());
+    assert!(!bytes.initialize(b"b").await.unwrap());
+    assert!(bytes.compare_and_set(b"b", b"c").await.unwrap().is_none());
+    let change = bytes.compare_and_set(b"a", b"c").await.unwrap().unwrap();
+    assert_eq!(
+        (change.previous.as_slice(), change.current.as_slice()),
+        (&b"a"[..], &b"c"[..])
+    );
+    let change = bytes
+        .update(|bytes| [bytes, b"d".to_vec()].concat())
+        .await
+        .unwrap();
+    assert_eq!(change.current, b"cd");
+    assert_eq!(server.get("/bytes").unwrap().0.as_deref(), Some(&b"cd"[..]));
+}
+
+/// Curator's `TestCachedAtomicLong` has the same numbers.
+#[tokio::test(start_paused = true)]
+async fn test_cached_atomic_long_with_cache_size() {
+    let server = start().await;
+    let (counter, _, _) = counter(&server, 1).await;
+    let cached = CachedAtomicLong::new(counter.clone(), 100);
+    for number in 0..150_i64 {
+        let value = cached.next().await.unwrap();
+        assert_eq!((value.previous, value.current), (number, number + 1));
+        let asked = number % 100 == 0;
+        assert_eq!(value.optimistic_attempts, u32::from(asked), "{number}");
+    }
+    assert_eq!(counter.get().await.unwrap(), 200);
+    // One that starts in between begins with the next block; a length of 0 counts as 1.
+    let other = CachedAtomicLong::new(counter.clone(), 0);
+    assert_eq!(other.next().await.unwrap().current, 201);
+    assert_eq!(other.next().await.unwrap().current, 202);
+    for number in 150..200_i64 {
+        assert_eq!(cached.next().await.unwrap().previous, number);
+    }
+    assert_eq!(cached.next().await.unwrap().current, 203);
+    // The counter wraps around, as in Java.
+    counter.set(i64::MAX - 1).await.unwrap();
+    assert_eq!(other.next().await.unwrap().current, i64::MAX);
+    assert_eq!(other.next().await.unwrap().current, i64::MIN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_of_cached_counters_are_unique_under_faults() {
+    let server = start().await;
+    let mut tasks = Vec::new();
+    for seed in 0..3 {
+        let (counter, _, link) = counter(&server, seed).await;
+        let cached = Arc::new(CachedAtomicLong::new(counter, 5));
+        for _ in 0..2 {
+            let cached = Arc::clone(&cached);
+            tasks.push(spawn(async move {
+                let mut numbers = Vec::new();
+                while numbers.len() < 40 {
+                    // A failed reservation takes no number.
+                    numbers.extend(cached.next().await.ok().map(|value| value.current));
+                    sleep(Duration::from_millis(1)).await;
+                }
+                numbers
+            }));
+        }
+        spawn(async move {
+            for mode in [
+                Mode::SwallowReplies,
+                Mode::SwallowRequests,
+                Mode::Cut,
+                Mode::SwallowReplies,
+            ] {
+                sleep(Duration::from_millis(7 + 3 * seed)).await;
+                link.set(mode);
+                sleep(Duration::from_millis(2)).await;
+                link.cut();
+            }
+        });
+    }
+    let mut all = Vec::new();
+    for task in tasks {
+        let numbers = soon(task).await.unwrap();
+        assert!(numbers.is_sorted());
+        all.extend(numbers);
+    }
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!((all.len(), count), (240, 240));
 }
