@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use minikeeper_client::Error;
 
+use crate::status::Loss;
+
 /// The reason why a lock was not acquired. Each variant says what to do.
 ///
 /// A failed call leaves no znode behind, although the deletion may take longer than the call. A
@@ -58,6 +60,15 @@ pub enum LockError {
     HoldLost {
         /// The lock.
         path: String,
+    },
+    /// The lock was lost while [`with_lock`](crate::Acquire::with_lock) ran the work, which was dropped.
+    /// Its last actions may have happened without the lock.
+    #[error("lock {path:?}: lost while the work ran, which was dropped: {loss}")]
+    WorkDropped {
+        /// The path of the lock's znode.
+        path: String,
+        /// How it was lost.
+        loss: Loss,
     },
     /// An owner that holds the lock to read wants to write, and would wait for itself forever.
     /// Release the read lock first, and read the data again under the write lock.

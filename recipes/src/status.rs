@@ -111,6 +111,19 @@ pub enum Loss {
     Closed,
 }
 
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SessionOver => "the session is over",
+            Self::Presumed => "no server has replied for the session timeout",
+            Self::NodeDeleted => "its znode was deleted",
+            Self::Closed => "the client is closed",
+        })
+    }
+}
+
+impl std::error::Error for Loss {}
+
 /// The state of a lock: held, suspended or lost.
 ///
 /// # Examples

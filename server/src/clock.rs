@@ -48,6 +48,8 @@ impl Stopwatch {
 pub(crate) struct Clock {
     /// Tokio's instant rather than the system's, so that a paused runtime governs it.
     start: Instant,
+    /// The same instant of the system's clock.
+    system_start: std::time::Instant,
     /// Frozen: the elapsed time, and the top bit. Running: how far the elapsed time is ahead of real
     /// time, in 63 bits, negative if it was frozen for longer than it was advanced.
     stand: AtomicU64,
@@ -75,6 +77,7 @@ impl Clock {
     fn new(stand: u64, wall_start_ms: i64) -> Self {
         Self {
             start: Instant::now(),
+            system_start: std::time::Instant::now(),
             stand: AtomicU64::new(stand),
             wall_start_ms: AtomicI64::new(wall_start_ms),
             found_at_ms: AtomicU64::new(0),
@@ -88,6 +91,7 @@ impl Clock {
         let load = |value: &AtomicI64| AtomicI64::new(value.load(Ordering::Relaxed));
         Self {
             start: self.start,
+            system_start: self.system_start,
             stand: AtomicU64::new(self.stand.load(Ordering::Relaxed)),
             wall_start_ms: load(&self.wall_start_ms),
             found_at_ms: AtomicU64::new(self.found_at_ms.load(Ordering::Relaxed)),
@@ -130,11 +134,19 @@ impl Clock {
     }
 
     fn find_wall_ms(&self, elapsed_ms: u64) -> i64 {
-        let wall_ms = wall_ms() + self.wall_ahead_ms.load(Ordering::Relaxed);
+        let wall_ms = self.runtime_wall_ms() + self.wall_ahead_ms.load(Ordering::Relaxed);
         let wall_start_ms = wall_ms - elapsed_ms.cast_signed();
         self.wall_start_ms.store(wall_start_ms, Ordering::Relaxed);
         self.found_at_ms.store(elapsed_ms, Ordering::Relaxed);
         wall_ms
+    }
+
+    /// Returns the system's time of day. On a paused runtime it is ahead by as much as the runtime's
+    /// time, so that a time to live ends there, too.
+    fn runtime_wall_ms(&self) -> i64 {
+        let runtime = micros(self.start.elapsed()).cast_signed();
+        let system = micros(self.system_start.elapsed()).cast_signed();
+        wall_ms() + (runtime - system) / 1_000
     }
 
     /// Returns the elapsed time, which is cheaper than [`Clock::now`] and which every task may read.
@@ -178,7 +190,7 @@ impl Clock {
         }
         let now = self.now();
         let ahead_ms = now.elapsed_ms.wrapping_sub(millis(self.start.elapsed()));
-        let wall_ahead_ms = now.wall_ms - wall_ms();
+        let wall_ahead_ms = now.wall_ms - self.runtime_wall_ms();
         self.wall_ahead_ms.store(wall_ahead_ms, Ordering::Relaxed);
         self.found_at_ms.store(now.elapsed_ms, Ordering::Relaxed);
         self.stand.store(ahead_ms & !FROZEN, Ordering::Relaxed);
@@ -305,6 +317,17 @@ mod tests {
         assert_eq!(clock.now().wall_ms - start.wall_ms, 110);
         clock.jump(u64::MAX);
         assert_eq!(elapsed_ms(), ELAPSED_MAX_MS);
+    }
+
+    /// Znodes with a time to live never expired on a paused runtime: the time of day stood still.
+    #[tokio::test(start_paused = true)]
+    async fn time_of_day_follows_a_paused_runtime() {
+        let clock = Clock::running();
+        let start = clock.now();
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        let passed_ms = clock.now().wall_ms - start.wall_ms;
+        // The test itself takes less than a minute.
+        assert!((3_599_000..3_660_000).contains(&passed_ms), "{passed_ms}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,10 +43,35 @@ pub struct LatchOptions {
     ///
     /// Default: [`ErrorPolicy::Standard`].
     pub error_policy: ErrorPolicy,
+    /// Whether [`LeaderLatch::changes`] reports the end of the leadership when the latch is closed or
+    /// dropped.
+    ///
+    /// Default: [`CloseMode::NotifyLeader`]. Curator: `SILENT`.
+    pub close_mode: CloseMode,
     /// The options of the queue. [`LockOptions::data`] is replaced by the id.
     ///
     /// Default: [`LockOptions::default`].
     pub lock: LockOptions,
+}
+
+/// What closing a latch that leads reports.
+///
+/// Source: Curator's `LeaderLatch.CloseMode`.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::{CloseMode, LatchOptions};
+///
+/// let mut options = LatchOptions::default();
+/// options.close_mode = CloseMode::Silent;
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum CloseMode {
+    /// The stream of changes ends without another change.
+    Silent,
+    /// The stream of changes returns [`Leadership::Follower`] before it ends.
+    #[default]
+    NotifyLeader,
 }
 
 /// The reason why a latch no longer contends.
@@ -104,6 +129,7 @@ pub enum LatchError {
 pub struct LeaderLatch<C: ZooKeeper> {
     contender: Arc<Contender<C>>,
     closing: watch::Sender<bool>,
+    close_mode: CloseMode,
     _task: Task,
 }
 
@@ -151,6 +177,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         Ok(Self {
             contender,
             closing,
+            close_mode: options.close_mode,
             _task: task,
         })
     }
@@ -266,6 +293,18 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// connection or at the end of the session. Without a server this returns when the session is
     /// over and no new session has begun within 5 s.
     pub async fn close(&self) -> Result<(), Error> {
+        self.close_with(self.close_mode).await
+    }
+
+    /// Like [`LeaderLatch::close`], with this mode instead of that of the options.
+    ///
+    /// # Cancel safety
+    /// Same as [`LeaderLatch::close`].
+    ///
+    /// # Errors
+    /// Those of [`LeaderLatch::close`].
+    pub async fn close_with(&self, mode: CloseMode) -> Result<(), Error> {
+        self.contender.set_close_mode(mode);
         self.closing.send_replace(true);
         let mut state = self.contender.state.subscribe();
         let end = state.wait_for(|state| {
@@ -278,6 +317,14 @@ impl<C: ZooKeeper> LeaderLatch<C> {
             Ok(LeadershipState::Closed(result)) => result.clone(),
             // It failed and left nothing behind, or its runtime is shutting down.
             _ => Ok(()),
+        }
+    }
+}
+
+impl<C: ZooKeeper> Drop for LeaderLatch<C> {
+    fn drop(&mut self) {
+        if !*self.closing.borrow() {
+            self.contender.set_close_mode(self.close_mode);
         }
     }
 }

@@ -6,7 +6,10 @@
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
 };
 
@@ -21,6 +24,7 @@ use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
     clock,
     error::LockError,
+    leaders::latch::CloseMode,
     queue::{
         contending::{Queue, Wait, in_session, no_session},
         order::Claim,
@@ -108,6 +112,7 @@ pub struct LeadershipChanges {
     state: watch::Receiver<LeadershipState>,
     /// The term whose beginning was returned, but not its end.
     reported: Option<u64>,
+    is_silent: Arc<AtomicBool>,
 }
 
 impl LeadershipChanges {
@@ -130,15 +135,20 @@ impl LeadershipChanges {
                 (Some(reported), LeadershipState::Leader { term, .. }) if reported == term => {}
                 (Some(_), _) => {
                     self.reported = None;
-                    return Some(Leadership::Follower);
+                    return self.follower();
                 }
                 (None, LeadershipState::Follower) => {}
                 (None, LeadershipState::Closed(_) | LeadershipState::Failed(_)) => return None,
             }
             if self.state.changed().await.is_err() {
-                return self.reported.take().map(|_| Leadership::Follower);
+                return self.reported.take().and_then(|_| self.follower());
             }
         }
+    }
+
+    /// Returns the end of a term, unless the latch was closed silently.
+    fn follower(&self) -> Option<Leadership> {
+        (!self.is_silent.load(Ordering::Relaxed)).then_some(Leadership::Follower)
     }
 }
 
@@ -162,6 +172,8 @@ pub(crate) struct Contender<C: ZooKeeper> {
     pub(crate) error_policy: ErrorPolicy,
     pub(crate) state: watch::Sender<LeadershipState>,
     terms: Mutex<u64>,
+    /// Whether the latch is closed, in the mode in which the end of its term is not reported.
+    is_silent: Arc<AtomicBool>,
     pub(crate) own_path: Mutex<Option<String>>,
 }
 
@@ -186,6 +198,7 @@ impl<C: ZooKeeper> Contender<C> {
             error_policy,
             state: watch::Sender::new(LeadershipState::Follower),
             terms: Mutex::new(0),
+            is_silent: Arc::default(),
             own_path: Mutex::new(None),
         }
     }
@@ -194,7 +207,13 @@ impl<C: ZooKeeper> Contender<C> {
         LeadershipChanges {
             state: self.state.subscribe(),
             reported: None,
+            is_silent: Arc::clone(&self.is_silent),
         }
+    }
+
+    pub(crate) fn set_close_mode(&self, mode: CloseMode) {
+        self.is_silent
+            .store(mode == CloseMode::Silent, Ordering::Relaxed);
     }
 
     pub(crate) fn leadership(&self) -> Leadership {

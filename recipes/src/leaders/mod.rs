@@ -9,7 +9,7 @@ pub(crate) mod leadership;
 pub(crate) mod selector;
 
 pub use self::{
-    latch::{LatchError, LatchOptions, LeaderLatch},
+    latch::{CloseMode, LatchError, LatchOptions, LeaderLatch},
     leadership::{ErrorPolicy, Leadership, LeadershipChanges},
     selector::{LeaderSelector, SelectorOptions, Work},
 };

@@ -9,7 +9,12 @@ use std::{
     time::Duration,
 };
 
-use crate::{error::LockError, locks::owner::Owner, queue::contending::Wait};
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    locks::{guard::Guard, owner::Owner},
+    queue::contending::Wait,
+};
 
 /// A future that acquires a lock, or waits at a barrier. It sends nothing before the first poll.
 ///
@@ -115,6 +120,50 @@ impl<L, G> Acquire<'_, L, G> {
             Err(LockError::TimedOut { .. }) => Ok(None),
             other => other.map(Some),
         }
+    }
+}
+
+impl<L, C: ZooKeeper> Acquire<'_, L, Guard<C>> {
+    /// Acquires the lock, runs the work while it is held, and releases it, however the work ends.
+    ///
+    /// If the release is not confirmed, the result is still that of the work; the client retries in
+    /// the background.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the place in the queue, or drops the work and releases the lock
+    /// in the background.
+    ///
+    /// # Errors
+    /// Those of the acquire. [`LockError::WorkDropped`] if the lock was lost: the work was dropped, and
+    /// its last actions may have happened without the lock.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use std::time::Duration;
+    ///
+    /// use minikeeper_recipes::InterProcessMutex;
+    ///
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let acquire = lock.acquire().within(Duration::from_secs(5));
+    /// let token = acquire.with_lock(async |guard| guard.token()).await?;
+    /// println!("done under token {token}");
+    /// # Ok(()) }
+    /// ```
+    pub async fn with_lock<T>(
+        self,
+        work: impl AsyncFnOnce(&Guard<C>) -> T,
+    ) -> Result<T, LockError> {
+        let guard = self.await?;
+        let done = guard.run(work(&guard)).await;
+        let result = done.map_err(|loss| LockError::WorkDropped {
+            path: guard.path().to_owned(),
+            loss,
+        });
+        let _ = guard.release().await;
+        result
     }
 }
 

@@ -88,6 +88,34 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
+    /// Acquires the lock again, as its holder: returns another guard of the same hold, without a
+    /// request. The lock is released with the last of them.
+    ///
+    /// # Errors
+    /// The [`Loss`] if the lock is lost.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessMutex, Released};
+    ///
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let outer = lock.acquire().await?;
+    /// let inner = outer.reenter()?;
+    /// assert_eq!(outer.release().await?, Released::StillHeld);
+    /// assert_eq!(inner.release().await?, Released::Done);
+    /// # Ok(()) }
+    /// ```
+    pub fn reenter(&self) -> Result<Self, Loss> {
+        if let Status::Lost(loss) = self.status() {
+            return Err(loss);
+        }
+        let another = Self::another(Arc::clone(&self.held));
+        Ok(another.expect("this guard keeps the hold"))
+    }
+
     /// Waits until the lock is lost.
     ///
     /// # Cancel safety

@@ -3,6 +3,7 @@
 pub(crate) mod atomic;
 pub(crate) mod cached_atomic;
 pub(crate) mod persistent_node;
+pub(crate) mod persistent_ttl_node;
 pub(crate) mod shared_count;
 pub(crate) mod shared_value;
 
@@ -13,6 +14,7 @@ pub use self::{
     },
     cached_atomic::CachedAtomicLong,
     persistent_node::PersistentNode,
+    persistent_ttl_node::{PersistentTtlNode, TtlNodeOptions},
     shared_count::{CountChanges, SharedCount},
     shared_value::{SharedValue, ValueChanges, VersionedValue},
 };

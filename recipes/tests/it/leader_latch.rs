@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use minikeeper::Server;
 use minikeeper_client::Client;
 use minikeeper_recipes::{
-    ErrorPolicy, FencingToken, LatchError, LatchOptions, LeaderLatch, Leadership, LockOptions,
-    naming,
+    CloseMode, ErrorPolicy, FencingToken, LatchError, LatchOptions, LeaderLatch, Leadership,
+    LockOptions, naming,
 };
 use tokio::time::{sleep, timeout};
 
@@ -368,4 +368,50 @@ async fn closed_client_ends_the_latch() {
     let message = error.to_string();
     assert!(message.contains("the client is closed"), "{message}");
     all[0].latch.close().await.unwrap();
+}
+
+/// Curator's `testCloseModes` of `TestLeaderLatch`.
+#[tokio::test(start_paused = true)]
+async fn test_close_modes() {
+    let server = start().await;
+    for (mode, expected) in [
+        (CloseMode::Silent, None),
+        (CloseMode::NotifyLeader, Some(Leadership::Follower)),
+    ] {
+        for by_options in [true, false] {
+            for is_dropped in [false, by_options] {
+                let (client, _) = client(&server, 1).await;
+                let mut options = LatchOptions::default();
+                if by_options {
+                    options.close_mode = mode;
+                }
+                let latch = LeaderLatch::start_with(client, PATH, "id", options).unwrap();
+                let mut changes = latch.changes();
+                let first = soon(changes.next()).await;
+                assert!(matches!(first, Some(Leadership::Leader { .. })));
+                match (is_dropped, by_options) {
+                    (true, _) => drop(latch),
+                    (false, true) => latch.close().await.unwrap(),
+                    (false, false) => latch.close_with(mode).await.unwrap(),
+                }
+                assert_eq!(soon(changes.next()).await, expected, "{mode:?}");
+                assert_eq!(soon(changes.next()).await, None);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_latch_reports_a_lost_session() {
+    let server = start().await;
+    let (client, _) = client(&server, 1).await;
+    let mut options = LatchOptions::default();
+    options.close_mode = CloseMode::Silent;
+    let latch = LeaderLatch::start_with(client.clone(), PATH, "id", options).unwrap();
+    let mut changes = latch.changes();
+    soon(changes.next()).await.unwrap();
+    server.expire(client.session_id().unwrap()).unwrap();
+    assert_eq!(soon(changes.next()).await, Some(Leadership::Follower));
+    let next = soon(changes.next()).await;
+    assert!(matches!(next, Some(Leadership::Leader { .. })));
 }

@@ -18,7 +18,7 @@
 //! | `atomic` | the counter |
 //! | `auto_traits` | `Send` and `Sync` |
 //! | `leader_selector` | the leader selector |
-//! | `persistent_node` | the persistent node |
+//! | `persistent_node`, `persistent_ttl_node` | the persistent node; the one with a time to live |
 //! | `local_hand_over` | locks that are passed on within a process |
 //! | `request_savings` | the requests on the wire, with each saving and without it |
 //! | `barriers` | the barrier and the double barrier |
@@ -67,6 +67,7 @@ mod multi_lock;
 mod mutex;
 mod owners;
 mod persistent_node;
+mod persistent_ttl_node;
 mod read_write;
 mod request_savings;
 mod restart;

@@ -309,3 +309,52 @@ async fn lost_lock_is_not_passed_on() {
     one.client.create("/there", b"", mode).await.unwrap();
     assert_eq!(queue(&server).len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn reentered_guards_share_the_hold() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let outer = one.lock.acquire().await.unwrap();
+    let inner = outer.reenter().unwrap();
+    assert_eq!((inner.path(), inner.token()), (outer.path(), outer.token()));
+    assert_eq!(queue(&server).len(), 1);
+    assert_eq!(outer.release().await.unwrap(), Released::StillHeld);
+    assert_eq!(inner.status(), Status::Held);
+    server.expire(one.client.session_id().unwrap()).unwrap();
+    soon(inner.lost()).await;
+    assert!(inner.reenter().is_err(), "a lost lock is not entered again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_lock_releases_however_the_work_ends() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let seen = one.lock.acquire().with_lock(async |guard| {
+        sleep(SECOND).await;
+        (guard.status(), queue(&server).len())
+    });
+    assert_eq!(soon(seen).await.unwrap(), (Status::Held, 1));
+    assert_eq!(queue(&server).len(), 0);
+    // The lock is held by another contender.
+    let two = contender(&server, 2).await;
+    let held = two.lock.acquire().await.unwrap();
+    let late = one.lock.acquire().within(SECOND).with_lock(async |_| ());
+    assert!(matches!(soon(late).await, Err(LockError::TimedOut { .. })));
+    drop(held);
+    // The future is dropped during the work.
+    let work = one
+        .lock
+        .acquire()
+        .with_lock(async |_| sleep(3600 * SECOND).await);
+    assert!(timeout(SECOND, work).await.is_err());
+    until("the lock is free", || queue(&server).is_empty()).await;
+    // The lock is lost during the work.
+    let session = one.client.session_id().unwrap();
+    let work = one.lock.acquire().with_lock(async |_| {
+        server.expire(session).unwrap();
+        sleep(3600 * SECOND).await;
+    });
+    let lost = soon(work).await.unwrap_err();
+    assert!(matches!(lost, LockError::WorkDropped { .. }), "{lost}");
+    until("the lock is free", || queue(&server).is_empty()).await;
+}

@@ -14,6 +14,7 @@ mod read_write;
 mod selector;
 mod semaphore;
 mod semaphore_mutex;
+mod ttl_node;
 
 use crate::sim::contender::Contender;
 
@@ -34,10 +35,11 @@ pub enum World {
     Barrier,
     DoubleBarrier,
     Cache,
+    TtlNode,
 }
 
 impl World {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Mutex,
         Self::ReadWrite,
         Self::Semaphore,
@@ -52,6 +54,7 @@ impl World {
         Self::Barrier,
         Self::DoubleBarrier,
         Self::Cache,
+        Self::TtlNode,
     ];
 
     /// Returns the world of a seed.
@@ -77,6 +80,7 @@ impl World {
             Self::Barrier => barrier::contend(contender).await,
             Self::DoubleBarrier => double_barrier::contend(contender).await,
             Self::Cache => cache::contend(contender).await,
+            Self::TtlNode => ttl_node::contend(contender).await,
         }
     }
 }

@@ -1,0 +1,297 @@
+//! The persistent TTL node: a znode that lives as long as some process keeps it, across sessions.
+//!
+//! Source: Curator's `PersistentTtlNode`.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use minikeeper_client::{CreateMode, CreateOptions, Error, ErrorCode, Fired, ZnodePath};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    client::ZooKeeper,
+    clock,
+    error::LockError,
+    leaders::Task,
+    options::LockOptions,
+    queue::{
+        contending::{Queue, Wait},
+        naming,
+        pace::Pace,
+        parents,
+    },
+};
+
+/// The options of a persistent TTL node.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::TtlNodeOptions;
+///
+/// let mut options = TtlNodeOptions::default();
+/// options.touches_per_ttl = 4;
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct TtlNodeOptions {
+    /// The name of the child whose time to live keeps the znode.
+    ///
+    /// Default: `touch`, as in Curator.
+    pub child_name: String,
+    /// How often the child is touched in its time to live; 0 counts as 1.
+    ///
+    /// Default: 2, as in Curator.
+    pub touches_per_ttl: u32,
+}
+
+impl Default for TtlNodeOptions {
+    fn default() -> Self {
+        Self {
+            child_name: "touch".to_owned(),
+            touches_per_ttl: 2,
+        }
+    }
+}
+
+/// A znode that exists while a process keeps it, and for a time after that, whatever happens to
+/// sessions. Compatible with Curator's class of the same name in Java.
+///
+/// The znode is a container, and has a child with a time to live, which a background task touches.
+/// When no process has touched the child for that time, the server deletes it, and then the
+/// container. An ephemeral znode ends with its session; this one outlives restarts of its process
+/// that are shorter than the time to live. Several processes may keep the same znode.
+///
+/// Servers need `extendedTypesEnabled=true`, ZooKeeper's setting for times to live. They look for
+/// expired znodes every `znode.container.checkIntervalMs`, 60 s by default, so these live up to two
+/// intervals longer.
+///
+/// Dropping this stops the touching and deletes nothing.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+///
+/// use minikeeper_recipes::PersistentTtlNode;
+///
+/// let ttl = Duration::from_secs(300);
+/// let here = PersistentTtlNode::start(client.clone(), "/workers/7", b"10.0.0.7", ttl)?;
+/// here.created().await?;
+/// assert_eq!(client.get_data("/workers/7").await?.as_bytes(), b"10.0.0.7");
+/// # Ok(()) }
+/// ```
+pub struct PersistentTtlNode {
+    data: watch::Sender<Arc<[u8]>>,
+    stage: watch::Receiver<TtlStage>,
+    _task: Task,
+}
+
+#[derive(Clone, Debug)]
+enum TtlStage {
+    Missing,
+    Present,
+    Failed(LockError),
+}
+
+impl fmt::Debug for PersistentTtlNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentTtlNode")
+            .field("stage", &*self.stage.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PersistentTtlNode {
+    /// Starts to keep a znode at this path.
+    ///
+    /// `ttl` is how long the znode outlives the last touch. Unit: whole milliseconds. Range: 1 ms to
+    /// about 34 years.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a tokio runtime.
+    pub fn start<C: ZooKeeper>(
+        client: C,
+        path: &str,
+        data: &[u8],
+        ttl: Duration,
+    ) -> Result<Self, Error> {
+        Self::start_with(client, path, data, ttl, TtlNodeOptions::default())
+    }
+
+    /// Like [`PersistentTtlNode::start`], with these options.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the path or the child's name is invalid. [`Error::NoRuntime`] outside a
+    /// tokio runtime.
+    pub fn start_with<C: ZooKeeper>(
+        client: C,
+        path: &str,
+        data: &[u8],
+        ttl: Duration,
+        options: TtlNodeOptions,
+    ) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        let child = naming::join(path, &options.child_name);
+        ZnodePath::new(child.as_str())?;
+        let (data, wanted) = watch::channel(Arc::from(data));
+        let (stage, stages) = watch::channel(TtlStage::Missing);
+        let pace = Pace::of(&client);
+        let mut keeper = TtlKeeper {
+            queue: Queue {
+                client,
+                path: path.into(),
+                options: Arc::new(LockOptions::default()),
+            },
+            child,
+            ttl,
+            pause: ttl / options.touches_per_ttl.max(1),
+            data: wanted,
+            pace,
+        };
+        let run = async move {
+            let error = keeper.keep(&stage).await;
+            stage.send_replace(TtlStage::Failed(error));
+        };
+        Ok(Self {
+            data,
+            stage: stages,
+            _task: Task::spawn("persistent TTL node", run)?,
+        })
+    }
+
+    /// Waits until the znode and its child exist.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    ///
+    /// # Errors
+    /// [`LockError::Client`] when a server refuses, for example with `UNIMPLEMENTED` if it has no
+    /// times to live, or the client is closed. The task has then ended: start another one.
+    pub async fn created(&self) -> Result<(), LockError> {
+        let mut stage = self.stage.clone();
+        let there = stage.wait_for(|stage| !matches!(stage, TtlStage::Missing));
+        match there.await.as_deref() {
+            Ok(TtlStage::Failed(error)) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether the znode is known to exist.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        matches!(&*self.stage.borrow(), TtlStage::Present)
+    }
+
+    /// Sets the data of the znode, now and whenever it is created again. Does not wait.
+    pub fn set_data(&self, data: &[u8]) {
+        self.data.send_replace(data.into());
+    }
+}
+
+/// The task that keeps the znode.
+struct TtlKeeper<C: ZooKeeper> {
+    queue: Queue<C>,
+    child: String,
+    ttl: Duration,
+    pause: Duration,
+    data: watch::Receiver<Arc<[u8]>>,
+    pace: Pace,
+}
+
+impl<C: ZooKeeper> TtlKeeper<C> {
+    /// Keeps the znode until an error that a retry cannot help.
+    async fn keep(&mut self, stage: &watch::Sender<TtlStage>) -> LockError {
+        loop {
+            let kept = match self.queue.connected(Wait::FOR_EVER).await {
+                Ok(_) => self.keep_once(stage).await,
+                Err(error) => return error,
+            };
+            stage.send_replace(TtlStage::Missing);
+            match kept {
+                Ok(()) => {}
+                Err(error) if error.is_retryable() => self.pace.after(&error).await,
+                Err(error) => return error.into(),
+            }
+        }
+    }
+
+    /// Creates what is missing and touches the child, until a znode is deleted or a request fails.
+    async fn keep_once(&mut self, stage: &watch::Sender<TtlStage>) -> Result<(), Error> {
+        let path = Arc::clone(&self.queue.path);
+        let client = self.queue.client.clone();
+        loop {
+            let data = Arc::clone(&self.data.borrow_and_update());
+            match client.create(&path, &data, CreateMode::Container).await {
+                Ok(_) => {}
+                Err(error) if error.is(ErrorCode::NodeExists) => {
+                    let seen = client.data(&path).await?;
+                    if seen.as_bytes() != &data[..] {
+                        client.set_data(&path, &data, None).await?;
+                    }
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    let made = parents::make(&client, naming::parent_of(&path)).await?;
+                    if made == parents::Made::Interrupted {
+                        self.pace.pause().await;
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            let touched_at = clock::now();
+            if !self.touch().await? {
+                // The container was deleted in between.
+                self.pace.pause().await;
+                continue;
+            }
+            let (there, mut watch) = client.watch_exists(&path).await?;
+            if there.is_none() {
+                self.pace.pause().await;
+                continue;
+            }
+            self.pace.reset();
+            stage.send_replace(TtlStage::Present);
+            let due: Instant = touched_at + self.pause;
+            tokio::select! {
+                () = sleep_until(due) => {}
+                fired = &mut watch => match fired {
+                    Fired::Event { .. } if fired.is_deleted() => {
+                        // Pause, so as not to race the client that deletes it.
+                        stage.send_replace(TtlStage::Missing);
+                        self.pace.pause().await;
+                    }
+                    Fired::Event { .. } => {}
+                    _ => return Ok(()),
+                },
+                changed = self.data.changed() => if changed.is_err() {
+                    // The owner was dropped, and this task with it.
+                    return Ok(());
+                },
+            }
+        }
+    }
+
+    /// Creates or touches the child; false if its parent is missing.
+    async fn touch(&self) -> Result<bool, Error> {
+        let client = &self.queue.client;
+        let mode = CreateOptions::new(CreateMode::PersistentWithTtl).ttl(self.ttl);
+        // The server counts from the latest change.
+        let touched = match client.set_data(&self.child, b"", None).await {
+            Err(error) if error.is(ErrorCode::NoNode) => {
+                client.create(&self.child, b"", mode).await.map(drop)
+            }
+            touched => touched.map(drop),
+        };
+        match touched {
+            Ok(()) => Ok(true),
+            // Another process has created it.
+            Err(error) if error.is(ErrorCode::NodeExists) => Ok(true),
+            Err(error) if error.is(ErrorCode::NoNode) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
