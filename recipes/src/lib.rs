@@ -14,11 +14,15 @@
 //! | several locks, all or none | [`InterProcessMultiLock`] |
 //! | one process that leads until it ends | [`LeaderLatch`] |
 //! | work that one process at a time does, in turn | [`LeaderSelector`] |
-//! | a number that many processes change | [`DistributedAtomicLong`] |
+//! | a number that many processes change | [`DistributedAtomicLong`], [`DistributedAtomicInteger`] |
+//! | unique numbers, with few requests | [`CachedAtomicLong`] |
+//! | bytes, or a type of your own, that many processes change | [`DistributedAtomicValue`], [`DistributedAtomic`] |
 //! | a setting that many processes read and watch | [`SharedValue`], [`SharedCount`] |
 //! | processes that wait for a signal from another one | [`DistributedBarrier`] |
 //! | N processes that begin and end together | [`DistributedDoubleBarrier`] |
 //! | a znode that announces a process and survives lost sessions | [`PersistentNode`] |
+//! | the same, and the others that do so | [`GroupMember`] |
+//! | a znode that also survives restarts of its process | [`PersistentTtlNode`] |
 //! | a copy of a tree in memory that follows the server's | [`CuratorCache`]; as views [`PathChildrenCache`], [`NodeCache`], [`TreeCache`] |
 //! | a path that Java processes lock with `InterProcessSemaphoreMutex` | [`InterProcessSemaphoreMutex`] |
 //!

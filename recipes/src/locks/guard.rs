@@ -108,6 +108,10 @@ impl<C: ZooKeeper> Guard<C> {
     /// assert_eq!(inner.release().await?, Released::Done);
     /// # Ok(()) }
     /// ```
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "this guard keeps the hold, so there can be another"
+    )]
     pub fn reenter(&self) -> Result<Self, Loss> {
         if let Status::Lost(loss) = self.status() {
             return Err(loss);

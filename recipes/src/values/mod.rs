@@ -2,6 +2,7 @@
 
 pub(crate) mod atomic;
 pub(crate) mod cached_atomic;
+pub(crate) mod group_member;
 pub(crate) mod persistent_node;
 pub(crate) mod persistent_ttl_node;
 pub(crate) mod shared_count;
@@ -13,6 +14,7 @@ pub use self::{
         DistributedAtomicInteger, DistributedAtomicLong, DistributedAtomicValue, Promotion,
     },
     cached_atomic::CachedAtomicLong,
+    group_member::{GroupChanges, GroupError, GroupMember},
     persistent_node::PersistentNode,
     persistent_ttl_node::{PersistentTtlNode, TtlNodeOptions},
     shared_count::{CountChanges, SharedCount},

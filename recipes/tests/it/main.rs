@@ -18,6 +18,7 @@
 //! | `atomic` | the counter |
 //! | `auto_traits` | `Send` and `Sync` |
 //! | `leader_selector` | the leader selector |
+//! | `group_member` | the group member |
 //! | `persistent_node`, `persistent_ttl_node` | the persistent node; the one with a time to live |
 //! | `local_hand_over` | locks that are passed on within a process |
 //! | `request_savings` | the requests on the wire, with each saving and without it |
@@ -55,6 +56,7 @@ mod error_sweep;
 mod every_recipe;
 mod exclusion;
 mod framework;
+mod group_member;
 mod hazards;
 mod hazards_of_many;
 mod kit;

@@ -5,6 +5,7 @@ mod cache;
 mod count;
 mod counter;
 mod double_barrier;
+mod group;
 mod latch;
 mod local;
 mod multi_lock;
@@ -36,10 +37,11 @@ pub enum World {
     DoubleBarrier,
     Cache,
     TtlNode,
+    Group,
 }
 
 impl World {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Mutex,
         Self::ReadWrite,
         Self::Semaphore,
@@ -55,6 +57,7 @@ impl World {
         Self::DoubleBarrier,
         Self::Cache,
         Self::TtlNode,
+        Self::Group,
     ];
 
     /// Returns the world of a seed.
@@ -81,6 +84,7 @@ impl World {
             Self::DoubleBarrier => double_barrier::contend(contender).await,
             Self::Cache => cache::contend(contender).await,
             Self::TtlNode => ttl_node::contend(contender).await,
+            Self::Group => group::contend(contender).await,
         }
     }
 }
