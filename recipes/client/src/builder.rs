@@ -134,8 +134,9 @@ impl ClientBuilder {
     /// [`Client::safe_until`] does not advance, and the session is presumed lost when that time has
     /// passed. A session that a read-only server created holds no locks and ends with its
     /// connection; its `safe_until` is `None`. The state is [`ConnectionState::ReadOnly`] in both
-    /// cases. While it is connected to a read-only server, the client does not look for another one,
-    /// as Java's does: it changes when that connection or the session ends.
+    /// cases. With several servers, a client whose session other servers still know stays at a
+    /// read-only one for a second at a time, and tries the next; otherwise it stays until the
+    /// connection ends. Java's client asks the other servers meanwhile.
     ///
     /// Default: false.
     ///

@@ -81,6 +81,9 @@ pub(super) enum Link {
     Stopped,
 }
 
+/// How long a client whose session needs another server stays at a read-only one.
+const READ_ONLY_STAY: Duration = Duration::from_secs(1);
+
 /// What a server that expects TLS sends: an alert of TLS 1.0 to 1.3.
 const TLS_ALERT: &[u8] = &[0x15, 0x03];
 
@@ -270,7 +273,10 @@ impl Core {
                 | Link::Authenticating { give_up_at },
                 _,
             ) => Some(give_up_at),
-            (Link::Up, Some(session)) => Some(self.ping_at(session).min(self.silent_at(session))),
+            (Link::Up, Some(session)) => {
+                let next = self.ping_at(session).min(self.silent_at(session));
+                Some(self.leave_at(session).map_or(next, |at| at.min(next)))
+            }
             (Link::Up, None) => None,
         };
         let session = self
@@ -302,6 +308,12 @@ impl Core {
 
     fn ping_at(&self, session: &Session) -> Time {
         self.sent_at + session.timeout / 3
+    }
+
+    /// Returns when the client leaves a read-only server to look for one that keeps its session alive.
+    fn leave_at(&self, session: &Session) -> Option<Time> {
+        let is_in_danger = self.is_read_only && session.is_lasting && self.hosts.len() > 1;
+        is_in_danger.then(|| self.up_at + READ_ONLY_STAY)
     }
 
     fn silent_at(&self, session: &Session) -> Time {
@@ -587,6 +599,9 @@ impl Core {
         {
             if now >= self.silent_at(session) {
                 self.ended_for = Some("no reply for two thirds of the session timeout".into());
+                self.handle_disconnected(now, effects);
+            } else if self.leave_at(session).is_some_and(|at| now >= at) {
+                self.ended_for = Some("the server is read-only; looking for another one".into());
                 self.handle_disconnected(now, effects);
             } else if now >= self.ping_at(session) {
                 self.send_own(now, Xid::PING, &Request::Ping, None);

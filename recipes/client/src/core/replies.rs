@@ -96,7 +96,10 @@ impl Core {
 
     fn fail_sasl(&mut self, now: Time, error: SaslError, effects: &mut impl Effects) {
         self.ended_for = Some(error.to_string().into());
-        self.fail_authentication(now, LostReason::Sasl(error), effects);
+        match error {
+            SaslError::NotReady(_) => self.handle_disconnected(now, effects),
+            _ => self.fail_authentication(now, LostReason::Sasl(error), effects),
+        }
     }
 
     /// Begins to send requests on a new connection.

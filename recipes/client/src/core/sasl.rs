@@ -12,9 +12,10 @@ use minikeeper_protocol::ErrorCode;
 /// After the handshake on a new connection, and before any other request, the client sends the token
 /// of [`SaslMechanism::start`] and passes each reply to [`SaslMechanism::respond`], until that
 /// returns [`SaslStep::Done`]. Only then does the client count as connected, and send its other
-/// identities, its watches and the requests that wait. An error of either method ends the client:
-/// its session is lost with [`LostReason::Sasl`](crate::LostReason::Sasl). A server that does not
-/// reply in time, or closes the connection without a reply, is tried again later.
+/// identities, its watches and the requests that wait. An error of either method ends the client,
+/// except [`SaslError::NotReady`]: its session is lost with
+/// [`LostReason::Sasl`](crate::LostReason::Sasl). A server that does not reply in time, or closes
+/// the connection without a reply, is tried again later.
 ///
 /// A mechanism is called under the client's lock: it must not block. For GSSAPI that means: get the
 /// ticket beforehand, and let another task renew it. The first token is the one of
@@ -50,13 +51,13 @@ pub trait SaslMechanism: Send + 'static {
     /// begins. An exchange on an earlier connection has ended.
     ///
     /// # Errors
-    /// The mechanism cannot begin. This ends the client.
+    /// The mechanism cannot begin.
     fn start(&mut self, at: SaslStart<'_>) -> Result<Vec<u8>, SaslError>;
 
     /// Handles the server's token; a missing one counts as empty.
     ///
     /// # Errors
-    /// The fault of the token. This ends the client.
+    /// The fault of the token.
     fn respond(&mut self, token: &[u8]) -> Result<SaslStep, SaslError>;
 }
 
@@ -104,6 +105,9 @@ pub enum SaslError {
     Challenge(&'static str),
     /// The server did not prove that it knows the password.
     NotProven,
+    /// The mechanism cannot begin or continue now, for example because a ticket has expired. This does
+    /// not end the client: it tries again on another connection.
+    NotReady(&'static str),
 }
 
 impl fmt::Display for SaslError {
@@ -120,6 +124,7 @@ impl fmt::Display for SaslError {
                  must not use SASL",
             ),
             Self::Challenge(fault) => write!(f, "SASL: unusable challenge of the server: {fault}"),
+            Self::NotReady(why) => write!(f, "SASL: not ready: {why}"),
             Self::NotProven => f.write_str(
                 "SASL: the server did not prove that it knows the password; a server with \
                  allowSaslFailedClients also answers so if the user or the password is wrong",

@@ -746,6 +746,45 @@ fn session_that_visits_a_read_only_server_is_safe_longer_only_after_it_is_back()
     );
 }
 
+/// The client stayed at a read-only server until its session was over, although another server would
+/// have kept it alive.
+#[test]
+fn session_at_a_read_only_server_looks_for_another_one() {
+    let mut play = Play::connected(3);
+    play.unlink();
+    let mut visited = BTreeSet::new();
+    for _ in 0..3 {
+        play.link();
+        visited.insert(play.core.hosts.current());
+        play.welcome_with(7, SESSION_TIMEOUT, true);
+        let up_at = play.now;
+        assert!(play.core.is_linked());
+        while play.core.is_linked() {
+            play.now = play.core.next_deadline().unwrap();
+            play.core.handle_timeout(play.now, &mut play.log);
+        }
+        assert_eq!(play.now - up_at, Duration::from_secs(1));
+    }
+    assert_eq!(visited.len(), 3, "each is tried");
+    play.link();
+    play.welcome(7);
+    assert!(play.core.safe_until().unwrap() > play.now + SESSION_TIMEOUT / 2);
+    assert!(play.core.next_deadline().unwrap() > play.now + Duration::from_secs(1));
+
+    // A session that a read-only server created cannot be saved, and one server is all there is.
+    for (hosts, is_created_there) in [(3, true), (1, false)] {
+        let mut play = Play::new(hosts);
+        play.link();
+        play.welcome_with(7, SESSION_TIMEOUT, is_created_there);
+        if !is_created_there {
+            play.unlink();
+            play.link();
+            play.welcome_with(7, SESSION_TIMEOUT, true);
+        }
+        assert!(play.core.next_deadline().unwrap() > play.now + Duration::from_secs(1));
+    }
+}
+
 #[test]
 fn session_of_a_read_only_server_ends_with_its_connection_also_during_sasl() {
     for is_complete in [false, true] {
@@ -880,6 +919,7 @@ impl SaslMechanism for TwoSteps {
             b"challenge" => Ok(SaslStep::Reply(b"response".to_vec())),
             b"proof" => Ok(SaslStep::Done),
             b"" => Err(SaslError::NotOffered),
+            b"wait" => Err(SaslError::NotReady("no ticket")),
             _ => Err(SaslError::NotProven),
         }
     }
@@ -1024,7 +1064,11 @@ fn refused_sasl_ends_the_client_with_the_reason() {
 #[test]
 fn interrupted_sasl_begins_again_on_the_next_connection() {
     type Interrupt = fn(&mut Play, Xid);
-    let interrupts: [Interrupt; 4] = [
+    let interrupts: [Interrupt; 5] = [
+        |play, xid| {
+            play.reply_token(xid, b"wait");
+            assert_eq!(play.core.ended_for(), "SASL: not ready: no ticket");
+        },
         |play, _| play.unlink(),
         // A passing refusal does not concern the token.
         |play, xid| play.reply(xid, 0, Err(ErrorCode::ThrottledOp)),
