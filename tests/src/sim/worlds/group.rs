@@ -35,12 +35,11 @@ pub(super) async fn contend(mut me: Contender) {
                     .violation(format!("{id} is no member of its own group"));
             }
         }
-        if me.chance.once_in(2) || me.is_last {
-            if let Some(Err(error)) = me.must("leaving", member.close()).await
-                && me.is_last
-            {
-                me.failed(format!("{id} cannot leave: {error}"));
-            }
+        if (me.chance.once_in(2) || me.is_last)
+            && let Some(Err(error)) = me.must("leaving", member.close()).await
+            && me.is_last
+        {
+            me.failed(format!("{id} cannot leave: {error}"));
         }
     }
 }
