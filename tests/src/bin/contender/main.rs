@@ -44,6 +44,9 @@ struct Args {
     /// Prove this digest identity, and give all znodes to it alone.
     #[arg(long, value_name = "NAME:PASSWORD")]
     digest: Option<String>,
+    /// Authenticate with SASL DIGEST-MD5.
+    #[arg(long, value_name = "NAME:PASSWORD")]
+    sasl: Option<String>,
     /// Task to run.
     #[arg(long, value_enum, default_value = "contend")]
     task: Task,
@@ -119,6 +122,9 @@ fn builder(args: &Args) -> Result<ClientBuilder, Fault> {
         let tls =
             tls.client_certificate_files(folder.join("client.pem"), folder.join("client.key"));
         builder = builder.transport(tls.build()?);
+    }
+    if let Some((user, password)) = args.sasl.as_ref().and_then(|sasl| sasl.split_once(':')) {
+        builder = builder.sasl_digest_md5(user, password);
     }
     if let Some(identity) = &args.digest {
         let owner = Acl::new(Perms::ALL, "auth", "");
