@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use minikeeper_client::ConnectionState;
-use minikeeper_recipes::{LeaderSelector, SelectorOptions, Status};
+use minikeeper_client::{ConnectionState, CreateMode};
+use minikeeper_recipes::{LeaderLatch, LeaderSelector, PersistentNode, SelectorOptions, Status};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -159,4 +159,34 @@ async fn selector_does_not_lead_on_a_read_only_server() {
         assert!(!selector.has_leadership());
         sleep(SESSION_TIMEOUT / 20).await;
     }
+}
+
+/// Being at a read-only server passes: what runs in the background goes on afterwards.
+#[tokio::test(start_paused = true)]
+async fn background_recipes_go_on_after_a_read_only_server() {
+    let server = start().await;
+    let wire = Wire::to(&server);
+    wire.read_only(true);
+    let client = wire.client(1).await;
+    let node = "/locks/node";
+    let kept = PersistentNode::start(client.clone(), node, b"", CreateMode::Ephemeral).unwrap();
+    let latch = LeaderLatch::start(client.clone(), PATH, "id").unwrap();
+    sleep(3 * SESSION_TIMEOUT).await;
+    assert!(kept.path().is_none() && !latch.has_leadership());
+    wire.read_only(false);
+    wire.cut();
+    until("it exists", || kept.path().is_some()).await;
+    until("it leads", || latch.has_leadership()).await;
+
+    // The znode is deleted while the client is at a read-only server again.
+    wire.read_only(true);
+    wire.cut();
+    let is_read_only = || matches!(client.state(), ConnectionState::ReadOnly { .. });
+    until("it is connected", is_read_only).await;
+    server.delete(node, None).unwrap();
+    sleep(SESSION_TIMEOUT / 4).await;
+    wire.read_only(false);
+    wire.cut();
+    until("it is back", || server.get(node).is_some()).await;
+    until("it leads again", || latch.has_leadership()).await;
 }
