@@ -51,6 +51,9 @@
 //! One client serves any number of recipes, and they share its session. Creating a lock object is
 //! cheap and sends nothing.
 //!
+//! Programs without a runtime use the module `blocking`, with the feature of that name: the same
+//! types, whose calls block.
+//!
 //! # When a lock is lost
 //!
 //! A client holds a lock as long as its session lives. If no server receives anything from the
@@ -181,10 +184,13 @@
 //! | `leaders/` | latch, selector |
 //! | `barriers/`, `values/` | barriers; values that processes share |
 //! | `caches/` | copies of znodes that follow the server's |
+//! | `blocking/` | the recipes without a runtime, feature `blocking` |
 
 #![warn(clippy::missing_panics_doc)]
 
 mod barriers;
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod caches;
 pub mod client;
 mod clock;

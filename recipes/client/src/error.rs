@@ -114,6 +114,29 @@ pub enum Error {
         /// What the call starts.
         what: &'static str,
     },
+    /// A blocking call on a thread that runs async tasks, which would stop meanwhile. Nothing was
+    /// sent.
+    #[error(
+        "{what}: this thread belongs to a tokio runtime, whose tasks a blocking call would stop; \
+         await the async type instead, or call this on a thread of std::thread::spawn"
+    )]
+    InRuntime {
+        /// The call.
+        what: &'static str,
+    },
+    /// Another thread has interrupted a blocking call, which has the effect of dropping the future:
+    /// a request may have been carried out.
+    #[error("{what}: interrupted by another thread")]
+    Interrupted {
+        /// The call.
+        what: &'static str,
+    },
+    /// The system did not start the thread of a blocking client.
+    #[error("blocking client: cannot start its thread: {reason}")]
+    NoThread {
+        /// The system's reason.
+        reason: String,
+    },
     /// The client has ended because a server did not accept its identity. Correct the identity, and
     /// start another client.
     #[error("{host}: session {reason}")]
@@ -253,7 +276,7 @@ impl Error {
     #[must_use]
     pub const fn is_outcome_unknown(&self) -> bool {
         match self {
-            Self::OutcomeUnknown { .. } => true,
+            Self::OutcomeUnknown { .. } | Self::Interrupted { .. } => true,
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => {
                 matches!(Verdict::of(*code), Verdict::Unknown)
             }
