@@ -74,12 +74,6 @@ impl Client {
         Ok(Self { object, session })
     }
 
-    /// Returns the async client. Its session ends with the blocking one.
-    #[must_use]
-    pub fn to_async(&self) -> AsyncClient {
-        self.object.clone()
-    }
-
     /// Returns a handle that can be interrupted. So can the objects that are made with it.
     #[must_use]
     pub fn with_interrupt(&self, interrupt: &Interrupt) -> Self {

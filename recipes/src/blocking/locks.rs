@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{Client as AsyncClient, Error, Multi, MultiResult};
+use minikeeper_client::{Bytes, Client as AsyncClient, Error, Multi, MultiResult};
 
 use crate::{
-    LockError, LockOptions, Loss, Released, Status,
-    blocking::{Blocking, Client, waits},
+    LockError, LockOptions, Loss, MaxLeases, MultiMember, Released, Status,
+    blocking::{Blocking, Client, SharedCount, errors, waits},
 };
 
-/// Defines the three methods that acquire a lock: without a time limit, with one, and at once.
+/// Defines the methods that acquire a lock: without a time limit and with one.
 macro_rules! acquires {
-    ($kind:ident: $acquire:ident, $timeout:ident, $at_once:ident
-        ($($arg:ident: $type:ty),*) -> $guard:ty, $wrap:expr) => {
+    ($kind:ident: $acquire:ident, $timeout:ident
+        ($($arg:ident: $type:ty),*) -> $got:ty, $with:expr) => {
         impl $kind {
             #[doc = concat!(
                 "Like [`", stringify!($kind), "::", stringify!($acquire), "`](crate::",
@@ -21,10 +21,10 @@ macro_rules! acquires {
             ///
             /// # Errors
             #[doc = $crate::blocking::errors!(wait)]
-            pub fn $acquire(&self, $($arg: $type),*) -> Result<$guard, LockError> {
+            pub fn $acquire(&self, $($arg: $type),*) -> Result<$got, LockError> {
                 let what = concat!(stringify!($kind), "::", stringify!($acquire));
-                let done = self.session.wait(what, self.object.$acquire($($arg),*))?;
-                Ok($wrap(self, done))
+                let got = self.session.wait(what, self.object.$acquire($($arg),*))?;
+                Ok($with(self, got))
             }
 
             #[doc = concat!("Like [`Self::", stringify!($acquire), "`], and waits at most this long.")]
@@ -35,27 +35,65 @@ macro_rules! acquires {
                 &self,
                 $($arg: $type,)*
                 within: Duration,
-            ) -> Result<$guard, LockError> {
+            ) -> Result<$got, LockError> {
                 let what = concat!(stringify!($kind), "::", stringify!($timeout));
                 let acquire = self.object.$acquire($($arg),*).within(within);
-                let done = self.session.wait(what, acquire)?;
-                Ok($wrap(self, done))
+                Ok($with(self, self.session.wait(what, acquire)?))
             }
+        }
+    };
+    // And at once.
+    ($kind:ident: $acquire:ident, $timeout:ident, $at_once:ident
+        ($($arg:ident: $type:ty),*) -> $got:ty, $with:expr) => {
+        acquires! { $kind: $acquire, $timeout($($arg: $type),*) -> $got, $with }
 
+        impl $kind {
             #[doc = concat!(
-                "Like [`Self::", stringify!($acquire), "`], without waiting for other contenders; ",
-                "`None` if they hold it."
+                "Like [`Self::", stringify!($acquire), "`], without waiting for other ",
+                "contenders; `None` if they do not leave what this needs."
             )]
             ///
             /// # Errors
             #[doc = concat!("Those of [`Self::", stringify!($acquire), "`].")]
-            pub fn $at_once(&self, $($arg: $type),*) -> Result<Option<$guard>, LockError> {
-                match self.$timeout($($arg,)* Duration::ZERO) {
-                    Err(LockError::TimedOut { .. }) => Ok(None),
-                    other => other.map(Some),
-                }
+            pub fn $at_once(&self, $($arg: $type),*) -> Result<Option<$got>, LockError> {
+                let what = concat!(stringify!($kind), "::", stringify!($at_once));
+                let acquire = self.object.$acquire($($arg),*).at_once();
+                let got = self.session.wait(what, acquire)?;
+                Ok(got.map(|got| $with(self, got)))
             }
         }
+    };
+}
+
+pub(super) use acquires;
+
+/// Defines the constructors of a lock.
+macro_rules! locks {
+    ($($kind:ident),*) => {
+        $(
+            impl $kind {
+                /// Creates a lock at this path. Sends nothing.
+                ///
+                /// # Errors
+                /// [`Error::Path`] if the path is invalid.
+                pub fn new(client: &Client, path: &str) -> Result<Self, Error> {
+                    Self::with_options(client, path, LockOptions::default())
+                }
+
+                /// Like [`Self::new`], with these options.
+                ///
+                /// # Errors
+                /// [`Error::Path`] if the path is invalid.
+                pub fn with_options(
+                    client: &Client,
+                    path: &str,
+                    options: LockOptions,
+                ) -> Result<Self, Error> {
+                    let lock = crate::$kind::with_options(client.to_async(), path, options)?;
+                    Ok(client.bind(lock))
+                }
+            }
+        )*
     };
 }
 
@@ -107,30 +145,49 @@ macro_rules! guards {
 /// ```
 pub type Guard = Blocking<crate::Guard<AsyncClient>>;
 
-guards! { Guard }
+guards! { Guard, WriteGuard, Lease, MultiGuard }
 
-impl Guard {
-    /// Like [`Guard::reenter`](crate::Guard::reenter).
-    ///
-    /// # Errors
-    /// The [`Loss`] if the lock is lost.
-    pub fn reenter(&self) -> Result<Self, Loss> {
-        Ok(self.with(self.object.reenter()?))
-    }
+/// Defines what the guard of a mutex has besides.
+macro_rules! mutex_guards {
+    ($($kind:ident),*) => {
+        $(
+            impl $kind {
+                /// Like [`Guard::reenter`](crate::Guard::reenter).
+                ///
+                /// # Errors
+                /// The [`Loss`] if the lock is lost.
+                pub fn reenter(&self) -> Result<Guard, Loss> {
+                    Ok(self.with(self.object.reenter()?))
+                }
 
-    /// Like [`Guard::unsure`](crate::Guard::unsure), and waits.
-    ///
-    /// # Errors
-    /// [`Error::InRuntime`], [`Error::Interrupted`].
-    pub fn unsure(&self) -> Result<Status, Error> {
-        let unsure = async { Ok(self.object.unsure().await) };
-        self.session.wait("Guard::unsure", unsure)
-    }
+                /// Like [`Guard::unsure`](crate::Guard::unsure), and waits.
+                ///
+                /// # Errors
+                /// [`Error::InRuntime`], [`Error::Interrupted`].
+                pub fn unsure(&self) -> Result<Status, Error> {
+                    let unsure = async { Ok(self.object.unsure().await) };
+                    self.session.wait(concat!(stringify!($kind), "::unsure"), unsure)
+                }
+
+                /// Like [`Guard::multi`](crate::Guard::multi), and waits.
+                ///
+                /// # Errors
+                #[doc = $crate::blocking::errors!(wait)]
+                pub fn multi(
+                    &self,
+                    change: impl FnOnce(Multi) -> Multi,
+                ) -> Result<Vec<MultiResult>, Error> {
+                    let what = concat!(stringify!($kind), "::multi");
+                    self.session.wait(what, self.object.multi(change))
+                }
+            }
+        )*
+    };
 }
 
-waits! { Guard of "crate" {
-    wait multi(change: impl FnOnce(Multi) -> Multi) -> Vec<MultiResult>, Error;
-} }
+mutex_guards! { Guard, WriteGuard }
+
+locks! { InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreMutex }
 
 /// A mutex between processes, compatible with Curator's; see
 /// [`InterProcessMutex`](crate::InterProcessMutex).
@@ -152,27 +209,202 @@ waits! { Guard of "crate" {
 /// ```
 pub type InterProcessMutex = Blocking<crate::InterProcessMutex<AsyncClient>>;
 
-impl InterProcessMutex {
-    /// Creates a mutex at this path. Sends nothing.
+acquires! { InterProcessMutex: acquire, acquire_timeout, try_acquire() -> Guard, Blocking::with }
+
+waits! { InterProcessMutex of "crate" {
+    wait participants() -> Vec<String>, Error;
+} }
+
+/// Many readers or one writer, compatible with Curator's; see
+/// [`InterProcessReadWriteLock`](crate::InterProcessReadWriteLock).
+///
+/// # Examples
+/// ```
+/// # let server = minikeeper::blocking::Server::builder().start()?;
+/// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+/// use minikeeper_recipes::blocking::InterProcessReadWriteLock;
+///
+/// let catalogue = InterProcessReadWriteLock::new(&client, "/locks/catalogue")?;
+/// let writer = catalogue.acquire_write()?;
+/// assert!(catalogue.try_acquire_read()?.is_none());
+/// let reader = writer.downgrade()?;
+/// let other = catalogue.acquire_read()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type InterProcessReadWriteLock = Blocking<crate::InterProcessReadWriteLock<AsyncClient>>;
+
+acquires! { InterProcessReadWriteLock:
+acquire_read, acquire_read_timeout, try_acquire_read() -> Guard, Blocking::with }
+acquires! { InterProcessReadWriteLock:
+acquire_write, acquire_write_timeout, try_acquire_write() -> WriteGuard, Blocking::with }
+
+waits! { InterProcessReadWriteLock of "crate" {
+    wait readers() -> Vec<String>, Error;
+    wait writers() -> Vec<String>, Error;
+} }
+
+/// A lock that is held to write. Dropping the guard releases the lock, in the background.
+pub type WriteGuard = Blocking<crate::WriteGuard<AsyncClient>>;
+
+impl WriteGuard {
+    /// Like [`WriteGuard::downgrade`](crate::WriteGuard::downgrade), and waits.
+    ///
+    /// # Errors
+    #[doc = errors!(wait)]
+    /// In each case the lock is released in the background.
+    pub fn downgrade(self) -> Result<Guard, LockError> {
+        let Self { object, session } = self;
+        let object = session.wait("WriteGuard::downgrade", object.downgrade())?;
+        Ok(Blocking { object, session })
+    }
+}
+
+/// The lock of Java's class of the same name; see
+/// [`InterProcessSemaphoreMutex`](crate::InterProcessSemaphoreMutex).
+///
+/// # Examples
+/// ```
+/// # let server = minikeeper::blocking::Server::builder().start()?;
+/// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+/// use minikeeper_recipes::blocking::InterProcessSemaphoreMutex;
+///
+/// let lock = InterProcessSemaphoreMutex::new(&client, "/locks/legacy")?;
+/// let guard = lock.acquire()?;
+/// assert!(lock.try_acquire()?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type InterProcessSemaphoreMutex = Blocking<crate::InterProcessSemaphoreMutex<AsyncClient>>;
+
+acquires! { InterProcessSemaphoreMutex:
+acquire, acquire_timeout, try_acquire() -> Guard, Blocking::with }
+
+/// A semaphore between processes, compatible with Curator's; see
+/// [`InterProcessSemaphoreV2`](crate::InterProcessSemaphoreV2).
+///
+/// # Examples
+/// ```
+/// # let server = minikeeper::blocking::Server::builder().start()?;
+/// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+/// use minikeeper_recipes::blocking::{InterProcessSemaphoreV2, SharedCount};
+///
+/// let max = SharedCount::start(&client, "/limits/licences", 3)?;
+/// let licences = InterProcessSemaphoreV2::new(&client, "/licences", &max)?;
+/// let two = licences.acquire_many(2)?;
+/// let one = licences.acquire()?;
+/// assert!(licences.try_acquire()?.is_none());
+/// one.release()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type InterProcessSemaphoreV2 = Blocking<crate::InterProcessSemaphoreV2<AsyncClient>>;
+
+impl InterProcessSemaphoreV2 {
+    /// Creates a semaphore at this path with this number of leases. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: &Client, path: &str) -> Result<Self, Error> {
-        Self::with_options(client, path, LockOptions::default())
+    pub fn new(
+        client: &Client,
+        path: &str,
+        max: impl Into<MaxLeases<AsyncClient>>,
+    ) -> Result<Self, Error> {
+        Self::with_options(client, path, max, LockOptions::default())
     }
 
     /// Like [`Self::new`], with these options.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn with_options(client: &Client, path: &str, options: LockOptions) -> Result<Self, Error> {
-        let lock = crate::InterProcessMutex::with_options(client.to_async(), path, options)?;
+    pub fn with_options(
+        client: &Client,
+        path: &str,
+        max: impl Into<MaxLeases<AsyncClient>>,
+        options: LockOptions,
+    ) -> Result<Self, Error> {
+        let semaphore =
+            crate::InterProcessSemaphoreV2::with_options(client.to_async(), path, max, options)?;
+        Ok(client.bind(semaphore))
+    }
+}
+
+acquires! { InterProcessSemaphoreV2:
+acquire, acquire_timeout, try_acquire() -> Lease, Blocking::with }
+acquires! { InterProcessSemaphoreV2:
+acquire_many, acquire_many_timeout, try_acquire_many(wanted: u32) -> Vec<Lease>, with_each }
+
+waits! { InterProcessSemaphoreV2 of "crate" {
+    wait available() -> u32, LockError;
+    wait participants() -> Vec<String>, Error;
+} }
+
+fn with_each<T, U>(one: &Blocking<T>, objects: Vec<U>) -> Vec<Blocking<U>> {
+    objects.into_iter().map(|object| one.with(object)).collect()
+}
+
+impl From<&SharedCount> for MaxLeases<AsyncClient> {
+    fn from(count: &SharedCount) -> Self {
+        count.to_async().into()
+    }
+}
+
+/// A lease of a semaphore. Dropping it returns the lease, in the background.
+pub type Lease = Blocking<crate::Lease<AsyncClient>>;
+
+waits! { Lease of "crate" {
+    wait data() -> Bytes, Error;
+} }
+
+/// Several locks, all or none; see [`InterProcessMultiLock`](crate::InterProcessMultiLock).
+///
+/// # Examples
+/// ```
+/// # let server = minikeeper::blocking::Server::builder().start()?;
+/// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+/// use minikeeper_recipes::{
+///     MultiMember,
+///     blocking::{InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock},
+/// };
+///
+/// let stock = InterProcessMutex::new(&client, "/locks/stock")?;
+/// let catalogue = InterProcessReadWriteLock::new(&client, "/locks/catalogue")?;
+/// let members = [(&stock).into(), MultiMember::Read(catalogue.to_async())];
+/// let sale = InterProcessMultiLock::new(&client, members);
+/// let guard = sale.acquire()?;
+/// assert_eq!(guard.tokens().len(), 2);
+/// guard.release()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type InterProcessMultiLock = Blocking<crate::InterProcessMultiLock<AsyncClient>>;
+
+impl InterProcessMultiLock {
+    /// Combines these locks, in this order.
+    #[must_use]
+    pub fn new(
+        client: &Client,
+        members: impl IntoIterator<Item = impl Into<MultiMember<AsyncClient>>>,
+    ) -> Self {
+        client.bind(crate::InterProcessMultiLock::new(members))
+    }
+
+    /// Combines a mutex for each path, sorted by bytes and without duplicates.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if a path is invalid.
+    pub fn from_paths_sorted<P: AsRef<str>>(
+        client: &Client,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Self, Error> {
+        let lock = crate::InterProcessMultiLock::from_paths_sorted(client.to_async(), paths)?;
         Ok(client.bind(lock))
     }
 }
 
-acquires! { InterProcessMutex: acquire, acquire_timeout, try_acquire() -> Guard, Blocking::with }
+acquires! { InterProcessMultiLock: acquire, acquire_timeout, try_acquire() -> MultiGuard, Blocking::with }
 
-waits! { InterProcessMutex of "crate" {
-    wait participants() -> Vec<String>, Error;
-} }
+impl<T: Clone + Into<Self>> From<&Blocking<T>> for MultiMember<AsyncClient> {
+    fn from(lock: &Blocking<T>) -> Self {
+        lock.to_async().into()
+    }
+}
+
+/// The members of a multi-lock that are held. Dropping the guard releases them, in the background.
+pub type MultiGuard = Blocking<crate::MultiGuard<AsyncClient>>;

@@ -38,9 +38,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod barriers;
 mod client;
+mod leaders;
 mod locks;
 mod session;
+mod values;
 
 use std::ops::Deref;
 
@@ -48,7 +51,7 @@ use std::ops::Deref;
 use minikeeper_client::Error;
 
 use self::session::Session;
-pub use self::{client::*, locks::*, session::Interrupt};
+pub use self::{barriers::*, client::*, leaders::*, locks::*, session::Interrupt, values::*};
 
 /// An async object with methods that wait. It keeps the client's session open.
 ///
@@ -85,6 +88,15 @@ impl<T> Deref for Blocking<T> {
 }
 
 impl<T> Blocking<T> {
+    /// Returns the async object. It does not keep the session open.
+    #[must_use]
+    pub fn to_async(&self) -> T
+    where
+        T: Clone,
+    {
+        self.object.clone()
+    }
+
     /// Makes a blocking object of another one, in the same session.
     fn with<U>(&self, object: U) -> Blocking<U> {
         Blocking {

@@ -104,6 +104,12 @@ pub enum LatchError {
     Failed(#[from] LockError),
 }
 
+impl From<Error> for LatchError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
 /// A contender for leadership, compatible with Curator's class of the same name in Java. The first
 /// contender in the queue leads until it is closed or its session ends.
 ///

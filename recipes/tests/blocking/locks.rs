@@ -1,4 +1,4 @@
-//! Locks among threads and beside the async API; interrupts, loss, closing.
+//! The mutex among threads and beside the async API; interrupts, loss, closing.
 
 use std::{
     sync::{
@@ -84,7 +84,7 @@ fn acquire_of_a_held_lock_ends_at_its_limit_and_leaves_the_queue() {
     assert!(lock.try_acquire().unwrap().is_none());
     let late = lock.acquire_timeout(Duration::from_millis(20));
     assert!(matches!(late, Err(LockError::TimedOut { .. })), "{late:?}");
-    server.until_contenders(PATH, 1, PATIENCE).unwrap();
+    server.until_children(PATH, 1, PATIENCE).unwrap();
     assert_eq!(guard.release().unwrap(), Released::Done);
     assert!(lock.try_acquire().unwrap().is_some());
 }
@@ -96,7 +96,7 @@ fn guard_moves_to_another_thread_whose_drop_releases_the_lock() {
     let guard = lock.acquire().unwrap();
     let next = lock.clone();
     let waiting = on_thread(move || next.acquire().unwrap());
-    server.until_contenders(PATH, 2, PATIENCE).unwrap();
+    server.until_children(PATH, 2, PATIENCE).unwrap();
     soon(&on_thread(move || drop(guard)));
     assert_eq!(soon(&waiting).status(), Status::Held);
 }
@@ -144,14 +144,14 @@ fn interrupted_acquire_leaves_the_queue_and_its_guards_can_be_released() {
     let guard = holder.acquire().unwrap();
     let waiter = lock.clone();
     let waiting = on_thread(move || waiter.acquire());
-    server.until_contenders(PATH, 2, PATIENCE).unwrap();
+    server.until_children(PATH, 2, PATIENCE).unwrap();
     interrupt.trigger();
     let error = soon(&waiting).expect_err("the lock is held");
     assert!(
         matches!(&error, LockError::Client(Error::Interrupted { .. })),
         "{error}"
     );
-    server.until_contenders(PATH, 1, PATIENCE).unwrap();
+    server.until_children(PATH, 1, PATIENCE).unwrap();
 
     guard.release().unwrap();
     let later = lock.acquire();
@@ -169,11 +169,11 @@ fn closing_the_client_ends_the_waits_of_its_threads() {
     let client = client(&server);
     let lock = InterProcessMutex::new(&client, PATH).unwrap();
     let waiting = on_thread(move || lock.acquire());
-    server.until_contenders(PATH, 2, PATIENCE).unwrap();
+    server.until_children(PATH, 2, PATIENCE).unwrap();
     client.close().unwrap();
     match soon(&waiting) {
         Err(LockError::Client(error)) => assert_eq!(error.class(), ErrorClass::Closed, "{error}"),
         other => panic!("the client was closed, but the acquire returned {other:?}"),
     }
-    server.until_contenders(PATH, 1, PATIENCE).unwrap();
+    server.until_children(PATH, 1, PATIENCE).unwrap();
 }

@@ -3,7 +3,8 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `sessions` | the client's thread, the end of its session, calls inside a runtime |
-//! | `locks` | locks among threads and beside the async API; interrupts, loss, closing |
+//! | `locks` | the mutex among threads and beside the async API; interrupts, loss, closing |
+//! | `recipes` | the other recipes |
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +12,7 @@
 )]
 
 mod locks;
+mod recipes;
 mod sessions;
 
 use std::{

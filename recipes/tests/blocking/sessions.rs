@@ -77,7 +77,7 @@ fn call_in_a_runtime_fails_and_says_what_to_do() {
         };
         assert_eq!(
             error.to_string(),
-            "InterProcessMutex::acquire_timeout: this thread belongs to a tokio runtime, whose tasks \
+            "InterProcessMutex::try_acquire: this thread belongs to a tokio runtime, whose tasks \
              a blocking call would stop; await the async type instead, or call this on a thread of \
              std::thread::spawn"
         );
