@@ -82,7 +82,21 @@ impl Client {
         client
     }
 
-    /// Makes a blocking object of an async one of this client.
+    /// Makes a blocking object of an async one of this client, which keeps the session open.
+    ///
+    /// # Examples
+    /// ```
+    /// # let server = minikeeper::blocking::Server::builder().start()?;
+    /// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+    /// use minikeeper_recipes::CuratorCache;
+    ///
+    /// // It starts a task, so it needs the client's runtime.
+    /// let start = async { CuratorCache::start(client.to_async(), "/config") };
+    /// let cache = client.bind(client.wait(start)?);
+    /// client.block_on(cache.initialized())??;
+    /// assert!(cache.get("/config").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn bind<T>(&self, object: T) -> Blocking<T> {
         self.with(object)
     }

@@ -147,9 +147,12 @@ fn interrupted_acquire_leaves_the_queue_and_its_guards_can_be_released() {
     server.until_children(PATH, 2, PATIENCE).unwrap();
     interrupt.trigger();
     let error = soon(&waiting).expect_err("the lock is held");
-    assert!(
-        matches!(&error, LockError::Client(Error::Interrupted { .. })),
-        "{error}"
+    let LockError::Client(error @ Error::Interrupted { .. }) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(
+        (error.class(), error.is_outcome_unknown()),
+        (ErrorClass::Refused, true)
     );
     server.until_children(PATH, 1, PATIENCE).unwrap();
 
