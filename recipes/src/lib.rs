@@ -24,6 +24,7 @@
 //! | the same, and the others that do so | [`GroupMember`] |
 //! | a znode that also survives restarts of its process | [`PersistentTtlNode`] |
 //! | a copy of a tree in memory that follows the server's | [`CuratorCache`]; as views [`PathChildrenCache`], [`NodeCache`], [`TreeCache`] |
+//! | processes that register where they can be reached, and find each other | `ServiceDiscovery`, with the feature `discovery` |
 //! | a path that Java processes lock with `InterProcessSemaphoreMutex` | [`InterProcessSemaphoreMutex`] |
 //!
 //! # Getting started
@@ -169,7 +170,7 @@
 //!   deadline, and a reader that wants to write is refused. [`LockOptions`] switches these off, and
 //!   the savings of requests; [`LockOptions::curator_exact`] is Curator, request by request.
 //! - **Caches** have snapshots and streams of changes instead of listeners, see [`CuratorCache`].
-//! - **Not here**: Curator's queues, group membership and service discovery.
+//! - **Not here**: Curator's queues.
 //!
 //! Java processes on the same paths notice none of these differences.
 //!
@@ -185,6 +186,7 @@
 //! | `barriers/`, `values/` | barriers; values that processes share |
 //! | `caches/` | copies of znodes that follow the server's |
 //! | `blocking/` | the recipes without a runtime, feature `blocking` |
+//! | `discovery/` | instances of services, with the feature `discovery` |
 
 #![warn(clippy::missing_panics_doc)]
 
@@ -194,6 +196,8 @@ pub mod blocking;
 mod caches;
 pub mod client;
 mod clock;
+#[cfg(feature = "discovery")]
+mod discovery;
 mod error;
 mod leaders;
 mod locks;
@@ -202,6 +206,8 @@ mod queue;
 mod status;
 mod values;
 
+#[cfg(feature = "discovery")]
+pub use self::discovery::*;
 pub use self::{
     barriers::*,
     caches::*,

@@ -8,7 +8,7 @@
 //! losses. Then the faults end. Each contender must be served once more within a time limit, and
 //! leave nothing behind.
 //!
-//! `cargo test -p minikeeper-tests --test sim` runs 42 seeds and prints their totals.
+//! `cargo test -p minikeeper-tests --test sim` runs 51 seeds and prints their totals.
 //! `MINIKEEPER_SIM_SEEDS` sets the number of seeds, `MINIKEEPER_SIM_FROM` the first one;
 //! `MINIKEEPER_SIM_SEED` runs a single one.
 //!

@@ -14,7 +14,7 @@ fn seeds() -> std::ops::Range<u64> {
         return seed..seed + 1;
     }
     let from = number("MINIKEEPER_SIM_FROM").unwrap_or(0);
-    from..from + number("MINIKEEPER_SIM_SEEDS").unwrap_or(42)
+    from..from + number("MINIKEEPER_SIM_SEEDS").unwrap_or(51)
 }
 
 /// Prints a line even if the test passes.

@@ -65,7 +65,11 @@ struct NodeOrders {
 #[derive(Clone, Debug)]
 enum NodeStage {
     Missing,
-    Present { path: String },
+    Present {
+        path: String,
+        /// The data that the znode has.
+        data: Arc<[u8]>,
+    },
     Ended(Result<(), LockError>),
 }
 
@@ -139,7 +143,7 @@ impl PersistentNode {
     #[must_use]
     pub fn path(&self) -> Option<String> {
         match &*self.stage.borrow() {
-            NodeStage::Present { path } => Some(path.clone()),
+            NodeStage::Present { path, .. } => Some(path.clone()),
             _ => None,
         }
     }
@@ -153,10 +157,36 @@ impl PersistentNode {
     /// [`LockError::Client`] when a server refuses or the client is closed. The task has then
     /// ended: start another one.
     pub async fn created(&self) -> Result<Option<String>, LockError> {
+        self.reached(|stage| !matches!(stage, NodeStage::Missing))
+            .await
+    }
+
+    /// Waits until the znode exists and has the data that was set last, and returns its path; `None`
+    /// if this was closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    ///
+    /// # Errors
+    /// Those of [`PersistentNode::created`].
+    pub async fn updated(&self) -> Result<Option<String>, LockError> {
+        let wanted = Arc::clone(&self.orders.borrow().data);
+        self.reached(|stage| match stage {
+            NodeStage::Missing => false,
+            NodeStage::Present { data, .. } => Arc::ptr_eq(data, &wanted),
+            NodeStage::Ended(_) => true,
+        })
+        .await
+    }
+
+    async fn reached(
+        &self,
+        is_reached: impl FnMut(&NodeStage) -> bool,
+    ) -> Result<Option<String>, LockError> {
         let mut stage = self.stage.clone();
-        let there = stage.wait_for(|stage| !matches!(stage, NodeStage::Missing));
+        let there = stage.wait_for(is_reached);
         match there.await.as_deref() {
-            Ok(NodeStage::Present { path }) => Ok(Some(path.clone())),
+            Ok(NodeStage::Present { path, .. }) => Ok(Some(path.clone())),
             Ok(NodeStage::Ended(Err(error))) => Err(error.clone()),
             _ => Ok(None),
         }
@@ -370,8 +400,9 @@ impl<C: ZooKeeper> Keeper<C> {
                     }
                 }
                 self.pace.reset();
-                held = Some(data);
-                stage.send_replace(NodeStage::Present { path: path.clone() });
+                held = Some(Arc::clone(&data));
+                let path = path.clone();
+                stage.send_replace(NodeStage::Present { path, data });
             } else if created == Some(seen.stat.czxid) {
                 // This task's znode of an ended session.
                 match client.multi(Multi::new().delete(&path, None)).await {

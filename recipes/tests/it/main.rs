@@ -35,6 +35,7 @@
 //! | `framework` | the catalogue's tests of what locks are built on |
 //! | `restart` | servers that stop and restart |
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
+//! | `discovery` | service discovery, its cache and providers |
 //! | `testing` | the tests that `docs/testing` shows |
 //! | `cancelling` | futures dropped at every await point, lost replies at every step |
 
@@ -52,6 +53,8 @@ mod barriers;
 mod cancelling;
 mod costs;
 mod curator_cache;
+#[cfg(feature = "discovery")]
+mod discovery;
 mod error_sweep;
 mod every_recipe;
 mod exclusion;

@@ -4,6 +4,7 @@ mod barrier;
 mod cache;
 mod count;
 mod counter;
+mod discovery;
 mod double_barrier;
 mod group;
 mod latch;
@@ -38,10 +39,11 @@ pub enum World {
     Cache,
     TtlNode,
     Group,
+    Discovery,
 }
 
 impl World {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Mutex,
         Self::ReadWrite,
         Self::Semaphore,
@@ -58,6 +60,7 @@ impl World {
         Self::Cache,
         Self::TtlNode,
         Self::Group,
+        Self::Discovery,
     ];
 
     /// Returns the world of a seed.
@@ -85,6 +88,7 @@ impl World {
             Self::Cache => cache::contend(contender).await,
             Self::TtlNode => ttl_node::contend(contender).await,
             Self::Group => group::contend(contender).await,
+            Self::Discovery => discovery::contend(contender).await,
         }
     }
 }

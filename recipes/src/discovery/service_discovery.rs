@@ -1,0 +1,519 @@
+//! Registering instances, and reading those of all processes.
+//!
+//! Source: Curator's `ServiceDiscoveryImpl`.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use minikeeper_client::{Client, CreateMode, Error, ErrorCode, ZnodePath};
+use parking_lot::Mutex;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{
+    instance::{InstanceError, ServiceInstance},
+    service_cache::{ServiceCache, ServiceInstances},
+    service_provider::ServiceProviderBuilder,
+};
+use crate::{
+    client::ZooKeeper,
+    clock,
+    error::LockError,
+    options::LockOptions,
+    queue::{
+        contending::{Queue, Wait},
+        naming,
+        pace::Pace,
+    },
+    values::PersistentNode,
+};
+
+/// The number of instances that a query reads at the same time.
+const IN_FLIGHT_MAX: usize = 256;
+
+/// Registers instances of services, and finds those of all processes. It works like Curator's class
+/// of the same name, on the same znodes.
+///
+/// A registration survives lost connections and sessions: a background task creates the znode again.
+/// Closing this, or dropping all clones, deletes the znodes of all registrations, whatever their
+/// type, as Curator's `close` does. If the process dies, the ephemeral ones end with its session.
+///
+/// It takes a [`Client`], not the trait [`ZooKeeper`], because caches do.
+///
+/// Cheap to clone. Clones share the registrations.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::{ServiceDiscovery, ServiceInstance};
+///
+/// let client = Client::connect(&address).await?;
+/// let discovery: ServiceDiscovery = ServiceDiscovery::new(client, "/services")?;
+/// let here = ServiceInstance::new("print").address("10.0.0.7").port(8080);
+/// let here = discovery.register(here).await?;
+///
+/// let found = discovery.query_for_instances("print").await?;
+/// assert_eq!(found.instances, [here]);
+/// discovery.close().await?;
+/// # Ok(()) }
+/// ```
+pub struct ServiceDiscovery<P = Value> {
+    shared: Arc<DiscoveryShared<P>>,
+}
+
+struct DiscoveryShared<P> {
+    client: Client,
+    base: String,
+    /// The registrations by name and id.
+    registered: Mutex<BTreeMap<(String, String), Registration<P>>>,
+}
+
+struct Registration<P> {
+    instance: Arc<ServiceInstance<P>>,
+    node: Arc<PersistentNode>,
+}
+
+/// The reason why an instance was not registered or found.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoveryError {
+    /// The name of a service or the id of an instance cannot be the name of a znode.
+    #[error(
+        "{what} {name:?} is no name of a znode; it must not be empty, \".\" or \"..\", nor have '/' \
+         or control characters"
+    )]
+    Name {
+        /// What the name is for.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// This discovery has not registered the instance. Register it first.
+    #[error("service {name:?}: instance {id:?} is not registered here; register it first")]
+    NotRegistered {
+        /// The name of the service.
+        name: String,
+        /// The id of the instance.
+        id: String,
+    },
+    /// The payload of an instance has no JSON.
+    #[error("service {name:?}: instance {id:?} has no JSON")]
+    Unwritable {
+        /// The name of the service.
+        name: String,
+        /// The id of the instance.
+        id: String,
+        /// The cause.
+        source: InstanceError,
+    },
+    /// The znode holds something other than an instance.
+    #[error("instance {path:?} is damaged")]
+    Damaged {
+        /// The path of the znode.
+        path: String,
+        /// The cause.
+        source: InstanceError,
+    },
+    /// A request failed: a server refused it for a reason that a retry does not change, or the
+    /// client is closed.
+    #[error(transparent)]
+    Failed(#[from] LockError),
+}
+
+impl From<Error> for DiscoveryError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<P> ServiceDiscovery<P> {
+    /// Creates a discovery below this path. Sends nothing.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the path is invalid.
+    pub fn new(client: Client, base_path: &str) -> Result<Self, Error> {
+        ZnodePath::new(base_path)?;
+        let shared = DiscoveryShared {
+            client,
+            base: base_path.to_owned(),
+            registered: Mutex::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// Returns the instances that are registered here, sorted by name and id.
+    #[must_use]
+    pub fn registered(&self) -> Vec<Arc<ServiceInstance<P>>> {
+        let registered = self.shared.registered.lock();
+        let instances = registered.values().map(|entry| Arc::clone(&entry.instance));
+        instances.collect()
+    }
+
+    /// Returns the node of a registration, which tells whether its znode exists now, and with
+    /// [`PersistentNode::created`] why the registration has ended: a server has refused to create
+    /// the znode again. `None` if the instance is not registered here.
+    #[must_use]
+    pub fn node(&self, instance: &ServiceInstance<P>) -> Option<Arc<PersistentNode>> {
+        let key = (instance.name.clone(), instance.id.clone());
+        let registered = self.shared.registered.lock();
+        registered.get(&key).map(|entry| Arc::clone(&entry.node))
+    }
+
+    /// Ends the registration of an instance, and waits until its znode is deleted. Does nothing if
+    /// the instance is not registered here. Waits for a connection.
+    ///
+    /// # Cancel safety
+    /// Once polled, it continues when the future is dropped.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::Failed`] when a server refuses or the client is closed.
+    pub async fn unregister(&self, instance: &ServiceInstance<P>) -> Result<(), DiscoveryError> {
+        self.end(&instance.name, &instance.id).await
+    }
+
+    async fn end(&self, name: &str, id: &str) -> Result<(), DiscoveryError> {
+        let key = (name.to_owned(), id.to_owned());
+        let ended = self.shared.registered.lock().remove(&key);
+        if let Some(registration) = ended {
+            registration.node.close().await?;
+        }
+        Ok(())
+    }
+
+    /// Ends all registrations, and waits until their znodes are deleted. Waits for a connection.
+    /// Caches and providers remain.
+    ///
+    /// # Cancel safety
+    /// Once polled, it continues when the future is dropped.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::Failed`] when a server refuses or the client is closed: the first such
+    /// error, after all registrations have ended.
+    pub async fn close(&self) -> Result<(), DiscoveryError> {
+        // Dropping a node deletes its znode, too.
+        let all = std::mem::take(&mut *self.shared.registered.lock());
+        let mut result = Ok(());
+        for registration in all.into_values() {
+            result = result.and(registration.node.close().await);
+        }
+        Ok(result?)
+    }
+
+    /// Reads the names of all services; none if the base path is missing.
+    ///
+    /// A name may have no instance left: servers delete empty directories after a while.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::Failed`] when a server refuses or the client is closed. A lost connection is
+    /// not an error: it waits for the next connection.
+    pub async fn query_for_names(&self) -> Result<Vec<String>, DiscoveryError> {
+        self.children(&self.shared.base).await
+    }
+
+    async fn children(&self, path: &str) -> Result<Vec<String>, DiscoveryError> {
+        let client = &self.shared.client;
+        let list = || ZooKeeper::children(client, path);
+        let names = self.shared.answered(path, list).await?;
+        let mut names = names.map(|names| names.value).unwrap_or_default();
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+impl<P: Serialize> ServiceDiscovery<P> {
+    /// Registers an instance, waits until its znode exists, and returns it with its id and time.
+    /// Waits for a connection.
+    ///
+    /// A znode of another session in its place is deleted, as Curator does: a process that starts
+    /// again with the same id need not wait for the end of its old session. An instance that is
+    /// already registered here is registered anew.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready leaves the instance registered or not:
+    /// [`ServiceDiscovery::registered`] tells. The registration continues then.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::Name`] if the name or the id cannot be the name of a znode,
+    /// [`DiscoveryError::Unwritable`] if the payload has no JSON, [`DiscoveryError::Failed`] when a
+    /// server refuses or the client is closed. The instance is not registered then.
+    pub async fn register(
+        &self,
+        mut instance: ServiceInstance<P>,
+    ) -> Result<Arc<ServiceInstance<P>>, DiscoveryError> {
+        let DiscoveryShared {
+            client, registered, ..
+        } = &*self.shared;
+        if instance.id.is_empty() {
+            instance.id = client.new_id().to_string();
+        }
+        if instance.registration_time_utc == 0 {
+            instance.registration_time_utc = clock::unix_ms();
+        }
+        let path = self.shared.path_of(&instance.name, &instance.id)?;
+        let json = json_of(&instance)?;
+        // If the registration before has failed, this one may succeed.
+        let _ = self.end(&instance.name, &instance.id).await;
+        let mode = instance.service_type.mode();
+        self.shared.make_room(&path, mode).await?;
+        let node = PersistentNode::start(client.clone(), &path, &json, mode)?;
+        let (node, instance) = (Arc::new(node), Arc::new(instance));
+        let key = (instance.name.clone(), instance.id.clone());
+        let registration = Registration {
+            instance: Arc::clone(&instance),
+            node: Arc::clone(&node),
+        };
+        // A call with the same id may have been faster; its node closes when it is dropped.
+        let other = registered.lock().insert(key.clone(), registration);
+        drop(other);
+        match node.created().await {
+            Ok(_) => Ok(instance),
+            Err(error) => {
+                let mut registered = registered.lock();
+                let is_same = |entry: &Registration<P>| Arc::ptr_eq(&entry.node, &node);
+                if registered.get(&key).is_some_and(is_same) {
+                    registered.remove(&key);
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Replaces the data of an instance that is registered here, and waits until its znode has it.
+    /// Waits for a connection. The znode keeps its type.
+    ///
+    /// # Cancel safety
+    /// Once polled, the update continues when the future is dropped.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::NotRegistered`] if no instance of this name and id is registered here,
+    /// [`DiscoveryError::Unwritable`] if the payload has no JSON, [`DiscoveryError::Failed`] when a
+    /// server refuses or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{ServiceDiscovery, ServiceInstance};
+    ///
+    /// let discovery: ServiceDiscovery<String> = ServiceDiscovery::new(client, "/services")?;
+    /// let here = discovery.register(ServiceInstance::new("print").payload("idle")).await?;
+    /// let busy = ServiceInstance::clone(&here).payload("busy");
+    /// discovery.update(busy).await?;
+    /// let found = discovery.query_for_instance("print", &here.id).await?;
+    /// assert_eq!(found.and_then(|found| found.payload).as_deref(), Some("busy"));
+    /// # Ok(()) }
+    /// ```
+    pub async fn update(
+        &self,
+        mut instance: ServiceInstance<P>,
+    ) -> Result<Arc<ServiceInstance<P>>, DiscoveryError> {
+        let key = (instance.name.clone(), instance.id.clone());
+        let (node, instance) = {
+            let mut registered = self.shared.registered.lock();
+            let Some(entry) = registered.get_mut(&key) else {
+                let (name, id) = key;
+                return Err(DiscoveryError::NotRegistered { name, id });
+            };
+            if instance.registration_time_utc == 0 {
+                instance.registration_time_utc = entry.instance.registration_time_utc;
+            }
+            entry.node.set_data(&json_of(&instance)?);
+            entry.instance = Arc::new(instance);
+            (Arc::clone(&entry.node), Arc::clone(&entry.instance))
+        };
+        node.updated().await?;
+        Ok(instance)
+    }
+}
+
+fn json_of<P: Serialize>(instance: &ServiceInstance<P>) -> Result<Vec<u8>, DiscoveryError> {
+    instance
+        .to_json()
+        .map_err(|source| DiscoveryError::Unwritable {
+            name: instance.name.clone(),
+            id: instance.id.clone(),
+            source,
+        })
+}
+
+impl<P: DeserializeOwned> ServiceDiscovery<P> {
+    /// Reads the instances of a service, sorted by the names of their znodes; none if there is no
+    /// such service. Damaged ones are listed apart.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::Name`] if the name cannot be the name of a znode, and those of
+    /// [`ServiceDiscovery::query_for_names`].
+    pub async fn query_for_instances(
+        &self,
+        name: &str,
+    ) -> Result<ServiceInstances<P>, DiscoveryError> {
+        let client = &self.shared.client;
+        let directory = self.shared.directory_of(name)?;
+        let ids = self.children(&directory).await?;
+        let mut found = ServiceInstances::default();
+        for ids in ids.chunks(IN_FLIGHT_MAX) {
+            let path_of = |id: &String| naming::join(&directory, id);
+            let paths: Vec<_> = ids.iter().map(path_of).collect();
+            // Collected first: all requests leave before the first reply is awaited.
+            let reads: Vec<_> = paths
+                .iter()
+                .map(|path| ZooKeeper::data(client, path))
+                .collect();
+            for (path, first) in paths.iter().zip(reads) {
+                let mut first = Some(first);
+                let data = || {
+                    let again = || ZooKeeper::data(client, path);
+                    first.take().unwrap_or_else(again)
+                };
+                if let Some(data) = self.shared.answered(path, data).await? {
+                    let read = ServiceInstance::from_json(data.as_bytes());
+                    found.push(path, read.map(Arc::new));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads one instance; `None` if it is missing.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::Name`] if the name or the id cannot be the name of a znode,
+    /// [`DiscoveryError::Damaged`] if its data is no instance, and those of
+    /// [`ServiceDiscovery::query_for_names`].
+    pub async fn query_for_instance(
+        &self,
+        name: &str,
+        id: &str,
+    ) -> Result<Option<ServiceInstance<P>>, DiscoveryError> {
+        let path = self.shared.path_of(name, id)?;
+        let read = || ZooKeeper::data(&self.shared.client, &path);
+        let Some(data) = self.shared.answered(&path, read).await? else {
+            return Ok(None);
+        };
+        match ServiceInstance::from_json(data.as_bytes()) {
+            Ok(instance) => Ok(Some(instance)),
+            Err(source) => Err(DiscoveryError::Damaged { path, source }),
+        }
+    }
+
+    /// Starts a cache of the instances of a service.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::Name`] if the name cannot be the name of a znode. [`Error::NoRuntime`]
+    /// outside a tokio runtime.
+    pub fn cache(&self, name: &str) -> Result<ServiceCache<P>, DiscoveryError> {
+        let directory = self.shared.directory_of(name)?;
+        Ok(ServiceCache::start(self.shared.client.clone(), &directory)?)
+    }
+
+    /// Returns the settings of a provider, which chooses an instance of a service for each request.
+    pub fn provider(&self, name: &str) -> ServiceProviderBuilder<P> {
+        ServiceProviderBuilder::new(self.clone(), name)
+    }
+}
+
+impl<P> DiscoveryShared<P> {
+    fn directory_of(&self, name: &str) -> Result<String, DiscoveryError> {
+        check_name("service", name)?;
+        Ok(naming::join(&self.base, name))
+    }
+
+    fn path_of(&self, name: &str, id: &str) -> Result<String, DiscoveryError> {
+        check_name("instance id", id)?;
+        Ok(naming::join(&self.directory_of(name)?, id))
+    }
+
+    /// Repeats a request until a server answers it; `None` if the znode is missing.
+    async fn answered<T, F>(
+        &self,
+        path: &str,
+        mut request: impl FnMut() -> F,
+    ) -> Result<Option<T>, DiscoveryError>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let queue = Queue {
+            client: self.client.clone(),
+            path: path.into(),
+            options: Arc::new(LockOptions::default()),
+        };
+        let mut pace = Pace::of(&self.client);
+        loop {
+            queue.connected(Wait::FOR_EVER).await?;
+            match request().await {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(None),
+                Err(error) if error.is_retryable() => pace.after(&error).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Deletes a znode that is in the place of a registration and belongs to another session, or has
+    /// another type.
+    async fn make_room(&self, path: &str, mode: CreateMode) -> Result<(), DiscoveryError> {
+        let client = &self.client;
+        let look = || ZooKeeper::exists(client, path);
+        let seen = self.answered(path, look).await?;
+        let Some(stat) = seen.and_then(|seen| seen.value) else {
+            return Ok(());
+        };
+        let is_ours = match mode {
+            CreateMode::Persistent => stat.ephemeral_owner.0 == 0,
+            CreateMode::Ephemeral => Some(stat.ephemeral_owner) == client.session(),
+            // A sequential one gets another name.
+            _ => true,
+        };
+        if !is_ours {
+            let delete = || ZooKeeper::delete(client, path);
+            self.answered(path, delete).await?;
+        }
+        Ok(())
+    }
+}
+
+fn check_name(what: &'static str, name: &str) -> Result<(), DiscoveryError> {
+    let is_component = !name.is_empty() && !name.contains('/');
+    if is_component && ZnodePath::new(naming::join("/", name)).is_ok() {
+        return Ok(());
+    }
+    Err(DiscoveryError::Name {
+        what,
+        name: name.to_owned(),
+    })
+}
+
+impl<P> Clone for ServiceDiscovery<P> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<P> fmt::Debug for ServiceDiscovery<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceDiscovery")
+            .field("base", &self.shared.base)
+            .field("registered", &self.shared.registered.lock().keys())
+            .finish_non_exhaustive()
+    }
+}
