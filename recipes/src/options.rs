@@ -1,5 +1,7 @@
 //! The options of locks.
 
+use std::{path::Path, sync::LazyLock};
+
 use crate::locks::local::LocalHandOver;
 
 /// The options of a lock. Most of them save requests. Other contenders in the queue notice no
@@ -17,10 +19,10 @@ use crate::locks::local::LocalHandOver;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LockOptions {
-    /// The data of the lock's znode, which shows operators who holds the lock. The next contender
-    /// reads it, so keep it short.
+    /// The data of the lock's znode, which shows operators who holds the lock or waits for it. The
+    /// next contender reads it, so keep it short.
     ///
-    /// Default: empty. Curator: the IP address of the host.
+    /// Default: [`LockOptions::process_data`]. Curator: the IP address of the host.
     pub data: Vec<u8>,
     /// S1: sends the creation and the listing together. The server serves requests of a session in
     /// order, so the list includes the new znode.
@@ -96,7 +98,7 @@ pub struct LockOptions {
 impl Default for LockOptions {
     fn default() -> Self {
         Self {
-            data: Vec::new(),
+            data: Self::process_data(),
             create_and_list_together: true,
             look_ahead: 2,
             nearest_writer: true,
@@ -132,10 +134,41 @@ impl LockOptions {
         }
     }
 
+    /// Returns text that says which process this is: the host's name, the process id and the
+    /// program's name, at most 255 bytes, as in `host-7 pid 4711 billing`.
+    #[must_use]
+    pub fn process_data() -> Vec<u8> {
+        static TEXT: LazyLock<String> = LazyLock::new(|| {
+            let host = host_name().unwrap_or_else(|| "unknown host".to_owned());
+            let program = std::env::current_exe().ok();
+            let name = program.as_deref().and_then(Path::file_stem);
+            let name = name.unwrap_or_default().to_string_lossy();
+            let mut text = format!("{host} pid {} {name}", std::process::id());
+            while text.len() > PROCESS_DATA_BYTES_MAX {
+                text.pop();
+            }
+            text
+        });
+        TEXT.trim_end().as_bytes().to_vec()
+    }
+
     /// Sets [`LockOptions::data`].
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.data = data.into();
         self
     }
+}
+
+/// The limit of [`LockOptions::process_data`].
+const PROCESS_DATA_BYTES_MAX: usize = 255;
+
+/// Returns the name of this host, as the kernel or the environment knows it.
+fn host_name() -> Option<String> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = kernel
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .or_else(|| std::env::var("COMPUTERNAME").ok())?;
+    let name: String = name.trim().chars().filter(|c| !c.is_control()).collect();
+    (!name.is_empty()).then_some(name)
 }

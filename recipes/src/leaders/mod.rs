@@ -16,16 +16,12 @@ pub use self::{
 
 use std::{future::Future, pin::Pin};
 
-use minikeeper_client::{Error, ErrorCode};
+use minikeeper_client::Error;
 use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::{
     client::ZooKeeper,
-    queue::{
-        contending::{Queue, in_session, no_session},
-        naming,
-        order::{self, Claim},
-    },
+    queue::{contending::Queue, order::Claim},
 };
 
 /// A contender for leadership, as any client can read it.
@@ -62,33 +58,13 @@ pub(crate) async fn participants<C: ZooKeeper>(
     queue: &Queue<C>,
     claim: Claim,
 ) -> Result<Vec<Participant>, Error> {
-    let client = &queue.client;
-    let list = in_session(client, client.children(&queue.path)).await;
-    let names = match list.unwrap_or_else(|| Err(no_session("getChildren2", &queue.path))) {
-        Ok(list) => order::sorted(claim, list.value),
-        Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
-        Err(error) => return Err(error),
+    let read = queue.participants_with_data(claim).await?;
+    let participant = |(place, (path, data)): (usize, (String, Vec<u8>))| Participant {
+        id: String::from_utf8_lossy(&data).into_owned(),
+        path,
+        is_leader: place == 0,
     };
-    let paths: Vec<_> = names
-        .iter()
-        .map(|name| naming::join(&queue.path, name))
-        .collect();
-    // All requests leave together.
-    let reads: Vec<_> = paths.iter().map(|path| client.data(path)).collect();
-    let mut participants = Vec::new();
-    for (path, read) in paths.into_iter().zip(reads) {
-        let read = in_session(client, read).await;
-        match read.unwrap_or_else(|| Err(no_session("getData", &path))) {
-            Ok(data) => participants.push(Participant {
-                id: String::from_utf8_lossy(data.as_bytes()).into_owned(),
-                path,
-                is_leader: participants.is_empty(),
-            }),
-            Err(error) if error.is(ErrorCode::NoNode) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(participants)
+    Ok(read.into_iter().enumerate().map(participant).collect())
 }
 
 /// A task that is aborted when this is dropped. The runtime then drops what the task holds.

@@ -148,6 +148,34 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         self.queue.participants(Claim::Mutex).await
     }
 
+    /// Reads who contends: the paths of all contenders' znodes, the holder's first, each with its data
+    /// ([`LockOptions::data`]). Omits contenders that leave during the call.
+    ///
+    /// # Errors
+    /// Those of [`InterProcessMutex::participants`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessMutex, LockOptions};
+    ///
+    /// let lock = InterProcessMutex::new(client, "/locks/printer")?;
+    /// let _guard = lock.acquire().await?;
+    /// let contenders = lock.participants_with_data().await?;
+    /// let (path, data) = &contenders[0];
+    /// println!("{path} is of {}", String::from_utf8_lossy(data)); // host-7 pid 4711 billing
+    /// # assert_eq!(*data, LockOptions::process_data());
+    /// # Ok(()) }
+    /// ```
+    pub async fn participants_with_data(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        self.queue.participants_with_data(Claim::Mutex).await
+    }
+
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
         let others = async { Ok(self.participants().await?) };
         if let Some(others) = self.queue.peek(wait, others).await?

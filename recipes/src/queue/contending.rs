@@ -406,6 +406,30 @@ impl<C: ZooKeeper> Queue<C> {
     }
 }
 
+impl<C: ZooKeeper> Queue<C> {
+    /// Reads the paths of all contenders and the data of their znodes, in order of the queue. Omits
+    /// contenders that leave during the call.
+    pub(crate) async fn participants_with_data(
+        &self,
+        claim: Claim,
+    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let client = &self.client;
+        let paths = self.participants(claim).await?;
+        // All requests leave together.
+        let reads: Vec<_> = paths.iter().map(|path| client.data(path)).collect();
+        let mut participants = Vec::new();
+        for (path, read) in paths.into_iter().zip(reads) {
+            let read = in_session(client, read).await;
+            match read.unwrap_or_else(|| Err(no_session("getData", &path))) {
+                Ok(data) => participants.push((path, data.as_bytes().to_vec())),
+                Err(error) if error.is(ErrorCode::NoNode) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(participants)
+    }
+}
+
 enum Recovered<C: ZooKeeper> {
     Found(QueueNode<C>),
     /// It was not created, and never will be.

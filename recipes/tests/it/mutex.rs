@@ -460,3 +460,29 @@ async fn h46_closing_the_client_is_reported_as_a_loss() {
     );
     drop(guard);
 }
+
+#[tokio::test(start_paused = true)]
+async fn znodes_say_which_process_contends() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let guard = one.lock.acquire().await.unwrap();
+    let mut options = LockOptions::default();
+    let own = String::from_utf8(options.data.clone()).unwrap();
+    let pid = format!(" pid {} ", std::process::id());
+    assert!(own.contains(&pid) && own.len() <= 255, "{own:?}");
+    assert!(
+        !own.contains(char::is_control) && own.trim() == own,
+        "{own:?}"
+    );
+    options.data = b"other".to_vec();
+    let two = contender_with(&server, 2, options).await;
+    let waiting = spawn(async move { two.lock.acquire().await });
+    until("both are in the queue", || queue(&server).len() == 2).await;
+    let contenders = one.lock.participants_with_data().await.unwrap();
+    assert_eq!(contenders[0], (guard.path().to_owned(), own.into_bytes()));
+    assert_eq!(contenders[1].1, b"other");
+    drop(guard);
+    drop(soon(waiting).await.unwrap().unwrap());
+    until("the queue is empty", || queue(&server).is_empty()).await;
+    assert_eq!(one.lock.participants_with_data().await.unwrap(), []);
+}
