@@ -136,11 +136,11 @@ pub struct PersistentWatcher {
     mode: AddWatchMode,
     /// Whether the watch was registered before.
     is_known: bool,
-    step: Step,
+    step: WatcherStep,
     backoff: Backoff,
 }
 
-enum Step {
+enum WatcherStep {
     Start,
     Registering(Call<Stamped<Persistent>>),
     Pausing(Pin<Box<Sleep>>),
@@ -169,7 +169,7 @@ impl PersistentWatcher {
             path: path.to_owned(),
             mode,
             is_known: false,
-            step: Step::Start,
+            step: WatcherStep::Start,
         })
     }
 
@@ -200,15 +200,15 @@ impl PersistentWatcher {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Notification, Error>> {
         loop {
             match &mut self.step {
-                Step::Start => {
+                WatcherStep::Start => {
                     let call = self.client.add_watch(&self.path, self.mode);
-                    self.step = Step::Registering(call.stamped());
+                    self.step = WatcherStep::Registering(call.stamped());
                 }
-                Step::Registering(call) => match ready!(pin!(call).poll(cx)) {
+                WatcherStep::Registering(call) => match ready!(pin!(call).poll(cx)) {
                     Ok(watch) => {
                         self.backoff.reset();
                         let epoch = watch.epoch;
-                        self.step = Step::Watching(epoch, watch.value);
+                        self.step = WatcherStep::Watching(epoch, watch.value);
                         let cause = GapCause::NewSession;
                         let was_known = std::mem::replace(&mut self.is_known, true);
                         return Poll::Ready(Ok(if was_known {
@@ -218,20 +218,20 @@ impl PersistentWatcher {
                         }));
                     }
                     Err(error) => {
-                        self.step = Step::Start;
+                        self.step = WatcherStep::Start;
                         if !error.is_retryable() {
                             return Poll::Ready(Err(error));
                         }
                         if error.code().is_some() {
-                            self.step = Step::Pausing(Box::pin(sleep(self.backoff.next_pause())));
+                            self.step = WatcherStep::Pausing(Box::pin(sleep(self.backoff.next_pause())));
                         }
                     }
                 },
-                Step::Pausing(pause) => {
+                WatcherStep::Pausing(pause) => {
                     ready!(pause.as_mut().poll(cx));
-                    self.step = Step::Start;
+                    self.step = WatcherStep::Start;
                 }
-                Step::Watching(epoch, watch) => {
+                WatcherStep::Watching(epoch, watch) => {
                     let epoch = *epoch;
                     let gap = |cause| Notification::Gap { epoch, cause };
                     return Poll::Ready(Ok(match ready!(watch.poll_next(cx)) {
@@ -241,7 +241,7 @@ impl PersistentWatcher {
                         WatchEvent::Overflowed => gap(GapCause::Overflowed),
                         WatchEvent::Interrupted => gap(GapCause::Reconnected),
                         WatchEvent::EpochOver => {
-                            self.step = Step::Start;
+                            self.step = WatcherStep::Start;
                             continue;
                         }
                     }));

@@ -15,6 +15,7 @@ use minikeeper_test_kit::random::{Random, seed};
 use tokio::time::{sleep, timeout};
 
 use crate::{
+    clock,
     kit::{builder, client, soon, start, until},
     link::{Link, Mode},
     wire::{Fault, Wire},
@@ -724,7 +725,7 @@ async fn reads_leave_together_up_to_the_limit() {
         scene.create(&format!("/app/d/{number}"), b"").await;
     }
     scene.link.delay_replies(Duration::from_millis(10));
-    let begin = tokio::time::Instant::now();
+    let begin = clock::now();
     let cache = scene
         .cache(CacheOptions::default().in_flight_max(100))
         .await;
