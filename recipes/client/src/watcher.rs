@@ -223,7 +223,8 @@ impl PersistentWatcher {
                             return Poll::Ready(Err(error));
                         }
                         if error.code().is_some() {
-                            self.step = WatcherStep::Pausing(Box::pin(sleep(self.backoff.next_pause())));
+                            self.step =
+                                WatcherStep::Pausing(Box::pin(sleep(self.backoff.next_pause())));
                         }
                     }
                 },

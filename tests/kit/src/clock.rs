@@ -5,7 +5,7 @@
     reason = "the only file of the tests that reads the clock"
 )]
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -13,6 +13,13 @@ use tokio::time::Instant;
 #[must_use]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// Returns the milliseconds since 1970, which processes of one machine can compare.
+#[must_use]
+pub fn since_1970_ms() -> u128 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_millis())
 }
 
 /// Measures real time.

@@ -16,7 +16,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use clap::{Parser, ValueEnum};
@@ -288,19 +288,9 @@ where
     call.await.is_ok()
 }
 
-/// Returns the milliseconds since 1970, which other processes of this machine compare.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a time that two processes compare"
-)]
-fn now_ms() -> u128 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |since| since.as_millis())
-}
-
 async fn stream(args: &Args) -> Result<(), Fault> {
     let client = connect(args).await?;
-    let (begin, begin_ms) = (clock::now(), now_ms());
+    let (begin, begin_ms) = (clock::now(), clock::since_1970_ms());
     let paths: Vec<_> = paths(args).collect();
     let mut pending = Pipeline::new(&client);
     for number in 0..args.changes {
@@ -559,7 +549,7 @@ async fn measure(args: &Args) -> Result<(), Fault> {
             _ => count += 1,
         }
     };
-    let followed_ms = now_ms() - begun;
+    let followed_ms = clock::since_1970_ms() - begun;
     let times = reads.await?;
     let at = |part: usize| {
         times
