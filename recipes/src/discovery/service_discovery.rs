@@ -182,10 +182,10 @@ impl<P> ServiceDiscovery<P> {
     async fn end(&self, name: &str, id: &str) -> Result<(), DiscoveryError> {
         let key = (name.to_owned(), id.to_owned());
         let ended = self.shared.registered.lock().remove(&key);
-        if let Some(registration) = ended {
-            registration.node.close().await?;
+        match ended {
+            Some(registration) => self.shared.close_node(name, id, &registration).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Ends all registrations, and waits until their znodes are deleted. Waits for a connection.
@@ -201,10 +201,11 @@ impl<P> ServiceDiscovery<P> {
         // Dropping a node deletes its znode, too.
         let all = std::mem::take(&mut *self.shared.registered.lock());
         let mut result = Ok(());
-        for registration in all.into_values() {
-            result = result.and(registration.node.close().await);
+        for ((name, id), registration) in &all {
+            let closed = self.shared.close_node(name, id, registration).await;
+            result = result.and(closed);
         }
-        Ok(result?)
+        result
     }
 
     /// Reads the names of all services; none if the base path is missing.
@@ -439,6 +440,27 @@ impl<P> DiscoveryShared<P> {
     fn path_of(&self, name: &str, id: &str) -> Result<String, DiscoveryError> {
         check_name("instance id", id)?;
         Ok(naming::join(&self.directory_of(name)?, id))
+    }
+
+    /// Closes a node. When there is no session for long, the task of a persistent one ends and leaves
+    /// its znode behind: then this deletes it.
+    async fn close_node(
+        &self,
+        name: &str,
+        id: &str,
+        registration: &Registration<P>,
+    ) -> Result<(), DiscoveryError> {
+        let mode = registration.instance.service_type.mode();
+        match registration.node.close().await {
+            Err(LockError::Client(error))
+                if error.is_retryable() && mode == CreateMode::Persistent =>
+            {
+                let path = self.path_of(name, id)?;
+                let delete = || ZooKeeper::delete(&self.client, &path);
+                self.answered(&path, delete).await.map(drop)
+            }
+            closed => Ok(closed?),
+        }
     }
 
     /// Repeats a request until a server answers it; `None` if the znode is missing.

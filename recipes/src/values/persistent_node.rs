@@ -59,6 +59,8 @@ pub struct PersistentNode {
 #[derive(Clone, Default, Debug)]
 struct NodeOrders {
     is_closing: bool,
+    /// How often the data was set.
+    revision: u64,
     data: Arc<[u8]>,
 }
 
@@ -67,8 +69,8 @@ enum NodeStage {
     Missing,
     Present {
         path: String,
-        /// The data that the znode has.
-        data: Arc<[u8]>,
+        /// The number of the change of data that the znode has.
+        revision: u64,
     },
     Ended(Result<(), LockError>),
 }
@@ -114,6 +116,7 @@ impl PersistentNode {
         ZnodePath::new(path)?;
         let orders = watch::Sender::new(NodeOrders {
             is_closing: false,
+            revision: 0,
             data: data.into(),
         });
         let (stage, stages) = watch::channel(NodeStage::Missing);
@@ -170,10 +173,11 @@ impl PersistentNode {
     /// # Errors
     /// Those of [`PersistentNode::created`].
     pub async fn updated(&self) -> Result<Option<String>, LockError> {
-        let wanted = Arc::clone(&self.orders.borrow().data);
+        let wanted = self.orders.borrow().revision;
         self.reached(|stage| match stage {
             NodeStage::Missing => false,
-            NodeStage::Present { data, .. } => Arc::ptr_eq(data, &wanted),
+            // It is larger if a later call has set the data too.
+            NodeStage::Present { revision, .. } => *revision >= wanted,
             NodeStage::Ended(_) => true,
         })
         .await
@@ -194,7 +198,10 @@ impl PersistentNode {
 
     /// Sets the data of the znode, now and whenever it is created again. Does not wait.
     pub fn set_data(&self, data: &[u8]) {
-        self.orders.send_modify(|orders| orders.data = data.into());
+        self.orders.send_modify(|orders| {
+            orders.revision += 1;
+            orders.data = data.into();
+        });
     }
 
     /// Deletes the znode, whatever its mode, and waits until it is deleted. Waits for a connection.
@@ -390,7 +397,7 @@ impl<C: ZooKeeper> Keeper<C> {
             if is_own {
                 self.is_unanswered = false;
                 self.own = Some((path.clone(), Some(seen.stat.czxid)));
-                let data = Arc::clone(&self.orders.borrow_and_update().data);
+                let NodeOrders { data, revision, .. } = self.orders.borrow_and_update().clone();
                 let is_set = held.as_ref() == Some(&data) || *seen.as_bytes() == *data;
                 if !is_set {
                     match client.set_data(&path, &data, None).await {
@@ -400,9 +407,9 @@ impl<C: ZooKeeper> Keeper<C> {
                     }
                 }
                 self.pace.reset();
-                held = Some(Arc::clone(&data));
+                held = Some(data);
                 let path = path.clone();
-                stage.send_replace(NodeStage::Present { path, data });
+                stage.send_replace(NodeStage::Present { path, revision });
             } else if created == Some(seen.stat.czxid) {
                 // This task's znode of an ended session.
                 match client.multi(Multi::new().delete(&path, None)).await {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    kit::{client, soon, start, until},
+    kit::{SESSION_TIMEOUT, client, soon, spawn, start, until},
     link::Mode,
 };
 
@@ -374,6 +374,42 @@ async fn names_that_are_no_znodes_are_refused_without_a_request() {
             here.query_for_instances(odd).await.unwrap().instances,
             [there]
         );
+    }
+}
+
+/// The first one waited for data that the znode never had.
+#[tokio::test(start_paused = true)]
+async fn an_update_that_another_one_overtakes_ends() {
+    let server = start().await;
+    let (ours, _) = client(&server, 1).await;
+    let here = discovery(&ours);
+    here.register(thing()).await.unwrap();
+    let updates = (1..4).map(|port| {
+        let here = here.clone();
+        spawn(async move { here.update(thing().port(port)).await })
+    });
+    for update in updates.collect::<Vec<_>>() {
+        soon(update).await.unwrap().unwrap();
+    }
+    let read = here.query_for_instance("test", "thing").await.unwrap();
+    assert_eq!(read.unwrap().port, Some(3));
+}
+
+/// CURATOR-617: the failed call forgot the instance, so that the next one did nothing.
+#[tokio::test(start_paused = true)]
+async fn h69_unregistering_without_a_session_deletes_the_znode_later() {
+    for service_type in [ServiceType::Dynamic, ServiceType::Static] {
+        let server = start().await;
+        let (ours, link) = client(&server, 1).await;
+        let here = discovery(&ours);
+        let registered = here.register(thing().service_type(service_type)).await;
+        link.down();
+        let unregistering = spawn(async move { here.unregister(&registered.unwrap()).await });
+        sleep(10 * SESSION_TIMEOUT).await;
+        link.up(&server);
+        soon(unregistering).await.unwrap().unwrap();
+        let left = server.children(DIRECTORY).unwrap_or_default();
+        assert!(left.is_empty(), "{service_type:?}: {left:?}");
     }
 }
 
