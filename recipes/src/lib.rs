@@ -94,6 +94,13 @@
 //! A waiting `acquire` survives lost connections and keeps its place in the queue. After a lost
 //! session it queues again, at the end. [`LockError`] covers the rest.
 //!
+//! # Watching locks
+//!
+//! Waits, holds and terms of leaders are spans of `tracing`, with an event for each step; lost locks are
+//! warnings. With the feature `metrics` they are metrics too. [`LockOptions::hold_warn_after`] warns
+//! about a lock that is held too long, and [`TokenCheck`] counts the tokens that it refuses.
+//! `docs/observability.md` lists all spans, events and metrics.
+//!
 //! # Testing
 //!
 //! Run a `minikeeper` server inside the test. It expires sessions and closes connections on
@@ -187,6 +194,7 @@
 //! | `caches/` | copies of znodes that follow the server's |
 //! | `blocking/` | the recipes without a runtime, feature `blocking` |
 //! | `discovery/` | instances of services, with the feature `discovery` |
+//! | `observe/` | spans, events and metrics; the check of fencing tokens |
 
 #![warn(clippy::missing_panics_doc)]
 
@@ -201,6 +209,7 @@ mod discovery;
 mod error;
 mod leaders;
 mod locks;
+mod observe;
 mod options;
 mod queue;
 mod status;
@@ -214,11 +223,15 @@ pub use self::{
     error::{AtomicError, LockError, Released, ValueError},
     leaders::*,
     locks::*,
+    observe::{TokenCheck, TokenRefused},
     options::LockOptions,
     queue::{naming, order},
     status::{FencingToken, Loss, Status},
     values::*,
 };
+
+#[cfg(feature = "metrics")]
+pub use self::observe::meter::describe_metrics;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

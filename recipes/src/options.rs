@@ -1,6 +1,6 @@
 //! The options of locks.
 
-use std::{path::Path, sync::LazyLock};
+use std::{path::Path, sync::LazyLock, time::Duration};
 
 use crate::locks::local::LocalHandOver;
 
@@ -93,6 +93,18 @@ pub struct LockOptions {
     ///
     /// Default: 10.
     pub attempts_max: u32,
+    /// How long a lock may be held before a warning of `tracing`, and a count in the metric
+    /// `minikeeper_lock_long_holds_total`. It comes once for each hold, while the lock is still held, and
+    /// changes nothing about the lock. Each hold then has a task that waits for that time.
+    ///
+    /// Default: `None`: no warning, no task. Any length of time is valid.
+    pub hold_warn_after: Option<Duration>,
+    /// Whether metrics have the path of the lock as a label, so that each path is a series of its
+    /// own in each metric. Switch it off if the program makes up paths, such as one for each order:
+    /// a recorder keeps every series for as long as the process lives.
+    ///
+    /// Default: true. Without the feature `metrics` it has no effect.
+    pub path_label: bool,
 }
 
 impl Default for LockOptions {
@@ -111,6 +123,8 @@ impl Default for LockOptions {
             refuse_upgrade: true,
             leases_together: true,
             attempts_max: 10,
+            hold_warn_after: None,
+            path_label: true,
         }
     }
 }

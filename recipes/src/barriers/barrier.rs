@@ -3,7 +3,7 @@
 //! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedBarrier`, which leaves a
 //! watch behind when the barrier does not exist (CURATOR-654). This one does not.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use minikeeper_client::{CreateMode, Error, ErrorCode, Multi, ZnodePath};
 
@@ -62,11 +62,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
-            queue: Queue {
-                client,
-                path: path.into(),
-                options: Arc::new(LockOptions::default()),
-            },
+            queue: Queue::new("DistributedBarrier", client, path, LockOptions::default()),
         })
     }
 

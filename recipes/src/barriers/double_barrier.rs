@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedDoubleBarrier`.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use minikeeper_client::{
     CreateMode, CreateOptions, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped,
@@ -77,11 +77,12 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     pub fn new(client: C, path: &str, members: usize) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
-            queue: Queue {
+            queue: Queue::new(
+                "DistributedDoubleBarrier",
                 client,
-                path: path.into(),
-                options: Arc::new(LockOptions::default()),
-            },
+                path,
+                LockOptions::default(),
+            ),
             members,
         })
     }

@@ -472,11 +472,8 @@ impl<P> DiscoveryShared<P> {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let queue = Queue {
-            client: self.client.clone(),
-            path: path.into(),
-            options: Arc::new(LockOptions::default()),
-        };
+        let options = LockOptions::default();
+        let queue = Queue::new("ServiceDiscovery", self.client.clone(), path, options);
         let mut pace = Pace::of(&self.client);
         loop {
             queue.connected(Wait::FOR_EVER).await?;

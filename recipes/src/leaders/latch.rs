@@ -171,11 +171,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         options: LatchOptions,
     ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
-        let queue = Queue {
-            client,
-            path: path.into(),
-            options: Arc::new(options.lock.with_data(id)),
-        };
+        let queue = Queue::new("LeaderLatch", client, path, options.lock.with_data(id));
         let contender = Arc::new(Contender::new(queue, options.error_policy));
         let closing = watch::Sender::new(false);
         let run = Arc::clone(&contender).run(closing.subscribe());

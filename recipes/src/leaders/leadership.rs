@@ -25,6 +25,7 @@ use crate::{
     clock,
     error::LockError,
     leaders::latch::CloseMode,
+    observe::TermObserver,
     queue::{
         contending::{Queue, Wait, in_session, no_session},
         order::Claim,
@@ -430,23 +431,30 @@ impl<C: ZooKeeper> Contender<C> {
 }
 
 /// A term: the latch leads until this is dropped.
-struct Term<'a>(&'a watch::Sender<LeadershipState>);
+struct Term<'a> {
+    state: &'a watch::Sender<LeadershipState>,
+    _observed: TermObserver,
+}
 
 impl<'a> Term<'a> {
     fn begin<C: ZooKeeper>(contender: &'a Contender<C>, place: &QueueNode<C>) -> Self {
         let mut terms = contender.terms.lock();
         *terms += 1;
+        let token = FencingToken::new(place.czxid);
         contender.state.send_replace(LeadershipState::Leader {
             term: *terms,
-            token: FencingToken::new(place.czxid),
+            token,
             epoch: place.epoch,
         });
-        Self(&contender.state)
+        Self {
+            state: &contender.state,
+            _observed: contender.queue.observed.term(token),
+        }
     }
 }
 
 impl Drop for Term<'_> {
     fn drop(&mut self) {
-        self.0.send_replace(LeadershipState::Follower);
+        self.state.send_replace(LeadershipState::Follower);
     }
 }

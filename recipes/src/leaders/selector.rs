@@ -171,12 +171,9 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         let mut lock = options.lock.clone().with_data(id);
         lock.attempts_max = u32::MAX;
         let shared = Arc::new(SelectorShared {
-            mutex: InterProcessMutex::with_options(client.clone(), path, lock.clone())?,
-            queue: Queue {
-                client,
-                path: path.into(),
-                options: Arc::new(lock),
-            },
+            mutex: InterProcessMutex::with_options(client.clone(), path, lock.clone())?
+                .observed_as("LeaderSelector"),
+            queue: Queue::new("LeaderSelector", client, path, lock),
             options,
             held: Mutex::new(None),
             last_error: Mutex::new(None),
@@ -425,6 +422,7 @@ impl<C: ZooKeeper> SelectorShared<C> {
         let has_begun = AtomicBool::new(false);
         // Dropped before the guard, however this future ends.
         let _leading = Leading::begin(&self.held, guard);
+        let _term = self.queue.observed.term(guard.token());
         let doubt = async {
             match self.options.error_policy {
                 ErrorPolicy::Standard => drop(guard.unsure().await),

@@ -17,7 +17,12 @@ use crate::{
     clock,
     error::Released,
     locks::local::Turn,
-    queue::{contending::no_session, pace::Pace, queue_node::QueueNode},
+    observe::HoldObserver,
+    queue::{
+        contending::{Queue, no_session},
+        pace::Pace,
+        queue_node::QueueNode,
+    },
     status::{FencingToken, Loss, Status},
 };
 
@@ -38,12 +43,27 @@ struct HoldState<C: ZooKeeper> {
     turn: Option<Turn<C>>,
     /// Never changes once it is set.
     loss: Option<Loss>,
+    /// Until the release begins.
+    hold: Option<HoldObserver>,
+}
+
+impl<C: ZooKeeper> HoldState<C> {
+    /// Records the loss, unless an earlier one is known.
+    fn lose(&mut self, loss: Loss) {
+        if self.loss.is_none() {
+            self.loss = Some(loss);
+            if let Some(hold) = &self.hold {
+                hold.lost(loss);
+            }
+        }
+    }
 }
 
 impl<C: ZooKeeper> Held<C> {
-    pub(crate) fn new(client: C, place: QueueNode<C>, token: FencingToken) -> Self {
+    pub(crate) fn new(queue: &Queue<C>, place: QueueNode<C>, token: FencingToken) -> Self {
+        let hold = queue.observed.hold(token, queue.options.hold_warn_after);
         Self {
-            client,
+            client: queue.client.clone(),
             path: place.path().to_owned(),
             epoch: place.epoch,
             token,
@@ -52,6 +72,7 @@ impl<C: ZooKeeper> Held<C> {
                 place: Some(place),
                 turn: None,
                 loss: None,
+                hold,
             }),
         }
     }
@@ -86,11 +107,16 @@ impl<C: ZooKeeper> Held<C> {
     pub(crate) fn set_deleted(&self) {
         // If the loss is already known, its reason is more precise.
         self.status();
-        self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
+        self.state.lock().lose(Loss::NodeDeleted);
     }
 
     /// Releases the lock in the background.
     pub(crate) fn give_up(&self) {
+        // A loss that no call has noticed is reported now.
+        let is_observed = self.state.lock().hold.is_some();
+        if is_observed {
+            self.status();
+        }
         if !self.pass() {
             drop(self.take());
         }
@@ -102,16 +128,23 @@ impl<C: ZooKeeper> Held<C> {
         if !may_pass || self.status() != Status::Held {
             return false;
         }
-        let (Some(place), Some(turn)) = self.take() else {
+        let (Some(place), Some(turn), _) = self.take() else {
             return false;
         };
         turn.pass(place);
         true
     }
 
-    fn take(&self) -> (Option<QueueNode<C>>, Option<Turn<C>>) {
-        let state = &mut *self.state.lock();
-        (state.place.take(), state.turn.take())
+    /// Ends the hold.
+    fn take(&self) -> (Option<QueueNode<C>>, Option<Turn<C>>, Option<HoldObserver>) {
+        let (place, turn, mut hold) = {
+            let state = &mut *self.state.lock();
+            (state.place.take(), state.turn.take(), state.hold.take())
+        };
+        if let Some(hold) = &mut hold {
+            hold.end();
+        }
+        (place, turn, hold)
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -120,8 +153,10 @@ impl<C: ZooKeeper> Held<C> {
             return Status::Lost(loss);
         }
         let status = self.judge(&mut state);
-        if let Status::Lost(loss) = status {
-            state.loss = Some(loss);
+        match (status, &mut state.hold) {
+            (Status::Lost(loss), _) => state.lose(loss),
+            (_, Some(hold)) => hold.set_unsure(status != Status::Held),
+            _ => {}
         }
         status
     }
@@ -189,7 +224,7 @@ impl<C: ZooKeeper> Held<C> {
             })
             .await;
             if is_gone {
-                self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
+                self.state.lock().lose(Loss::NodeDeleted);
             }
         }
     }
@@ -200,7 +235,7 @@ impl<C: ZooKeeper> Held<C> {
             return Ok(Released::PassedOn);
         }
         let is_lost = matches!(self.status(), Status::Lost(_));
-        let (place, turn) = self.take();
+        let (place, turn, hold) = self.take();
         let Some(mut place) = place else {
             return Ok(Released::AlreadyGone);
         };
@@ -237,6 +272,9 @@ impl<C: ZooKeeper> Held<C> {
                         return Err(error);
                     }
                 }
+            }
+            if let Some(hold) = &hold {
+                hold.of.retried();
             }
             pace.pause().await;
         }

@@ -70,6 +70,11 @@ enum LeasingEvent {
 impl<C: ZooKeeper> Leasing<C> {
     /// Acquires leases (sections 6.2 and 6.3).
     pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        let observed = &self.leases.observed;
+        observed.wait(|| self.contend(wanted, wait)).await
+    }
+
+    async fn contend(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
         if wanted == 0 {
             return Err(LockError::NothingWanted {
                 path: self.path.to_string(),
@@ -134,7 +139,10 @@ impl<C: ZooKeeper> Leasing<C> {
         wait: Wait,
     ) -> Result<Vec<Lease<C>>, LockError> {
         let attempts_max = self.leases.options.attempts_max.max(1);
-        for _ in 0..attempts_max {
+        for attempt in 0..attempts_max {
+            if attempt > 0 {
+                self.leases.observed.requeued();
+            }
             // Declared first, so that it is dropped last: the next contender must not count leases
             // that are about to be deleted.
             let mut inner = self.locks.acquire(Claim::Mutex, wait).await?;
@@ -183,7 +191,11 @@ impl<C: ZooKeeper> Leasing<C> {
         if leases.options.watch_own && !self.watch_own(&mut places.0, wait).await? {
             return Ok(None);
         }
+        let mut is_listed_before = false;
         loop {
+            if std::mem::replace(&mut is_listed_before, true) {
+                leases.observed.listed_again();
+            }
             let asked = listing.take();
             let looked = self.look(asked, inner.epoch, wait, &mut pace).await?;
             let Some((names, mut changed, connections)) = looked else {
@@ -353,9 +365,8 @@ impl<C: ZooKeeper> Leasing<C> {
 
     fn lease(&self, place: QueueNode<C>) -> Lease<C> {
         let token = FencingToken::new(place.czxid);
-        let client = self.leases.client.clone();
         Lease {
-            guard: Guard::new(Held::new(client, place, token)),
+            guard: Guard::new(Held::new(&self.leases, place, token)),
         }
     }
 }

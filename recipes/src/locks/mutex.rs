@@ -89,11 +89,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         let local = options.local_hand_over.map(Local::new).map(Arc::new);
         Ok(Self {
             local,
-            queue: Queue {
-                client,
-                path: path.into(),
-                options: Arc::new(options),
-            },
+            queue: Queue::new("InterProcessMutex", client, path, options),
             holds: Arc::default(),
         })
     }
@@ -176,7 +172,17 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         self.queue.participants_with_data(Claim::Mutex).await
     }
 
+    /// Names the recipe that this mutex is part of.
+    pub(crate) const fn observed_as(mut self, recipe: &'static str) -> Self {
+        self.queue.observed.recipe = recipe;
+        self
+    }
+
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        self.queue.observed.wait(|| self.contend(wait)).await
+    }
+
+    async fn contend(&self, wait: Wait) -> Result<Guard<C>, LockError> {
         let others = async { Ok(self.participants().await?) };
         if let Some(others) = self.queue.peek(wait, others).await?
             && !others.is_empty()
@@ -206,7 +212,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
             pass,
             ..FencingToken::new(place.czxid)
         };
-        Held::new(self.queue.client.clone(), place, token)
+        Held::new(&self.queue, place, token)
     }
 
     async fn take_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {

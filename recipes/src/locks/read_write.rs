@@ -94,11 +94,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
-            queue: Queue {
-                client,
-                path: path.into(),
-                options: Arc::new(options),
-            },
+            queue: Queue::new("InterProcessReadWriteLock", client, path, options),
             holds: Arc::default(),
         })
     }
@@ -176,13 +172,10 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     }
 
     async fn take(&self, claim: Claim, wait: Wait) -> Result<Guard<C>, LockError> {
-        let place = self.queue.acquire(claim, wait).await?;
+        let acquire = || self.queue.acquire(claim, wait);
+        let place = self.queue.observed.wait(acquire).await?;
         let token = FencingToken::new(place.czxid);
-        Ok(Guard::new(Held::new(
-            self.queue.client.clone(),
-            place,
-            token,
-        )))
+        Ok(Guard::new(Held::new(&self.queue, place, token)))
     }
 
     fn write_guard(&self, guard: Guard<C>) -> WriteGuard<C> {
@@ -365,9 +358,5 @@ pub(crate) async fn behind<C: ZooKeeper>(
     check(queue, writer)?;
     // The reader's own czxid is larger than those of waiting writers: as a token it would lock them
     // out.
-    Ok(Guard::new(Held::new(
-        queue.client.clone(),
-        place,
-        writer.token,
-    )))
+    Ok(Guard::new(Held::new(queue, place, writer.token)))
 }

@@ -17,6 +17,7 @@ use crate::{
     client::ZooKeeper,
     error::{LockError, Released, ValueError},
     locks::{acquire::Acquire, guard::Guard, leasing::Leasing},
+    observe::Observed,
     options::LockOptions,
     queue::{
         contending::{Queue, Wait, in_session, no_session},
@@ -90,10 +91,12 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
             watch_own: false,
             ..options.clone()
         };
+        let observed = Observed::new("InterProcessSemaphoreV2", path, &options);
         let queue = |client, name, options| Queue {
             client,
             path: naming::join(path, name).into(),
             options: Arc::new(options),
+            observed: observed.clone(),
         };
         Ok(Self {
             leasing: Leasing {
@@ -103,6 +106,13 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
                 max: max.into(),
             },
         })
+    }
+
+    /// Names the recipe that this semaphore is part of.
+    pub(crate) const fn observed_as(mut self, recipe: &'static str) -> Self {
+        self.leasing.locks.observed.recipe = recipe;
+        self.leasing.leases.observed.recipe = recipe;
+        self
     }
 
     /// Acquires a lease, waiting without a time limit unless [`Acquire::within`] sets one.

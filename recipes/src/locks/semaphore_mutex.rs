@@ -69,7 +69,8 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
-        let semaphore = InterProcessSemaphoreV2::with_options(client, path, 1, options)?;
+        let semaphore = InterProcessSemaphoreV2::with_options(client, path, 1, options)?
+            .observed_as("InterProcessSemaphoreMutex");
         Ok(Self { semaphore })
     }
 

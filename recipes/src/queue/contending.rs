@@ -14,6 +14,7 @@ use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
     clock,
     error::LockError,
+    observe::Observed,
     options::LockOptions,
     queue::{
         naming,
@@ -78,6 +79,7 @@ pub(crate) struct Queue<C> {
     pub(crate) client: C,
     pub(crate) path: Arc<str>,
     pub(crate) options: Arc<LockOptions>,
+    pub(crate) observed: Observed,
 }
 
 /// The request for the list of contenders, made together with the creation of the contender's
@@ -86,6 +88,17 @@ pub(crate) type Listing =
     std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Names>, Error>> + Send>>;
 
 impl<C: ZooKeeper> Queue<C> {
+    /// Creates the queue of a recipe, by the name of its type.
+    pub(crate) fn new(recipe: &'static str, client: C, path: &str, options: LockOptions) -> Self {
+        let observed = Observed::new(recipe, path, &options);
+        Self {
+            client,
+            path: Arc::clone(&observed.path),
+            options: Arc::new(options),
+            observed,
+        }
+    }
+
     pub(crate) fn timed_out(&self, wait: Wait) -> LockError {
         LockError::TimedOut {
             path: self.path.to_string(),
@@ -196,6 +209,8 @@ impl<C: ZooKeeper> Queue<C> {
             }
             if is_refused {
                 self.pause(wait, &mut pace).await?;
+            } else if missing.is_none() {
+                self.observed.retried();
             }
             if let Some(path) = missing {
                 match self.limited(wait, self.make_parents()).await? {
@@ -330,6 +345,7 @@ impl<C: ZooKeeper> Queue<C> {
         if end.is_some_and(|end| clock::now() + pause > end) {
             return Err(self.timed_out(wait));
         }
+        self.observed.retried();
         sleep(pause).await;
         Ok(())
     }
@@ -498,7 +514,10 @@ impl<C: ZooKeeper> Queue<C> {
         claim: Claim,
         wait: Wait,
     ) -> Result<QueueNode<C>, LockError> {
-        for _ in 0..self.options.attempts_max.max(1) {
+        for attempt in 0..self.options.attempts_max.max(1) {
+            if attempt > 0 {
+                self.observed.requeued();
+            }
             self.connected(wait).await?;
             let mode = CreateMode::EphemeralSequential;
             let entered = self.enter(claim.lock_name(), mode, wait).await?;
@@ -527,11 +546,7 @@ mod tests {
     #[test]
     fn h19_sequence_numbers_close_to_the_end_of_the_counter_are_refused() {
         let (client, _driver) = Client::builder("nowhere").unwrap().build();
-        let queue = Queue {
-            client,
-            path: "/locks/a".into(),
-            options: Arc::default(),
-        };
+        let queue = Queue::new("test", client, "/locks/a", LockOptions::default());
         let max = i64::from(naming::SEQUENCE_MAX);
         for (name, refused) in [
             ("lock-0000000000", None),

@@ -59,6 +59,8 @@ struct Waiting<'a, C: ZooKeeper> {
     looked: u64,
     /// Whether the watched znodes must be read again.
     is_unsure: bool,
+    /// Whether there was a list.
+    is_listed: bool,
     /// Old watches, kept until new ones have replaced them, so that the server removes none.
     replaced: Vec<C::Watch>,
     states: C::States,
@@ -101,6 +103,7 @@ pub(crate) async fn wait<C: ZooKeeper>(
         connections,
         looked: connections,
         is_unsure: false,
+        is_listed: false,
         replaced: Vec::new(),
         states,
         pace: Pace::of(&queue.client),
@@ -191,6 +194,12 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         let Some(ahead) = order::ahead(self.claim, list.value.iter(), own, look) else {
             return Ok(false);
         };
+        if std::mem::replace(&mut self.is_listed, true) {
+            self.queue.observed.listed_again();
+        } else {
+            let ahead = ahead.seen.len() + ahead.others;
+            self.queue.observed.queued(ahead);
+        }
         self.ahead = ahead;
         Ok(true)
     }
@@ -331,6 +340,8 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         }
         if error.code().is_some() {
             self.queue.pause(self.wait, &mut self.pace).await?;
+        } else {
+            self.queue.observed.retried();
         }
         let epoch = self.queue.connected(self.wait).await?;
         // Handle the new connection together with the failed request.

@@ -3,7 +3,7 @@
 //! Source: `docs/curator-recipes.md` sections 14.6 and 17; Curator's `DistributedAtomicLong`,
 //! `DistributedAtomicInteger`, `DistributedAtomicValue` and `CachedAtomicLong`.
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Stat, ZnodePath};
 use tokio::time::sleep;
@@ -276,11 +276,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
         };
         Ok(Self {
             node: AtomicNode {
-                queue: Queue {
-                    client,
-                    path: path.into(),
-                    options: Arc::new(LockOptions::default()),
-                },
+                queue: Queue::new("DistributedAtomic", client, path, LockOptions::default()),
                 data: PhantomData,
             },
             options,

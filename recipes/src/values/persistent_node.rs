@@ -122,11 +122,7 @@ impl PersistentNode {
         let (stage, stages) = watch::channel(NodeStage::Missing);
         let pace = Pace::of(&client);
         let keeper = Keeper {
-            queue: Queue {
-                client,
-                path: path.into(),
-                options: Arc::new(LockOptions::default()),
-            },
+            queue: Queue::new("PersistentNode", client, path, LockOptions::default()),
             mode,
             orders: orders.subscribe(),
             own: None,

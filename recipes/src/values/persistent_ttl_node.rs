@@ -141,11 +141,7 @@ impl PersistentTtlNode {
         let (stage, stages) = watch::channel(TtlStage::Missing);
         let pace = Pace::of(&client);
         let mut keeper = TtlKeeper {
-            queue: Queue {
-                client,
-                path: path.into(),
-                options: Arc::new(LockOptions::default()),
-            },
+            queue: Queue::new("PersistentTtlNode", client, path, LockOptions::default()),
             child,
             ttl,
             pause: ttl / options.touches_per_ttl.max(1),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper_client::CreateMode;
 use minikeeper_recipes::{
-    LatchError, Leadership, LockError, MultiMember, Owner, Released, Status,
+    LatchError, Leadership, LockError, LockOptions, MultiMember, Owner, Released, Status,
     blocking::{
         Client, CountChanges, DistributedAtomicLong, DistributedBarrier, DistributedDoubleBarrier,
         Guard, InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
@@ -75,7 +75,7 @@ fn semaphore_with_a_shared_maximum_has_that_many_leases() {
     let max = SharedCount::start(&client, "/max", 2).unwrap();
     let semaphore = InterProcessSemaphoreV2::new(&client, PATH, &max).unwrap();
     let mut both = semaphore.acquire_many(2).unwrap();
-    assert_eq!(both[0].data().unwrap(), "");
+    assert_eq!(both[0].data().unwrap(), LockOptions::process_data());
     assert!(semaphore.try_acquire().unwrap().is_none());
     assert!(semaphore.try_acquire_many(2).unwrap().is_none());
     let waiter = InterProcessSemaphoreV2::new(&client, PATH, &max).unwrap();

@@ -27,6 +27,7 @@
 //! | `wire`, `every_recipe`, `sweeps` | every recipe dropped, disconnected and expired at every step |
 //! | `error_sweep` | every refusal of every request of every recipe |
 //! | `retries` | retries after refusals, after reconnects and in later sessions |
+//! | `observability` | metrics, spans and events |
 //! | `owners` | one owner in several tasks; releases without a server |
 //! | `costs` | the cost of waiting; exact deadlines |
 //! | `curator_cache` | the cache, its options and its views; Curator's known bugs of caches |
@@ -70,6 +71,7 @@ mod local_hand_over;
 mod loss;
 mod multi_lock;
 mod mutex;
+mod observability;
 mod owners;
 mod persistent_node;
 mod persistent_ttl_node;
