@@ -1,0 +1,198 @@
+//! Our service discovery beside Curator's, for `tests/interop/discovery`. `Discovery.java` does the
+//! same, and both write what they see.
+
+#![allow(clippy::print_stdout, reason = "a program that reports")]
+
+use std::{fmt::Write as _, fs, path::PathBuf, sync::Arc, time::Duration};
+
+use clap::Parser;
+use minikeeper_client::{Client, Connecting, CreateMode, Error, ErrorCode};
+use minikeeper_recipes::{ServiceDiscovery, ServiceInstance, ServiceType};
+use serde_json::json;
+use tokio::{
+    io::copy_bidirectional,
+    net::TcpStream,
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+const NAME: &str = "app";
+const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Registers instances, loses the session, and writes what it sees.
+#[derive(Parser)]
+struct Args {
+    /// Server to connect to.
+    connect: String,
+    /// Base path of the services.
+    base: String,
+    /// Instances to register.
+    instances: u16,
+    /// Folder for the views.
+    folder: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Fault> {
+    let args = Args::parse();
+    let (is_cut, cut) = watch::channel(false);
+    let client = Client::builder(&args.connect)?
+        .session_timeout(SESSION_TIMEOUT)
+        .transport(move |host: &str| connect(host.to_owned(), cut.clone()))
+        .connect()
+        .await?;
+    let discovery: ServiceDiscovery = ServiceDiscovery::new(client.clone(), &args.base)?;
+    let cache = discovery.cache(NAME)?;
+    let provider = discovery.provider(NAME).start()?;
+    let mut kept = 0;
+    for number in 0..args.instances {
+        let instance = discovery.register(instance(number)?).await?;
+        if number % 2 == 0 {
+            let changed = ServiceInstance::clone(&instance).ssl_port(1_000 + number);
+            discovery.update(changed).await?;
+        }
+        if number % 3 == 2 {
+            discovery.unregister(&instance).await?;
+        } else {
+            kept += 1;
+        }
+    }
+    meet(&client, &args.base, "registered").await?;
+    let epoch = client.epoch();
+    is_cut.send_replace(true);
+    sleep(2 * SESSION_TIMEOUT).await;
+    is_cut.send_replace(false);
+    while client.epoch() == epoch || client.session_id().is_none() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    meet(&client, &args.base, "expired").await?;
+    let views = async {
+        loop {
+            let query = discovery.query_for_instances(NAME).await?;
+            let cached = cache.instances();
+            let views = [
+                view(&query.instances),
+                view(&cached.instances),
+                view(&provider.all_instances()),
+            ];
+            let is_same = views.iter().all(|view| *view == views[0]);
+            if query.instances.len() == 2 * kept && is_same && query.damaged.is_empty() {
+                return Ok::<_, Fault>(views);
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let views = timeout(PATIENCE, views).await??;
+    for (name, view) in ["query", "cache", "provider"].iter().zip(views) {
+        fs::write(args.folder.join(format!("rust-{name}")), view)?;
+    }
+    meet(&client, &args.base, "seen").await?;
+    discovery.close().await?;
+    meet(&client, &args.base, "closed").await?;
+    let emptied = async {
+        while !cache.instances().instances.is_empty() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, emptied).await?;
+    let count = 2 * kept;
+    println!("rust: {count} instances in query, cache and provider, none after closing");
+    Ok(())
+}
+
+/// Connects through a pipe that can be cut.
+fn connect(host: String, mut cut: watch::Receiver<bool>) -> Connecting {
+    Box::pin(async move {
+        if *cut.borrow() {
+            return Err(std::io::ErrorKind::ConnectionRefused.into());
+        }
+        let mut server = TcpStream::connect(host).await?;
+        let (client, mut end) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = copy_bidirectional(&mut server, &mut end) => {}
+                _ = cut.wait_for(|is_cut| *is_cut) => {}
+            }
+        });
+        let (reader, writer) = tokio::io::split(client);
+        Ok((Box::new(reader) as _, Box::new(writer) as _))
+    })
+}
+
+fn instance(number: u16) -> Result<ServiceInstance, Fault> {
+    let instance = ServiceInstance::new(NAME)
+        .id(format!("rust-{number}"))
+        .address(format!("10.0.1.{number}"))
+        .port(number)
+        .uri_spec("{scheme}://{address}:{port}/{[}".parse()?)
+        .service_type(match number % 5 {
+            4 => ServiceType::Permanent,
+            _ => ServiceType::Dynamic,
+        });
+    Ok(match number % 7 {
+        0 => instance.payload(format!("täxt \"{number}")),
+        1 => instance.payload(number),
+        2 => instance.payload(json!(["a", number])),
+        3 => instance.payload(json!({"zone": "a", "limit": number})),
+        4 => instance
+            .payload(json!({"zone": "a", "limit": 7}))
+            .payload_class("Discovery$Meta"),
+        5 => instance.payload(5_000_000_000 + u64::from(number)),
+        _ => instance,
+    })
+}
+
+/// Returns one line for each instance, sorted.
+fn view(instances: &[Arc<ServiceInstance>]) -> String {
+    let number =
+        |port: Option<u16>| port.map_or_else(|| "null".to_owned(), |port| port.to_string());
+    let line = |one: &Arc<ServiceInstance>| {
+        let payload = one.payload.clone().unwrap_or_default();
+        format!(
+            "{}|{}|{}|{}|{payload}|{}|{}|{}|{}",
+            one.id,
+            one.address.as_deref().unwrap_or("null"),
+            number(one.port),
+            number(one.ssl_port),
+            one.registration_time_utc,
+            match one.service_type {
+                ServiceType::Permanent => "PERMANENT",
+                _ => "DYNAMIC",
+            },
+            one.build_uri_spec(),
+            one.enabled
+        )
+    };
+    let mut lines: Vec<_> = instances.iter().map(line).collect();
+    lines.sort();
+    let mut view = String::new();
+    for line in lines {
+        let _ = writeln!(view, "{line}");
+    }
+    view
+}
+
+/// Waits until the other program is here, too.
+async fn meet(client: &Client, base: &str, place: &str) -> Result<(), Fault> {
+    let directory = format!("{base}-{place}");
+    let is_fine = |created: Result<_, Error>| match created {
+        Err(error) if !error.is(ErrorCode::NodeExists) => Err(error),
+        _ => Ok(()),
+    };
+    for path in [directory.clone(), format!("{directory}/rust")] {
+        let created = client.create(&path, b"", CreateMode::Persistent).await;
+        is_fine(created.map(drop))?;
+    }
+    let other = format!("{directory}/java");
+    let both = async {
+        while client.exists(&other).await?.is_none() {
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok::<_, Error>(())
+    };
+    timeout(PATIENCE, both).await??;
+    Ok(())
+}
