@@ -154,7 +154,9 @@
 //!
 //! - Choose the session timeout: longer than the pauses of your processes and networks, but no
 //!   longer than contenders may wait for the lock of a process that died.
-//! - Set a limit ([`within`](Acquire::within)) where a user waits for the lock.
+//! - Set a limit ([`within`](Acquire::within)) where a user waits for the lock. Calls that wait for a
+//!   server only, such as [`Guard::release`], have the client's
+//!   [`call_timeout`](minikeeper_client::ClientBuilder::call_timeout), 60 s unless set.
 //! - Send the token with every change that only the holder may make.
 //! - Use one recipe per path, the same in all processes, and put nothing else into its directory:
 //!   every child takes part in the queue, as it does in Java.
@@ -202,6 +204,7 @@ mod barriers;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod caches;
+mod call_limit;
 pub mod client;
 mod clock;
 #[cfg(feature = "discovery")]

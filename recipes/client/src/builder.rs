@@ -24,6 +24,12 @@ use crate::{
     transport::{Tcp, Transport},
 };
 
+/// The default of [`ClientBuilder::call_timeout`]: the default session timeout.
+pub const CALL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+
+/// The longest [`ClientBuilder::call_timeout`]: a day.
+pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The settings of a client. Returned by [`Client::builder`].
 ///
 /// # Examples
@@ -51,6 +57,7 @@ pub struct ClientBuilder {
     identities: Vec<(String, Vec<u8>)>,
     creates_chroot: bool,
     namespace: Option<ZnodePath>,
+    call_timeout: Duration,
     acl_provider: Option<Arc<dyn AclProvider>>,
     sasl: Option<Box<dyn SaslMechanism>>,
 }
@@ -87,6 +94,7 @@ impl ClientBuilder {
             identities: Vec::new(),
             creates_chroot: false,
             namespace: None,
+            call_timeout: CALL_TIMEOUT_DEFAULT,
             acl_provider: None,
             sasl: None,
         })
@@ -230,6 +238,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the longest time that one call of a recipe on this client takes, such as a release, a
+    /// close or a read of the participants, with all its requests and retries. Then it fails with
+    /// [`Error::CallTimedOut`]. What waits for other contenders has limits of its own, or none:
+    /// acquiring, waiting at barriers and for changes. Requests of the client itself have no limit
+    /// unless [`Client::with_timeout`] sets one.
+    ///
+    /// Default: 60 s, [`CALL_TIMEOUT_DEFAULT`]. Range: 1 ms to 24 h; others are moved into it.
+    pub const fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.call_timeout = in_range(timeout);
+        self
+    }
+
     /// Sets the namespace: the znode below the chroot that is the root of all paths, as Curator's
     /// builder does. Default: none. See [`Client::with_namespace`].
     ///
@@ -304,8 +324,24 @@ impl ClientBuilder {
             });
         }
         let driver = Driver::new(Arc::clone(&shared), self.transport);
-        let client = Client::new(shared, self.namespace.as_ref(), self.acl_provider);
+        let client = Client::new(
+            shared,
+            self.namespace.as_ref(),
+            self.acl_provider,
+            self.call_timeout,
+        );
         (client, driver)
+    }
+}
+
+/// Returns a limit for calls that is in its range.
+pub(crate) const fn in_range(timeout: Duration) -> Duration {
+    if timeout.as_millis() == 0 {
+        Duration::from_millis(1)
+    } else if timeout.as_millis() > CALL_TIMEOUT_MAX.as_millis() {
+        CALL_TIMEOUT_MAX
+    } else {
+        timeout
     }
 }
 

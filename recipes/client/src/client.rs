@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     acl_provider::AclProvider,
+    builder::in_range,
     call::{About, Call, FromReply},
     core::{
         hosts::{ConnectString, ConnectStringError},
@@ -50,6 +51,7 @@ pub struct Client {
     /// Dropping the last clone closes the client.
     _alive: Arc<Alive>,
     timeout: Option<Duration>,
+    call_timeout: Duration,
     epoch: Option<Epoch>,
     /// The znode that is `/` for the caller: the chroot and the namespace below it.
     pub(crate) root: Option<ZnodePath>,
@@ -80,12 +82,14 @@ impl Client {
         shared: Arc<Shared>,
         namespace: Option<&ZnodePath>,
         acl_provider: Option<Arc<dyn AclProvider>>,
+        call_timeout: Duration,
     ) -> Self {
         Self {
             root: paths::root(shared.chroot.as_ref(), namespace),
             _alive: Arc::new(Alive(Arc::clone(&shared))),
             shared,
             timeout: None,
+            call_timeout,
             epoch: None,
             acl_provider,
         }
@@ -307,6 +311,23 @@ impl Client {
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self {
             timeout: Some(timeout),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the longest time that one call of a recipe on this client takes, see
+    /// [`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout).
+    #[must_use]
+    pub const fn call_timeout(&self) -> Duration {
+        self.call_timeout
+    }
+
+    /// Returns a handle whose recipes have this limit for each call, in place of
+    /// [`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout).
+    #[must_use]
+    pub fn with_call_timeout(&self, timeout: Duration) -> Self {
+        Self {
+            call_timeout: in_range(timeout),
             ..self.clone()
         }
     }

@@ -146,6 +146,19 @@ pub enum Error {
         /// [`LostReason::AuthFailed`] or [`LostReason::Sasl`].
         reason: LostReason,
     },
+    /// A call of a recipe got no result within the limit for calls, see
+    /// [`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout).
+    #[error("{call} {path:?}: no result within {} ms; {then}", within.as_millis())]
+    CallTimedOut {
+        /// The call.
+        call: &'static str,
+        /// The path, as the caller knows it.
+        path: String,
+        /// The limit.
+        within: Duration,
+        /// What may still happen.
+        then: AfterTimeout,
+    },
     /// There was no connection within the time limit.
     #[error("no connection within {} ms; {}", within.as_millis(), hint(hosts, last.as_deref()))]
     NotConnected {
@@ -163,6 +176,38 @@ fn hint(hosts: &str, last: Option<&str>) -> String {
     match last {
         Some(last) => format!("last attempt: {last}"),
         None => format!("is a server running at {hosts}?"),
+    }
+}
+
+/// What may still happen after [`Error::CallTimedOut`].
+///
+/// # Examples
+/// ```
+/// use minikeeper_client::AfterTimeout;
+/// let then = AfterTimeout::Continues;
+/// assert!(then.to_string().starts_with("it continues in the background"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum AfterTimeout {
+    /// Nothing: the call changes nothing. Retry.
+    Nothing,
+    /// The change may have been made, or may be made later. Read before a retry.
+    MayChange,
+    /// What the call began continues in the background until a server confirms it or the session is
+    /// over. The caller need not do anything.
+    Continues,
+}
+
+impl std::fmt::Display for AfterTimeout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "it changes nothing; retry",
+            Self::MayChange => "the change may have been made; read before a retry",
+            Self::Continues => {
+                "it continues in the background until it is confirmed or the session is over"
+            }
+        })
     }
 }
 
@@ -198,7 +243,8 @@ pub enum ErrorClass {
     /// The client is closed: no further request will be sent.
     Closed,
     /// The timeout that the caller has set has passed, see
-    /// [`Client::with_timeout`](crate::Client::with_timeout).
+    /// [`Client::with_timeout`](crate::Client::with_timeout) and
+    /// [`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout).
     DeadlinePassed,
 }
 
@@ -243,6 +289,7 @@ impl Error {
                     Verdict::NotCarriedOut | Verdict::Unknown => ErrorClass::Again,
                 }
             }
+            Self::CallTimedOut { .. } => ErrorClass::DeadlinePassed,
             _ => ErrorClass::Refused,
         }
     }
@@ -277,6 +324,7 @@ impl Error {
     pub const fn is_outcome_unknown(&self) -> bool {
         match self {
             Self::OutcomeUnknown { .. } | Self::Interrupted { .. } => true,
+            Self::CallTimedOut { then, .. } => !matches!(then, AfterTimeout::Nothing),
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => {
                 matches!(Verdict::of(*code), Verdict::Unknown)
             }

@@ -61,7 +61,7 @@ pub use minikeeper_protocol::{
 
 pub use self::{
     acl_provider::AclProvider,
-    builder::{ClientBuilder, ConnectError},
+    builder::{CALL_TIMEOUT_DEFAULT, CALL_TIMEOUT_MAX, ClientBuilder, ConnectError},
     call::{Call, Children, Created, Data, Names, Stamped},
     client::Client,
     core::{
@@ -72,7 +72,7 @@ pub use self::{
     },
     driver::Driver,
     ensemble_tracker::{EnsembleTracker, EnsembleTrackerError},
-    error::{Error, ErrorClass},
+    error::{AfterTimeout, Error, ErrorClass},
     multi::{Multi, MultiStep},
     operations::{CreateOptions, Reconfiguration},
     state::{ClientStatus, ConnectionState, States},

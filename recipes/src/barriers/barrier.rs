@@ -8,6 +8,7 @@ use std::fmt;
 use minikeeper_client::{CreateMode, Error, ErrorCode, Multi, ZnodePath};
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::LockError,
     locks::acquire::Acquire,
@@ -75,7 +76,13 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn set(&self) -> Result<bool, LockError> {
+        let limit = CallLimit::change(&self.queue.client, "set", &self.queue.path);
+        limit.run(self.create()).await
+    }
+
+    async fn create(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {
@@ -106,7 +113,13 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn remove(&self) -> Result<bool, LockError> {
+        let limit = CallLimit::change(&self.queue.client, "remove", &self.queue.path);
+        limit.run(self.delete()).await
+    }
+
+    async fn delete(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {

@@ -1,9 +1,9 @@
 //! The handle of a cache: snapshot reads and subscriptions.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use minikeeper_client::{Client, Error, ZnodePath};
+use minikeeper_client::{AfterTimeout, Client, Error, ZnodePath};
 use tokio::sync::{broadcast, watch};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     snapshot::CacheSnapshot,
     znode::CachedZnode,
 };
-use crate::leaders::spawn;
+use crate::{call_limit::CallLimit, leaders::spawn};
 
 /// A copy of a tree of znodes, or of one znode, that follows the server's. It works like Curator's
 /// class of the same name.
@@ -70,6 +70,7 @@ pub(crate) struct CacheShared {
     znodes: ArcSwap<CacheSnapshot>,
     pub(crate) changes: broadcast::Sender<CacheChange>,
     stage: watch::Sender<CacheStage>,
+    call_timeout: Duration,
 }
 
 #[derive(Clone, Default, Debug)]
@@ -112,6 +113,7 @@ impl CuratorCache {
             znodes: ArcSwap::default(),
             changes: broadcast::Sender::new(options.changes_max.max(1)),
             stage: watch::Sender::default(),
+            call_timeout: client.call_timeout(),
         });
         let (is_closing, closing) = watch::channel(false);
         let loader = Loader::new(client, path, options, Arc::clone(&shared))?;
@@ -170,21 +172,28 @@ impl CuratorCache {
         self.owner.shared.stage.borrow().is_initialized
     }
 
-    /// Waits until the cache has read the whole tree once. Waits for a connection; the root may be
-    /// missing.
+    /// Waits until the cache has read the whole tree once, at most for the client's
+    /// [`call_timeout`](Client::call_timeout). Waits for a connection; the root may be missing.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// The reason why the cache has ended.
+    /// The reason why the cache has ended. [`CacheError::Client`] with [`Error::CallTimedOut`] after
+    /// the limit: the cache still reads, so wait again.
     pub async fn initialized(&self) -> Result<(), CacheError> {
         let shared = &self.owner.shared;
         let mut stages = shared.stage.subscribe();
         let reached = stages.wait_for(|stage| stage.is_initialized || stage.end.is_some());
-        let end = reached.await.map(|stage| stage.end.clone());
-        end.unwrap_or_else(|_| Some(shared.closed()))
-            .map_or(Ok(()), Err)
+        let initialized = async {
+            let end = reached.await.map(|stage| stage.end.clone());
+            end.unwrap_or_else(|_| Some(shared.closed()))
+                .map_or(Ok(()), Err)
+        };
+        let then = AfterTimeout::Continues;
+        CallLimit::of(shared.call_timeout, "initialized", &shared.path, then)
+            .run(initialized)
+            .await
     }
 
     /// Returns why the cache has ended, if it has.

@@ -13,12 +13,13 @@ mod native;
 
 pub use self::native::ClientStates;
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 #[cfg(doc)]
 use minikeeper_client::ErrorCode;
 use minikeeper_client::{
-    CreateOptions, Created, Data, Epoch, Error, Fired, MultiResult, Names, Stamped, Stat,
+    CALL_TIMEOUT_DEFAULT, CreateOptions, Created, Data, Epoch, Error, Fired, MultiResult, Names,
+    Stamped, Stat,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -66,6 +67,14 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
 
     /// Returns a stream of the later changes of [`ZooKeeper::standing`].
     fn states(&self) -> Self::States;
+
+    /// Returns the longest time that one call of a recipe takes, apart from waits for other
+    /// contenders. Then it fails with [`Error::CallTimedOut`].
+    ///
+    /// Default: [`CALL_TIMEOUT_DEFAULT`], 60 s.
+    fn call_timeout(&self) -> Duration {
+        CALL_TIMEOUT_DEFAULT
+    }
 
     /// Returns the number of connections so far, in all sessions; see
     /// [`minikeeper_client::Client::connections`].

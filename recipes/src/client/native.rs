@@ -1,6 +1,6 @@
 //! [`minikeeper_client::Client`] as the recipes' client.
 
-use std::{borrow::Cow, future::Future};
+use std::{borrow::Cow, future::Future, time::Duration};
 
 use minikeeper_client::{
     Client, ClientStatus, ConnectionState, CreateOptions, Created, Data, Epoch, Error, Multi,
@@ -27,6 +27,10 @@ impl ZooKeeper for Client {
             states: Self::states(self),
             client: self.clone(),
         }
+    }
+
+    fn call_timeout(&self) -> Duration {
+        Self::call_timeout(self)
     }
 
     fn connections(&self) -> u64 {

@@ -9,6 +9,7 @@ use minikeeper_client::{Error, ZnodePath};
 use tokio::sync::watch;
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::LockError,
     leaders::{
@@ -263,6 +264,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -275,6 +277,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -294,6 +297,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// not confirmed. The caller need not do anything: the znode is deleted with the next
     /// connection or at the end of the session. Without a server this returns when the session is
     /// over and no new session has begun within 5 s.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn close(&self) -> Result<(), Error> {
         self.close_with(self.close_mode).await
     }
@@ -315,11 +319,15 @@ impl<C: ZooKeeper> LeaderLatch<C> {
                 LeadershipState::Closed(_) | LeadershipState::Failed(_)
             )
         });
-        match end.await.as_deref() {
-            Ok(LeadershipState::Closed(result)) => result.clone(),
-            // It failed and left nothing behind, or its runtime is shutting down.
-            _ => Ok(()),
-        }
+        let end = async {
+            match end.await.as_deref() {
+                Ok(LeadershipState::Closed(result)) => result.clone(),
+                // It failed and left nothing behind, or its runtime is shutting down.
+                _ => Ok(()),
+            }
+        };
+        let Queue { client, path, .. } = &self.contender.queue;
+        CallLimit::background(client, "close", path).run(end).await
     }
 }
 

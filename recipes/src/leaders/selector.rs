@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::LockError,
     leaders::{Participant, Task, leadership::ErrorPolicy, participants},
@@ -290,6 +291,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -302,6 +304,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -319,17 +322,22 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// [`Error::OutcomeUnknown`], [`Error::NotSent`] or [`Error::Refused`] when the release was not
     /// confirmed. The caller need not do anything: the lock is released with the next connection or
     /// at the end of the session.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn close(&self) -> Result<(), Error> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
-        match stage
-            .wait_for(|stage| matches!(stage, SelectorStage::Closed(_)))
-            .await
-            .as_deref()
-        {
-            Ok(SelectorStage::Closed(result)) => result.clone(),
-            _ => Ok(()),
-        }
+        let end = async {
+            match stage
+                .wait_for(|stage| matches!(stage, SelectorStage::Closed(_)))
+                .await
+                .as_deref()
+            {
+                Ok(SelectorStage::Closed(result)) => result.clone(),
+                _ => Ok(()),
+            }
+        };
+        let Queue { client, path, .. } = &self.shared.queue;
+        CallLimit::background(client, "close", path).run(end).await
     }
 }
 

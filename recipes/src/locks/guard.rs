@@ -8,6 +8,7 @@ use minikeeper_client::{Epoch, Error, Multi, MultiResult};
 use tokio::time::Instant;
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::Released,
     locks::held::Held,
@@ -171,6 +172,7 @@ impl<C: ZooKeeper> Guard<C> {
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the caller's operations have the
     /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no
     /// session: read the znodes to find out whether the multi was carried out.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Examples
     /// ```
@@ -195,8 +197,14 @@ impl<C: ZooKeeper> Guard<C> {
     ) -> Result<Vec<MultiResult>, Error> {
         let multi = change(Multi::new().check(self.path(), None));
         let client = &self.held.client;
-        let made = in_session(client, client.multi(multi)).await;
-        made.unwrap_or_else(|| Err(no_session("multi", self.path())))
+        let made = in_session(client, client.multi(multi));
+        let limit = CallLimit::change(client, "multi", self.path());
+        limit
+            .run(async {
+                made.await
+                    .unwrap_or_else(|| Err(no_session("multi", self.path())))
+            })
+            .await
     }
 
     /// Releases the lock and waits until a server confirms it. Without a connection it waits until
@@ -210,10 +218,12 @@ impl<C: ZooKeeper> Guard<C> {
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the release was not confirmed,
     /// [`Error::Refused`] when a server refuses. The caller need not do anything: the client
     /// retries in the background, and the lock is released at the end of the session at the latest.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn release(mut self) -> Result<Released, Error> {
         self.counts = false;
         if self.held.leave() {
-            self.held.release().await
+            let limit = CallLimit::background(&self.held.client, "release", &self.held.path);
+            limit.run(self.held.release()).await
         } else {
             Ok(Released::StillHeld)
         }

@@ -8,6 +8,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 use minikeeper_client::{CreateMode, Error, ZnodePath};
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::{LockError, Released},
     locks::{
@@ -146,6 +147,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -158,6 +160,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -250,7 +253,8 @@ impl<C: ZooKeeper> WriteGuard<C> {
     ///
     /// # Errors
     /// [`LockError::HoldLost`] if the lock is lost, [`LockError::Client`] when a server refuses or
-    /// the client is closed. In both cases the lock is released.
+    /// the client is closed, or with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout). In all cases the lock is released.
     ///
     /// # Examples
     /// ```
@@ -268,7 +272,10 @@ impl<C: ZooKeeper> WriteGuard<C> {
     /// # Ok(()) }
     /// ```
     pub async fn downgrade(self) -> Result<Guard<C>, LockError> {
-        let reader = behind(&self.queue, &self.guard.held, Wait::FOR_EVER).await?;
+        let limit = CallLimit::background(&self.queue.client, "downgrade", &self.queue.path);
+        let reader = limit
+            .run(behind(&self.queue, &self.guard.held, Wait::FOR_EVER))
+            .await?;
         drop(self.guard);
         Ok(reader)
     }

@@ -5,6 +5,7 @@
 use minikeeper_client::{Error, ErrorCode, Fired};
 
 use crate::{
+    call_limit::CallLimit,
     client::{Standing, StateStream as _, ZooKeeper},
     locks::guard::Guard,
     queue::{
@@ -54,9 +55,17 @@ impl Revoker {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. Asking twice does no harm, so retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn attempt_revoke<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
-        let set = in_session(client, client.set_data(path, REVOKE, None)).await;
-        match set.unwrap_or_else(|| Err(no_session("setData", path))) {
+        let set = in_session(client, client.set_data(path, REVOKE, None));
+        let limit = CallLimit::change(client, "attempt_revoke", path);
+        let set = limit
+            .run(async {
+                set.await
+                    .unwrap_or_else(|| Err(no_session("setData", path)))
+            })
+            .await;
+        match set {
             Err(error) if !error.is(ErrorCode::NoNode) => Err(error),
             _ => Ok(()),
         }

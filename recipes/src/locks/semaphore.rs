@@ -14,6 +14,7 @@ use std::{
 use minikeeper_client::{Bytes, Error, ZnodePath, Zxid};
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::{LockError, Released, ValueError},
     locks::{acquire::Acquire, guard::Guard, leasing::Leasing},
@@ -183,16 +184,23 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn available(&self) -> Result<u32, LockError> {
         let path = &self.leasing.path;
-        let max = in_session(&self.leasing.leases.client, self.leasing.max.get()).await;
-        let max = max.unwrap_or_else(|| Err(no_session("getData", path).into()));
-        let max = max.map_err(|error| self.leasing.no_max(error))?;
-        let taken = u32::try_from(self.participants().await?.len()).unwrap_or(u32::MAX);
-        Ok(max.saturating_sub(taken))
+        let client = &self.leasing.leases.client;
+        let limit = CallLimit::read(client, "available", path);
+        limit
+            .run(async {
+                let max = in_session(client, self.leasing.max.get()).await;
+                let max = max.unwrap_or_else(|| Err(no_session("getData", path).into()));
+                let max = max.map_err(|error| self.leasing.no_max(error))?;
+                let taken = u32::try_from(self.participants().await?.len()).unwrap_or(u32::MAX);
+                Ok(max.saturating_sub(taken))
+            })
+            .await
     }
 
     /// Reads the paths of all leases' znodes, the oldest first. They include leases that a
@@ -201,6 +209,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -285,10 +294,17 @@ impl<C: ZooKeeper> Lease<C> {
     /// [`NoNode`](minikeeper_client::ErrorCode::NoNode) when the lease is lost;
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed. It only reads, so it is safe to retry.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn data(&self) -> Result<Bytes, Error> {
         let client = &self.guard.held.client;
-        let data = in_session(client, client.data(self.path())).await;
-        let data = data.unwrap_or_else(|| Err(no_session("getData", self.path())))?;
+        let data = in_session(client, client.data(self.path()));
+        let limit = CallLimit::read(client, "data", self.path());
+        let data = limit
+            .run(async {
+                data.await
+                    .unwrap_or_else(|| Err(no_session("getData", self.path())))
+            })
+            .await?;
         Ok(data.data.unwrap_or_default())
     }
 
@@ -405,7 +421,7 @@ impl<C: ZooKeeper> MaxLeases<C> {
     pub(crate) async fn get(&self) -> Result<u32, ValueError> {
         match self {
             Self::Fixed(max) => Ok(*max),
-            Self::Shared(count) => Ok(leases(count.get().await?.value)),
+            Self::Shared(count) => Ok(leases(count.fresh().await?.value)),
         }
     }
 

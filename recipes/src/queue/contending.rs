@@ -11,6 +11,7 @@ use minikeeper_client::{
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{
+    call_limit::CallLimit,
     client::{Standing, StateStream as _, ZooKeeper},
     clock,
     error::LockError,
@@ -410,7 +411,9 @@ impl<C: ZooKeeper> Queue<C> {
 
     /// Reads the paths of all contenders, in order of the queue.
     pub(crate) async fn participants(&self, claim: Claim) -> Result<Vec<String>, Error> {
-        let children = in_session(&self.client, self.client.children(&self.path)).await;
+        let children = in_session(&self.client, self.client.children(&self.path));
+        let limit = CallLimit::read(&self.client, "participants", &self.path);
+        let children = limit.run(async { Ok::<_, Error>(children.await) }).await?;
         let names = match children.unwrap_or_else(|| Err(no_session("getChildren2", &self.path))) {
             Ok(list) => list.value,
             Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
@@ -429,6 +432,11 @@ impl<C: ZooKeeper> Queue<C> {
         &self,
         claim: Claim,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let limit = CallLimit::read(&self.client, "participants", &self.path);
+        limit.run(self.read_participants(claim)).await
+    }
+
+    async fn read_participants(&self, claim: Claim) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let client = &self.client;
         let paths = self.participants(claim).await?;
         // All requests leave together.

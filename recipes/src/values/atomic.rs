@@ -9,6 +9,7 @@ use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Stat, ZnodePath};
 use tokio::time::sleep;
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::AtomicError,
     locks::mutex::InterProcessMutex,
@@ -293,8 +294,12 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`]
     /// when a server refuses or the client is closed. A lost connection is not an error: it waits
     /// for the next connection.
+    /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn get(&self) -> Result<T, AtomicError> {
-        Ok(self.node.read().await?.value)
+        let Queue { client, path, .. } = &self.node.queue;
+        let seen = CallLimit::read(client, "get", path).run(self.node.read());
+        Ok(seen.await?.value)
     }
 
     /// Creates the znode with this value unless it exists, and returns whether it created it.
@@ -306,17 +311,22 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`]
     /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
     /// unknown whether the znode was created: read it then.
+    /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn initialize(&self, value: impl Into<T> + Send) -> Result<bool, AtomicError> {
         let value = value.into();
-        loop {
-            let seen = self.node.read().await?;
-            if seen.stat.is_some() {
-                return Ok(false);
+        let initialized = async {
+            loop {
+                let seen = self.node.read().await?;
+                if seen.stat.is_some() {
+                    return Ok(false);
+                }
+                if self.node.write(&seen, &value).await? {
+                    return Ok(true);
+                }
             }
-            if self.node.write(&seen, &value).await? {
-                return Ok(true);
-            }
-        }
+        };
+        self.change_limit("initialize").run(initialized).await
     }
 
     /// Sets the value unconditionally.
@@ -331,6 +341,8 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// a counter. [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
     /// [`Error::OutcomeUnknown`], when it is unknown whether the change was made: a retry may make
     /// it twice.
+    /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn set(&self, value: impl Into<T> + Send) -> Result<AtomicValue<T>, AtomicError> {
         let value = value.into();
         self.update(|_| value.clone()).await
@@ -346,6 +358,8 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`]
     /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
     /// unknown whether the value was set: read it then.
+    /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Examples
     /// ```
@@ -365,11 +379,13 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
         value: impl Into<T> + Send,
     ) -> Result<Option<AtomicValue<T>>, AtomicError> {
         let (expected, value) = (expected.into(), value.into());
-        let seen = self.node.read().await?;
-        if seen.stat.is_none() || seen.value != expected || !self.node.write(&seen, &value).await? {
-            return Ok(None);
-        }
-        Ok(Some(AtomicValue {
+        let set = async {
+            let seen = self.node.read().await?;
+            let is_expected = seen.stat.is_some() && seen.value == expected;
+            Ok::<_, AtomicError>(is_expected && self.node.write(&seen, &value).await?)
+        };
+        let is_set = self.change_limit("compare_and_set").run(set).await?;
+        Ok(is_set.then_some(AtomicValue {
             previous: expected,
             current: value,
             optimistic_attempts: 1,
@@ -400,6 +416,25 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// # Ok(()) }
     /// ```
     pub async fn update(
+        &self,
+        change: impl Fn(T) -> T + Send + Sync,
+    ) -> Result<AtomicValue<T>, AtomicError> {
+        self.update_limit("update").run(self.updated(change)).await
+    }
+
+    fn change_limit(&self, call: &'static str) -> CallLimit<'_> {
+        let Queue { client, path, .. } = &self.node.queue;
+        CallLimit::change(client, call, path)
+    }
+
+    /// The limit of a change that may take the mutex, which is a wait for other contenders with a
+    /// limit of its own.
+    pub(super) fn update_limit(&self, call: &'static str) -> CallLimit<'_> {
+        let promotion = self.mutex.as_ref().map(|(_, within)| *within);
+        self.change_limit(call).and(promotion.unwrap_or_default())
+    }
+
+    async fn updated(
         &self,
         change: impl Fn(T) -> T + Send + Sync,
     ) -> Result<AtomicValue<T>, AtomicError> {

@@ -74,6 +74,10 @@ impl<C: ZooKeeper> CachedAtomicLong<C> {
     /// Those of [`DistributedAtomicLong::add`](crate::DistributedAtomic::add). No number was taken,
     /// so it is safe to retry.
     pub async fn next(&self) -> Result<AtomicValue, AtomicError> {
+        self.counter.update_limit("next").run(self.taken()).await
+    }
+
+    async fn taken(&self) -> Result<AtomicValue, AtomicError> {
         let mut left = self.left.lock().await;
         let (mut optimistic_attempts, mut promoted_attempts) = (0, 0);
         let offset = match left.1.next() {

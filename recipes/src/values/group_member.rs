@@ -84,10 +84,14 @@ impl GroupMember {
     /// Dropping the future has no effect: the member continues to join.
     ///
     /// # Errors
-    /// [`GroupError`] when a server refuses or the client is closed.
+    /// [`GroupError`] when a server refuses or the client is closed, or after the client's
+    /// [`call_timeout`](Client::call_timeout): the member continues to join.
     pub async fn joined(&self) -> Result<(), GroupError> {
-        self.node.created().await?;
-        Ok(self.cache.cache().initialized().await?)
+        // Together, so that both have the same limit.
+        let (created, initialized) =
+            tokio::join!(self.node.created(), self.cache.cache().initialized());
+        created?;
+        Ok(initialized?)
     }
 
     /// Returns all members that are known, by id, with their payloads. This one is always among

@@ -7,12 +7,14 @@ use std::{
     future::{Future as _, poll_fn},
     pin::Pin,
     sync::Arc,
+    time::Duration,
 };
 
-use minikeeper_client::{CreateMode, Error, ErrorCode, Multi, Stat, ZnodePath, Zxid};
+use minikeeper_client::{AfterTimeout, CreateMode, Error, ErrorCode, Multi, Stat, ZnodePath, Zxid};
 use tokio::sync::watch;
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     error::LockError,
     leaders::spawn,
@@ -54,6 +56,9 @@ use crate::{
 pub struct PersistentNode {
     orders: watch::Sender<NodeOrders>,
     stage: watch::Receiver<NodeStage>,
+    /// The path that the caller gave, for messages.
+    asked_path: Box<str>,
+    call_timeout: Duration,
 }
 
 #[derive(Clone, Default, Debug)]
@@ -121,6 +126,7 @@ impl PersistentNode {
         });
         let (stage, stages) = watch::channel(NodeStage::Missing);
         let pace = Pace::of(&client);
+        let call_timeout = client.call_timeout();
         let keeper = Keeper {
             queue: Queue::new("PersistentNode", client, path, LockOptions::default()),
             mode,
@@ -135,6 +141,8 @@ impl PersistentNode {
         Ok(Self {
             orders,
             stage: stages,
+            asked_path: path.into(),
+            call_timeout,
         })
     }
 
@@ -155,8 +163,10 @@ impl PersistentNode {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. The task has then
     /// ended: start another one.
+    /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn created(&self) -> Result<Option<String>, LockError> {
-        self.reached(|stage| !matches!(stage, NodeStage::Missing))
+        self.reached("created", |stage| !matches!(stage, NodeStage::Missing))
             .await
     }
 
@@ -170,7 +180,7 @@ impl PersistentNode {
     /// Those of [`PersistentNode::created`].
     pub async fn updated(&self) -> Result<Option<String>, LockError> {
         let wanted = self.orders.borrow().revision;
-        self.reached(|stage| match stage {
+        self.reached("updated", |stage| match stage {
             NodeStage::Missing => false,
             // It is larger if a later call has set the data too.
             NodeStage::Present { revision, .. } => *revision >= wanted,
@@ -181,15 +191,19 @@ impl PersistentNode {
 
     async fn reached(
         &self,
+        call: &'static str,
         is_reached: impl FnMut(&NodeStage) -> bool,
     ) -> Result<Option<String>, LockError> {
         let mut stage = self.stage.clone();
         let there = stage.wait_for(is_reached);
-        match there.await.as_deref() {
-            Ok(NodeStage::Present { path, .. }) => Ok(Some(path.clone())),
-            Ok(NodeStage::Ended(Err(error))) => Err(error.clone()),
-            _ => Ok(None),
-        }
+        let reached = async {
+            match there.await.as_deref() {
+                Ok(NodeStage::Present { path, .. }) => Ok(Some(path.clone())),
+                Ok(NodeStage::Ended(Err(error))) => Err(error.clone()),
+                _ => Ok(None),
+            }
+        };
+        self.limit(call).run(reached).await
     }
 
     /// Sets the data of the znode, now and whenever it is created again. Does not wait.
@@ -208,14 +222,28 @@ impl PersistentNode {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A persistent znode then
     /// remains.
+    /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn close(&self) -> Result<(), LockError> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
         let end = stage.wait_for(|stage| matches!(stage, NodeStage::Ended(_)));
-        match end.await.as_deref() {
-            Ok(NodeStage::Ended(result)) => result.clone(),
-            _ => Ok(()),
-        }
+        let end = async {
+            match end.await.as_deref() {
+                Ok(NodeStage::Ended(result)) => result.clone(),
+                _ => Ok(()),
+            }
+        };
+        self.limit("close").run(end).await
+    }
+
+    fn limit(&self, call: &'static str) -> CallLimit<'_> {
+        CallLimit::of(
+            self.call_timeout,
+            call,
+            &self.asked_path,
+            AfterTimeout::Continues,
+        )
     }
 }
 

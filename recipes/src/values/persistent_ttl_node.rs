@@ -4,13 +4,16 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use minikeeper_client::{CreateMode, CreateOptions, Error, ErrorCode, Fired, ZnodePath};
+use minikeeper_client::{
+    AfterTimeout, CreateMode, CreateOptions, Error, ErrorCode, Fired, ZnodePath,
+};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
 
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     clock,
     error::LockError,
@@ -87,6 +90,8 @@ impl Default for TtlNodeOptions {
 pub struct PersistentTtlNode {
     data: watch::Sender<Arc<[u8]>>,
     stage: watch::Receiver<TtlStage>,
+    path: Box<str>,
+    call_timeout: Duration,
     _task: Task,
 }
 
@@ -140,6 +145,7 @@ impl PersistentTtlNode {
         let (data, wanted) = watch::channel(Arc::from(data));
         let (stage, stages) = watch::channel(TtlStage::Missing);
         let pace = Pace::of(&client);
+        let call_timeout = client.call_timeout();
         let mut keeper = TtlKeeper {
             queue: Queue::new("PersistentTtlNode", client, path, LockOptions::default()),
             child,
@@ -155,6 +161,8 @@ impl PersistentTtlNode {
         Ok(Self {
             data,
             stage: stages,
+            path: path.into(),
+            call_timeout,
             _task: Task::spawn("persistent TTL node", run)?,
         })
     }
@@ -167,13 +175,21 @@ impl PersistentTtlNode {
     /// # Errors
     /// [`LockError::Client`] when a server refuses, for example with `UNIMPLEMENTED` if it has no
     /// times to live, or the client is closed. The task has then ended: start another one.
+    /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn created(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
         let there = stage.wait_for(|stage| !matches!(stage, TtlStage::Missing));
-        match there.await.as_deref() {
-            Ok(TtlStage::Failed(error)) => Err(error.clone()),
-            _ => Ok(()),
-        }
+        let created = async {
+            match there.await.as_deref() {
+                Ok(TtlStage::Failed(error)) => Err(error.clone()),
+                _ => Ok(()),
+            }
+        };
+        let then = AfterTimeout::Continues;
+        CallLimit::of(self.call_timeout, "created", &self.path, then)
+            .run(created)
+            .await
     }
 
     /// Returns whether the znode is known to exist.

@@ -68,6 +68,7 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
     /// [`Error::NotSent`] when the client is closed. A lost connection is not an error: it waits
     /// for the next connection.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn start(client: C, path: &str, seed: i32) -> Result<Self, Error> {
         let value = SharedValue::start(client, path, &seed.to_be_bytes()).await?;
         Ok(Self { value })
@@ -92,6 +93,11 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// it. Those of [`SharedValue::get`].
     pub async fn get(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.get().await?)
+    }
+
+    /// Like [`SharedCount::get`], without a limit.
+    pub(crate) async fn fresh(&self) -> Result<VersionedValue<i32>, ValueError> {
+        count(self.value.path(), &self.value.fresh().await?)
     }
 
     /// Sets the count unconditionally, see [`SharedValue::set`].

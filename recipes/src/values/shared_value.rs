@@ -17,6 +17,7 @@ use minikeeper_client::{Bytes, CreateMode, Error, ErrorCode, Stat, ZnodePath, Zx
 use parking_lot::Mutex;
 
 use crate::{
+    call_limit::CallLimit,
     client::{Standing, ZooKeeper},
     error::ValueError,
     queue::{naming, pace::Pace, parents},
@@ -137,6 +138,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
     /// [`Error::NotSent`] when the client is closed. A lost connection is not an error: it waits
     /// for the next connection.
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     ///
     /// # Examples
     /// ```
@@ -153,6 +155,11 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// ```
     pub async fn start(client: C, path: &str, seed: &[u8]) -> Result<Self, Error> {
         ZnodePath::new(path)?;
+        let limit = CallLimit::change(&client, "start", path);
+        limit.run(Self::begin(client.clone(), path, seed)).await
+    }
+
+    async fn begin(client: C, path: &str, seed: &[u8]) -> Result<Self, Error> {
         let mut attempts = 0;
         let mut pace = Pace::of(&client);
         loop {
@@ -224,7 +231,15 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
     /// znode was deleted, or the client is closed. A lost connection is not an error: it waits for
     /// the next connection.
+    /// [`ValueError::Client`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn get(&self) -> Result<VersionedValue<Bytes>, ValueError> {
+        let limit = CallLimit::read(&self.shared.client, "get", &self.shared.path);
+        limit.run(self.fresh()).await
+    }
+
+    /// Like [`SharedValue::get`], without a limit.
+    pub(crate) async fn fresh(&self) -> Result<VersionedValue<Bytes>, ValueError> {
         if let Some(current) = self.shared.unchanged() {
             return Ok(current);
         }
@@ -241,9 +256,13 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`ValueError::Client`] when a server refuses, the client is closed or the connection is
     /// lost. With [`Error::OutcomeUnknown`] the value may have been set. A retry does no harm
     /// unless other clients set it too.
+    /// [`ValueError::Client`] with [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn set(&self, value: &[u8]) -> Result<VersionedValue<Bytes>, ValueError> {
-        let set = self.shared.client.set_data(&self.shared.path, value, None);
-        Ok(self.shared.learn(value, &set.await?))
+        let ValueShared { client, path, .. } = &*self.shared;
+        let set = client.set_data(path, value, None);
+        let stat = CallLimit::change(client, "set", path).run(set).await?;
+        Ok(self.shared.learn(value, &stat))
     }
 
     /// Sets the value if it has not changed since `previous` was read. `None` if it has:
@@ -267,14 +286,17 @@ impl<C: ZooKeeper> SharedValue<C> {
         if previous.version == -1 {
             return Err(ValueError::Unversioned { path: path.clone() });
         }
-        match client.set_data(path, value, Some(previous.version)).await {
-            Ok(stat) => Ok(Some(self.shared.learn(value, &stat))),
-            Err(error) if error.is(ErrorCode::BadVersion) => {
-                self.shared.refresh().await?;
-                Ok(None)
+        let set = async {
+            match client.set_data(path, value, Some(previous.version)).await {
+                Ok(stat) => Ok(Some(self.shared.learn(value, &stat))),
+                Err(error) if error.is(ErrorCode::BadVersion) => {
+                    self.shared.refresh().await?;
+                    Ok(None)
+                }
+                Err(error) => Err(error.into()),
             }
-            Err(error) => Err(error.into()),
-        }
+        };
+        CallLimit::change(client, "try_set", path).run(set).await
     }
 
     /// Returns a stream of the changes after the last known value. It skips values that are

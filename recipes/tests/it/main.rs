@@ -38,6 +38,7 @@
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
 //! | `discovery` | service discovery, its cache and providers |
 //! | `testing` | the tests that `docs/testing` shows |
+//! | `call_limits` | calls on a server that never replies |
 //! | `cancelling` | futures dropped at every await point, lost replies at every step |
 
 #![allow(
@@ -51,6 +52,7 @@ mod atomic;
 mod auto_traits;
 mod background_tasks;
 mod barriers;
+mod call_limits;
 mod cancelling;
 mod costs;
 mod curator_cache;
