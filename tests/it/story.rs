@@ -12,7 +12,7 @@ use expect_test::expect_file;
 use minikeeper::{ErrorCode, Fault, OpCode, Server, Stories, blocking, tree};
 use minikeeper_client::{Client, CreateMode};
 use minikeeper_protocol::CreateMode as Mode;
-use minikeeper_recipes::InterProcessMutex;
+use minikeeper_recipes::{InterProcessMutex, LockOptions};
 use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::{Value, json};
 
@@ -30,8 +30,11 @@ async fn fail(server: &Server) {
     server.seed(&tree! { "/printer/paper" => "A4" }).unwrap();
     let first = Client::connect(&address).await.unwrap();
     let second = Client::connect(&address).await.unwrap();
-    let held = InterProcessMutex::new(first.clone(), "/locks/printer").unwrap();
-    let wanted = InterProcessMutex::new(second, "/locks/printer").unwrap();
+    let mutex = |client: &Client, who: &str| {
+        let options = LockOptions::default().with_data(who);
+        InterProcessMutex::with_options(client.clone(), "/locks/printer", options).unwrap()
+    };
+    let (held, wanted) = (mutex(&first, "host-7"), mutex(&second, "host-8"));
     let _guard = held.acquire().within(WITHIN).await.unwrap();
     let waiting = tokio::spawn(async move { wanted.acquire().await.map(drop) });
     let queued = server.until_contenders("/locks/printer", 2, WITHIN);

@@ -7,15 +7,12 @@
 //!
 //! Prints microseconds a cycle. With `on` a recorder counts what the metrics record, and needs the feature `metrics`.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "it prints its figure, and measures real time"
-)]
+#![allow(clippy::print_stdout, reason = "it prints its figure")]
 
-use std::{env, error::Error, sync::Arc, time::Instant};
+use std::{env, error::Error, sync::Arc};
 
 use minikeeper::Server;
+use minikeeper_benches::clock::now_ns;
 use minikeeper_client::{Client, Connecting};
 use minikeeper_recipes::InterProcessMutex;
 
@@ -43,12 +40,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         builder.connect().await?
     };
     let lock = InterProcessMutex::new(client, "/locks/a")?;
-    let start = Instant::now();
+    let start_ns = now_ns();
     for _ in 0..cycles {
         lock.acquire().await?.release().await?;
     }
-    let each = start.elapsed() / cycles.max(1);
-    println!("{:.3}", each.as_secs_f64() * 1e6);
+    let each_ns = (now_ns() - start_ns) / u64::from(cycles.max(1));
+    println!("{}.{:03}", each_ns / 1_000, each_ns % 1_000);
     Ok(())
 }
 
