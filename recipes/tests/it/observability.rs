@@ -22,7 +22,7 @@ use tracing::{
 };
 
 use crate::{
-    kit::{contender, contender_with, soon, spawn, start, until},
+    kit::{contender_with, soon, spawn, start, until},
     link::Mode,
 };
 
@@ -249,6 +249,7 @@ mod metered {
     };
 
     use super::*;
+    use crate::kit::contender;
 
     /// Keeps all that is recorded: sums of counters, values of histograms.
     #[derive(Default)]
