@@ -15,6 +15,7 @@ use super::{
     service_provider::ServiceProviderBuilder,
 };
 use crate::{
+    call_limit::CallLimit,
     client::ZooKeeper,
     clock,
     error::LockError,
@@ -29,6 +30,9 @@ use crate::{
 
 /// The number of instances that a query reads at the same time.
 const IN_FLIGHT_MAX: usize = 256;
+
+/// The limit of the data that one query reads: some 200,000 instances of the usual size.
+const QUERY_BYTES_MAX: usize = 64 << 20;
 
 /// Registers instances of services, and finds those of all processes. It works like Curator's class
 /// of the same name, on the same znodes.
@@ -116,6 +120,17 @@ pub enum DiscoveryError {
         /// The cause.
         source: InstanceError,
     },
+    /// The instances of a service have more data than a query reads.
+    #[error(
+        "service {path:?}: its instances have more than {bytes_max} bytes, the limit of a query; \
+         remove what is no instance"
+    )]
+    TooLarge {
+        /// The path of the service.
+        path: String,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// A request failed: a server refused it for a reason that a retry does not change, or the
     /// client is closed.
     #[error(transparent)]
@@ -176,16 +191,24 @@ impl<P> ServiceDiscovery<P> {
     /// # Errors
     /// [`DiscoveryError::Failed`] when a server refuses or the client is closed.
     pub async fn unregister(&self, instance: &ServiceInstance<P>) -> Result<(), DiscoveryError> {
-        self.end(&instance.name, &instance.id).await
+        let path = self.shared.path_of(&instance.name, &instance.id)?;
+        let call = "ServiceDiscovery::unregister";
+        let end = self.end(&instance.name, &instance.id);
+        CallLimit::background(&self.shared.client, call, &path)
+            .run(end)
+            .await
     }
 
+    /// Ends a registration. It stays known until its znode is deleted, so that a call that fails can
+    /// be made again.
     async fn end(&self, name: &str, id: &str) -> Result<(), DiscoveryError> {
         let key = (name.to_owned(), id.to_owned());
-        let ended = self.shared.registered.lock().remove(&key);
-        match ended {
-            Some(registration) => self.shared.close_node(name, id, &registration).await,
-            None => Ok(()),
-        }
+        let Some(registration) = self.shared.registered.lock().get(&key).cloned() else {
+            return Ok(());
+        };
+        self.shared.close_node(name, id, &registration).await?;
+        self.shared.forget(&key, &registration.node);
+        Ok(())
     }
 
     /// Ends all registrations, and waits until their znodes are deleted. Waits for a connection.
@@ -198,14 +221,20 @@ impl<P> ServiceDiscovery<P> {
     /// [`DiscoveryError::Failed`] when a server refuses or the client is closed: the first such
     /// error, after all registrations have ended.
     pub async fn close(&self) -> Result<(), DiscoveryError> {
-        // Dropping a node deletes its znode, too.
-        let all = std::mem::take(&mut *self.shared.registered.lock());
-        let mut result = Ok(());
-        for ((name, id), registration) in &all {
-            let closed = self.shared.close_node(name, id, registration).await;
-            result = result.and(closed);
-        }
-        result
+        let all: Vec<_> = self.shared.registered.lock().keys().cloned().collect();
+        let end_all = async {
+            let mut result = Ok(());
+            for (name, id) in &all {
+                result = result.and(self.end(name, id).await);
+            }
+            result
+        };
+        let limit = CallLimit::background(
+            &self.shared.client,
+            "ServiceDiscovery::close",
+            &self.shared.base,
+        );
+        limit.run(end_all).await
     }
 
     /// Reads the names of all services; none if the base path is missing.
@@ -219,7 +248,11 @@ impl<P> ServiceDiscovery<P> {
     /// [`DiscoveryError::Failed`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
     pub async fn query_for_names(&self) -> Result<Vec<String>, DiscoveryError> {
-        self.children(&self.shared.base).await
+        let Self { shared } = self;
+        let call = "ServiceDiscovery::query_for_names";
+        CallLimit::read(&shared.client, call, &shared.base)
+            .run(self.children(&shared.base))
+            .await
     }
 
     async fn children(&self, path: &str) -> Result<Vec<String>, DiscoveryError> {
@@ -263,10 +296,14 @@ impl<P: Serialize> ServiceDiscovery<P> {
         }
         let path = self.shared.path_of(&instance.name, &instance.id)?;
         let json = json_of(&instance)?;
-        // If the registration before has failed, this one may succeed.
-        let _ = self.end(&instance.name, &instance.id).await;
+        let limit = CallLimit::background(client, "ServiceDiscovery::register", &path);
         let mode = instance.service_type.mode();
-        self.shared.make_room(&path, mode).await?;
+        let room = async {
+            // If the registration before has failed, this one may succeed.
+            let _ = self.end(&instance.name, &instance.id).await;
+            self.shared.make_room(&path, mode).await
+        };
+        limit.run(room).await?;
         let node = PersistentNode::start(client.clone(), &path, &json, mode)?;
         let (node, instance) = (Arc::new(node), Arc::new(instance));
         let key = (instance.name.clone(), instance.id.clone());
@@ -280,11 +317,7 @@ impl<P: Serialize> ServiceDiscovery<P> {
         match node.created().await {
             Ok(_) => Ok(instance),
             Err(error) => {
-                let mut registered = registered.lock();
-                let is_same = |entry: &Registration<P>| Arc::ptr_eq(&entry.node, &node);
-                if registered.get(&key).is_some_and(is_same) {
-                    registered.remove(&key);
-                }
+                self.shared.forget(&key, &node);
                 Err(error.into())
             }
         }
@@ -363,12 +396,20 @@ impl<P: DeserializeOwned> ServiceDiscovery<P> {
         &self,
         name: &str,
     ) -> Result<ServiceInstances<P>, DiscoveryError> {
-        let client = &self.shared.client;
         let directory = self.shared.directory_of(name)?;
-        let ids = self.children(&directory).await?;
+        let call = "ServiceDiscovery::query_for_instances";
+        CallLimit::read(&self.shared.client, call, &directory)
+            .run(self.instances_in(&directory))
+            .await
+    }
+
+    async fn instances_in(&self, directory: &str) -> Result<ServiceInstances<P>, DiscoveryError> {
+        let client = &self.shared.client;
+        let ids = self.children(directory).await?;
         let mut found = ServiceInstances::default();
+        let mut bytes = 0;
         for ids in ids.chunks(IN_FLIGHT_MAX) {
-            let path_of = |id: &String| naming::join(&directory, id);
+            let path_of = |id: &String| naming::join(directory, id);
             let paths: Vec<_> = ids.iter().map(path_of).collect();
             // Collected first: all requests leave before the first reply is awaited.
             let reads: Vec<_> = paths
@@ -382,6 +423,13 @@ impl<P: DeserializeOwned> ServiceDiscovery<P> {
                     first.take().unwrap_or_else(again)
                 };
                 if let Some(data) = self.shared.answered(path, data).await? {
+                    bytes += data.as_bytes().len();
+                    if bytes > QUERY_BYTES_MAX {
+                        return Err(DiscoveryError::TooLarge {
+                            path: directory.to_owned(),
+                            bytes_max: QUERY_BYTES_MAX,
+                        });
+                    }
                     let read = ServiceInstance::from_json(data.as_bytes());
                     found.push(path, read.map(Arc::new));
                 }
@@ -405,8 +453,10 @@ impl<P: DeserializeOwned> ServiceDiscovery<P> {
         id: &str,
     ) -> Result<Option<ServiceInstance<P>>, DiscoveryError> {
         let path = self.shared.path_of(name, id)?;
-        let read = || ZooKeeper::data(&self.shared.client, &path);
-        let Some(data) = self.shared.answered(&path, read).await? else {
+        let client = &self.shared.client;
+        let read = || ZooKeeper::data(client, &path);
+        let limit = CallLimit::read(client, "ServiceDiscovery::query_for_instance", &path);
+        let Some(data) = limit.run(self.shared.answered(&path, read)).await? else {
             return Ok(None);
         };
         match ServiceInstance::from_json(data.as_bytes()) {
@@ -431,7 +481,24 @@ impl<P: DeserializeOwned> ServiceDiscovery<P> {
     }
 }
 
+impl<P> Clone for Registration<P> {
+    fn clone(&self) -> Self {
+        Self {
+            instance: Arc::clone(&self.instance),
+            node: Arc::clone(&self.node),
+        }
+    }
+}
+
 impl<P> DiscoveryShared<P> {
+    /// Removes a registration, unless another one has taken its place.
+    fn forget(&self, key: &(String, String), node: &Arc<PersistentNode>) {
+        let mut registered = self.registered.lock();
+        if (registered.get(key)).is_some_and(|entry| Arc::ptr_eq(&entry.node, node)) {
+            registered.remove(key);
+        }
+    }
+
     fn directory_of(&self, name: &str) -> Result<String, DiscoveryError> {
         check_name("service", name)?;
         Ok(naming::join(&self.base, name))

@@ -766,3 +766,43 @@ fn every_type_is_shared_and_every_future_sent_between_threads() {
         sent(&changes.next());
     };
 }
+
+#[tokio::test(start_paused = true)]
+async fn h70_every_call_ends_within_its_limit_when_no_server_replies() {
+    const LIMIT: Duration = Duration::from_millis(500);
+    let server = start().await;
+    let (ours, link) = client(&server, 1).await;
+    let ours = ours.with_call_timeout(LIMIT);
+    let here = discovery(&ours);
+    let registered = here.register(thing()).await.unwrap();
+    link.set(Mode::SwallowReplies);
+    let late = |error: DiscoveryError, call: &str| {
+        let text = error.to_string();
+        assert!(text.contains("no result within 500 ms"), "{call}: {text}");
+    };
+    late(here.query_for_names().await.unwrap_err(), "names");
+    late(
+        here.query_for_instances("test").await.unwrap_err(),
+        "instances",
+    );
+    late(
+        here.query_for_instance("test", "1").await.unwrap_err(),
+        "instance",
+    );
+    late(
+        here.register(thing().id("2")).await.unwrap_err(),
+        "register",
+    );
+    late(here.update(thing().port(9)).await.unwrap_err(), "update");
+    late(
+        here.unregister(&registered).await.unwrap_err(),
+        "unregister",
+    );
+    late(here.close().await.unwrap_err(), "close");
+    // What timed out continues, and can be asked for again.
+    link.set(Mode::Pass);
+    link.cut();
+    soon(here.unregister(&registered)).await.unwrap();
+    let left = server.children(DIRECTORY).unwrap_or_default();
+    assert!(!left.contains(&registered.id), "{left:?}");
+}
