@@ -8,21 +8,26 @@ use std::{fmt::Write as _, fs, path::PathBuf, sync::Arc, time::Duration};
 use clap::Parser;
 use minikeeper_client::{Client, Connecting, CreateMode, Error, ErrorCode};
 use minikeeper_recipes::{ServiceDiscovery, ServiceInstance, ServiceType};
+use minikeeper_test_kit::{
+    clock,
+    random::{Random, seed},
+};
 use serde_json::json;
 use tokio::{
     io::copy_bidirectional,
     net::TcpStream,
     sync::watch,
-    time::{sleep, timeout},
+    time::{sleep, sleep_until, timeout},
 };
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 const NAME: &str = "app";
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
+const CHANGES_A_SECOND: u64 = 1_000;
 
-/// Registers instances, loses the session, and writes what it sees.
+/// Registers instances, changes them or loses the session, and writes what it sees.
 #[derive(Parser)]
 struct Args {
     /// Server to connect to.
@@ -31,6 +36,9 @@ struct Args {
     base: String,
     /// Instances to register.
     instances: u16,
+    /// Changes to make at random: updates, registrations, and ends of registrations. The session is
+    /// lost afterwards only if this is 0; else whoever cuts the connections ends sessions.
+    changes: u64,
     /// Folder for the views.
     folder: PathBuf,
 }
@@ -54,21 +62,25 @@ async fn main() -> Result<(), Fault> {
             let changed = ServiceInstance::clone(&instance).ssl_port(1_000 + number);
             discovery.update(changed).await?;
         }
-        if number % 3 == 2 {
-            discovery.unregister(&instance).await?;
-        } else {
+        if is_kept(number) {
             kept += 1;
+        } else {
+            discovery.unregister(&instance).await?;
         }
     }
     meet(&client, &args.base, "registered").await?;
-    let epoch = client.epoch();
-    is_cut.send_replace(true);
-    sleep(2 * SESSION_TIMEOUT).await;
-    is_cut.send_replace(false);
-    while client.epoch() == epoch || client.session_id().is_none() {
-        sleep(Duration::from_millis(20)).await;
+    if args.changes == 0 {
+        let epoch = client.epoch();
+        is_cut.send_replace(true);
+        sleep(2 * SESSION_TIMEOUT).await;
+        is_cut.send_replace(false);
+        while client.epoch() == epoch || client.session_id().is_none() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    } else {
+        change(&discovery, &args).await?;
     }
-    meet(&client, &args.base, "expired").await?;
+    meet(&client, &args.base, "changed").await?;
     let views = async {
         loop {
             let query = discovery.query_for_instances(NAME).await?;
@@ -99,8 +111,59 @@ async fn main() -> Result<(), Fault> {
     };
     timeout(PATIENCE, emptied).await?;
     let count = 2 * kept;
-    println!("rust: {count} instances in query, cache and provider, none after closing");
+    println!(
+        "rust: {count} instances in query, cache and provider, none after closing; connections={} sessions={}",
+        client.connections(),
+        client.epoch().0
+    );
     Ok(())
+}
+
+/// Makes changes at random, then leaves the instances that were kept before, each with an SSL port of
+/// its own.
+async fn change(discovery: &ServiceDiscovery, args: &Args) -> Result<(), Fault> {
+    let mut random = Random::new(seed());
+    let instances: Vec<_> = (0..args.instances)
+        .map(instance)
+        .collect::<Result<_, _>>()?;
+    let mut is_registered: Vec<_> = (0..args.instances).map(is_kept).collect();
+    let begin = clock::now();
+    for change in 0..args.changes {
+        sleep_until(begin + Duration::from_micros(1_000_000 * change / CHANGES_A_SECOND)).await;
+        let number = random.below(args.instances.into());
+        let instance = instances[number]
+            .clone()
+            .ssl_port(u16::try_from(change % 50_000)?);
+        if !is_registered[number] {
+            discovery.register(instance).await?;
+            is_registered[number] = true;
+        } else if random.below(4) == 0 {
+            discovery.unregister(&instance).await?;
+            is_registered[number] = false;
+        } else {
+            discovery.update(instance).await?;
+        }
+    }
+    for (number, instance) in (0..).zip(instances) {
+        let is_registered = is_registered[usize::from(number)];
+        let instance = instance.ssl_port(50_000 + number);
+        match (is_kept(number), is_registered) {
+            (false, _) => discovery.unregister(&instance).await?,
+            (true, false) => drop(discovery.register(instance).await?),
+            (true, true) => drop(discovery.update(instance).await?),
+        }
+    }
+    println!(
+        "rust: changes={} seconds={}",
+        args.changes,
+        begin.elapsed().as_secs()
+    );
+    Ok(())
+}
+
+/// Tells whether an instance remains registered.
+fn is_kept(number: u16) -> bool {
+    number % 3 != 2
 }
 
 /// Connects through a pipe that can be cut.
@@ -178,21 +241,26 @@ fn view(instances: &[Arc<ServiceInstance>]) -> String {
 /// Waits until the other program is here, too.
 async fn meet(client: &Client, base: &str, place: &str) -> Result<(), Fault> {
     let directory = format!("{base}-{place}");
-    let is_fine = |created: Result<_, Error>| match created {
-        Err(error) if !error.is(ErrorCode::NodeExists) => Err(error),
-        _ => Ok(()),
-    };
-    for path in [directory.clone(), format!("{directory}/rust")] {
-        let created = client.create(&path, b"", CreateMode::Persistent).await;
-        is_fine(created.map(drop))?;
-    }
-    let other = format!("{directory}/java");
-    let both = async {
-        while client.exists(&other).await?.is_none() {
-            sleep(Duration::from_millis(20)).await;
+    let [ours, other] = ["rust", "java"].map(|name| format!("{directory}/{name}"));
+    let is_there = async || -> Result<bool, Error> {
+        for path in [&directory, &ours] {
+            let created = client.create(path, b"", CreateMode::Persistent).await;
+            if let Err(error) = created
+                && !error.is(ErrorCode::NodeExists)
+            {
+                return Err(error);
+            }
         }
-        Ok::<_, Error>(())
+        Ok(client.exists(&other).await?.is_some())
     };
-    timeout(PATIENCE, both).await??;
-    Ok(())
+    let both = async {
+        loop {
+            match is_there().await {
+                Ok(true) => return Ok(()),
+                Err(error) if !error.is_retryable() => return Err(error),
+                _ => sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    Ok(timeout(PATIENCE, both).await??)
 }
