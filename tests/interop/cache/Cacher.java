@@ -168,8 +168,18 @@ public final class Cacher {
     return runtime.totalMemory() - runtime.freeMemory();
   }
 
+  private static long residentBytes() throws Exception {
+    for (String line : Files.readAllLines(Paths.get("/proc/self/status"))) {
+      if (line.startsWith("VmRSS:")) {
+        return Long.parseLong(line.split("\\s+")[1]) * 1024;
+      }
+    }
+    return 0;
+  }
+
   private static void measure(CuratorFramework client, String path) throws Exception {
     long before = usedBytes();
+    long residentBefore = residentBytes();
     AtomicLong events = new AtomicLong();
     CountDownLatch initialized = new CountDownLatch(1);
     CountDownLatch ended = new CountDownLatch(1);
@@ -195,9 +205,18 @@ public final class Cacher {
     initialized.await();
     long loadMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin);
     int znodes = cache.size();
+    long resident = (residentBytes() - residentBefore) / znodes;
     long bytes = (usedBytes() - before) / znodes;
     long loaded = events.get();
-    System.out.println("curator: load_ms=" + loadMs + " znodes=" + znodes + " bytes_per_znode=" + bytes);
+    System.out.println(
+        "curator: load_ms="
+            + loadMs
+            + " znodes="
+            + znodes
+            + " resident_per_znode="
+            + resident
+            + " heap_per_znode="
+            + bytes);
     ended.await();
     long begunMs = Long.parseLong(new String(cache.get(end).get().getData(), StandardCharsets.UTF_8));
     System.out.println(

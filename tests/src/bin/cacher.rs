@@ -536,7 +536,7 @@ async fn measure(args: &Args) -> Result<(), Fault> {
         times.sort_unstable();
         times
     });
-    println!("ours: load_ms={load_ms} znodes={znodes} bytes_per_znode={bytes}");
+    println!("ours: load_ms={load_ms} znodes={znodes} resident_per_znode={bytes}");
     let end = format!("{}/end", args.path);
     let (_, mut changes) = cache.subscribe();
     let mut count = 0_u64;
