@@ -140,3 +140,18 @@ jars_of_3_9() {
   fi
   printf '%s' "$jars"
 }
+
+# Prints a class path with Curator's recipes: 5.4 of Debian, or 5.9 (jars_of_3_9).
+curator_classpath() {
+  local jar classpath=
+  if [[ $1 == 5.9 ]]; then
+    printf '%s/*' "$(jars_of_3_9)"
+    return
+  fi
+  apt_need libcurator-client-java libcurator-framework-java libcurator-recipes-java libzookeeper-java libguava-java \
+    libslf4j-java
+  for jar in curator-recipes curator-framework curator-client zookeeper zookeeper-jute guava slf4j-api slf4j-nop; do
+    classpath+=${classpath:+:}/usr/share/java/$jar.jar
+  done
+  printf '%s' "$classpath"
+}

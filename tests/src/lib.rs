@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | [`access`] | how test programs connect, and wait for each other |
 //! | [`drive`] | an engine with recorded effects and a manual clock |
 //! | [`kept`] | recorded changes, which can be replayed |
 //! | [`model`] | a naive tree that random operations are compared with |
@@ -11,6 +12,7 @@
 //! | [`sim`] | contenders for every recipe, and the judge of their holds |
 //! | [`differential`] | scenarios and random histories on two servers at once |
 
+pub mod access;
 pub mod differential;
 pub mod drive;
 pub mod kept;

@@ -28,14 +28,13 @@ use minikeeper_test_kit::{
     clock,
     random::{Random, seed},
 };
+use minikeeper_tests::access::{Access, Fault};
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
     sync::watch,
     time::{sleep, sleep_until, timeout},
 };
-
-type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 /// The data by path, with its mzxid.
 type Tree = BTreeMap<String, (Zxid, Vec<u8>)>;
@@ -46,9 +45,8 @@ const IN_FLIGHT: usize = 256;
 /// Makes, changes and follows a tree of znodes.
 #[derive(Parser)]
 struct Args {
-    /// Server to connect to.
-    #[arg(long, value_name = "HOST:PORT")]
-    connect: String,
+    #[command(flatten)]
+    access: Access,
     /// Task to run.
     #[arg(long, value_enum)]
     task: Task,
@@ -133,7 +131,7 @@ async fn main() -> ExitCode {
 }
 
 async fn connect(args: &Args) -> Result<Client, Fault> {
-    let builder = Client::builder(&args.connect)?;
+    let builder = args.access.builder()?;
     Ok(builder
         .session_timeout(Duration::from_secs(4))
         .connect()
@@ -591,7 +589,7 @@ async fn proxy(args: &Args) -> Result<(), Fault> {
         let (mut near, _) = listener.accept().await?;
         let mut states = states.clone();
         states.mark_unchanged();
-        let server = args.connect.clone();
+        let server = args.access.connect.clone();
         tokio::spawn(async move {
             if !states.borrow().1 {
                 return;

@@ -6,12 +6,13 @@
 use std::{fmt::Write as _, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Parser;
-use minikeeper_client::{Client, Connecting, CreateMode, Error, ErrorCode};
+use minikeeper_client::Connecting;
 use minikeeper_recipes::{ServiceDiscovery, ServiceInstance, ServiceType};
 use minikeeper_test_kit::{
     clock,
     random::{Random, seed},
 };
+use minikeeper_tests::access::{Access, Fault, Pair};
 use serde_json::json;
 use tokio::{
     io::copy_bidirectional,
@@ -20,26 +21,26 @@ use tokio::{
     time::{sleep, sleep_until, timeout},
 };
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
-
 const NAME: &str = "app";
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
-const PATIENCE: Duration = Duration::from_secs(120);
 const CHANGES_A_SECOND: u64 = 1_000;
 
 /// Registers instances, changes them or loses the session, and writes what it sees.
 #[derive(Parser)]
 struct Args {
-    /// Server to connect to.
-    connect: String,
-    /// Base path of the services.
-    base: String,
+    #[command(flatten)]
+    access: Access,
+    #[command(flatten)]
+    pair: Pair,
     /// Instances to register.
+    #[arg(long, default_value_t = 60)]
     instances: u16,
     /// Changes to make at random: updates, registrations, and ends of registrations. The session is
     /// lost afterwards only if this is 0; else whoever cuts the connections ends sessions.
+    #[arg(long, default_value_t = 0)]
     changes: u64,
     /// Folder for the views.
+    #[arg(long)]
     folder: PathBuf,
 }
 
@@ -47,17 +48,20 @@ struct Args {
 async fn main() -> Result<(), Fault> {
     let args = Args::parse();
     let (is_cut, cut) = watch::channel(false);
-    let client = Client::builder(&args.connect)?
-        .session_timeout(SESSION_TIMEOUT)
-        .transport(move |host: &str| connect(host.to_owned(), cut.clone()))
-        .connect()
-        .await?;
-    let discovery: ServiceDiscovery = ServiceDiscovery::new(client.clone(), &args.base)?;
+    let mut builder = args.access.builder()?.session_timeout(SESSION_TIMEOUT);
+    if args.changes == 0 {
+        builder = builder.transport(move |host: &str| connect(host.to_owned(), cut.clone()));
+    }
+    let client = builder.connect().await?;
+    let discovery: ServiceDiscovery = ServiceDiscovery::new(client.clone(), &args.pair.base)?;
     let cache = discovery.cache(NAME)?;
     let provider = discovery.provider(NAME).start()?;
+    let patience = Duration::from_secs(args.pair.patience);
     let mut kept = 0;
     for number in 0..args.instances {
-        let instance = discovery.register(instance(number)?).await?;
+        let instance = discovery
+            .register(instance(&args.pair.name, number)?)
+            .await?;
         if number % 2 == 0 {
             let changed = ServiceInstance::clone(&instance).ssl_port(1_000 + number);
             discovery.update(changed).await?;
@@ -68,7 +72,7 @@ async fn main() -> Result<(), Fault> {
             discovery.unregister(&instance).await?;
         }
     }
-    meet(&client, &args.base, "registered").await?;
+    args.pair.meet(&client, "registered", "").await?;
     if args.changes == 0 {
         let epoch = client.epoch();
         is_cut.send_replace(true);
@@ -80,7 +84,7 @@ async fn main() -> Result<(), Fault> {
     } else {
         change(&discovery, &args).await?;
     }
-    meet(&client, &args.base, "changed").await?;
+    args.pair.meet(&client, "changed", "").await?;
     let views = async {
         loop {
             let query = discovery.query_for_instances(NAME).await?;
@@ -97,22 +101,23 @@ async fn main() -> Result<(), Fault> {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let views = timeout(PATIENCE, views).await??;
+    let views = timeout(patience, views).await??;
     for (name, view) in ["query", "cache", "provider"].iter().zip(views) {
-        fs::write(args.folder.join(format!("rust-{name}")), view)?;
+        fs::write(args.folder.join(format!("{}-{name}", args.pair.name)), view)?;
     }
-    meet(&client, &args.base, "seen").await?;
+    args.pair.meet(&client, "seen", "").await?;
     discovery.close().await?;
-    meet(&client, &args.base, "closed").await?;
+    args.pair.meet(&client, "closed", "").await?;
     let emptied = async {
         while !cache.instances().instances.is_empty() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, emptied).await?;
+    timeout(patience, emptied).await?;
     let count = 2 * kept;
     println!(
-        "rust: {count} instances in query, cache and provider, none after closing; connections={} sessions={}",
+        "{}: {count} instances in query, cache and provider, none after closing; connections={} sessions={}",
+        args.pair.name,
         client.connections(),
         client.epoch().0
     );
@@ -124,7 +129,7 @@ async fn main() -> Result<(), Fault> {
 async fn change(discovery: &ServiceDiscovery, args: &Args) -> Result<(), Fault> {
     let mut random = Random::new(seed());
     let instances: Vec<_> = (0..args.instances)
-        .map(instance)
+        .map(|number| instance(&args.pair.name, number))
         .collect::<Result<_, _>>()?;
     let mut is_registered: Vec<_> = (0..args.instances).map(is_kept).collect();
     let begin = clock::now();
@@ -185,9 +190,9 @@ fn connect(host: String, mut cut: watch::Receiver<bool>) -> Connecting {
     })
 }
 
-fn instance(number: u16) -> Result<ServiceInstance, Fault> {
+fn instance(name: &str, number: u16) -> Result<ServiceInstance, Fault> {
     let instance = ServiceInstance::new(NAME)
-        .id(format!("rust-{number}"))
+        .id(format!("{name}-{number}"))
         .address(format!("10.0.1.{number}"))
         .port(number)
         .uri_spec("{scheme}://{address}:{port}/{[}".parse()?)
@@ -236,31 +241,4 @@ fn view(instances: &[Arc<ServiceInstance>]) -> String {
         let _ = writeln!(view, "{line}");
     }
     view
-}
-
-/// Waits until the other program is here, too.
-async fn meet(client: &Client, base: &str, place: &str) -> Result<(), Fault> {
-    let directory = format!("{base}-{place}");
-    let [ours, other] = ["rust", "java"].map(|name| format!("{directory}/{name}"));
-    let is_there = async || -> Result<bool, Error> {
-        for path in [&directory, &ours] {
-            let created = client.create(path, b"", CreateMode::Persistent).await;
-            if let Err(error) = created
-                && !error.is(ErrorCode::NodeExists)
-            {
-                return Err(error);
-            }
-        }
-        Ok(client.exists(&other).await?.is_some())
-    };
-    let both = async {
-        loop {
-            match is_there().await {
-                Ok(true) => return Ok(()),
-                Err(error) if !error.is_retryable() => return Err(error),
-                _ => sleep(Duration::from_millis(20)).await,
-            }
-        }
-    };
-    Ok(timeout(PATIENCE, both).await??)
 }

@@ -18,11 +18,12 @@ mod judge;
 mod ledger;
 mod names;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, ValueEnum};
-use minikeeper_client::{Acl, AclList, Client, ClientBuilder, CreateMode, Perms, Tls};
+use minikeeper_client::CreateMode;
 use minikeeper_recipes::LockOptions;
+use minikeeper_tests::access::{Access, Fault};
 
 use self::{
     contender::{Contender, Gaps, Seen},
@@ -30,23 +31,11 @@ use self::{
     names::Kind,
 };
 
-pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
-
 /// Acquires locks in competition with other contenders, and checks mutual exclusion.
 #[derive(Parser)]
 struct Args {
-    /// Servers to connect to.
-    #[arg(long, value_name = "HOST:PORT,...")]
-    connect: String,
-    /// Connect over TLS, with the certificates of a folder: ca.pem, client.pem, client.key.
-    #[arg(long, value_name = "FOLDER")]
-    tls: Option<PathBuf>,
-    /// Prove this digest identity, and give all znodes to it alone.
-    #[arg(long, value_name = "NAME:PASSWORD")]
-    digest: Option<String>,
-    /// Authenticate with SASL DIGEST-MD5.
-    #[arg(long, value_name = "NAME:PASSWORD")]
-    sasl: Option<String>,
+    #[command(flatten)]
+    access: Access,
     /// Task to run.
     #[arg(long, value_enum, default_value = "contend")]
     task: Task,
@@ -115,27 +104,8 @@ async fn main() -> ExitCode {
     }
 }
 
-fn builder(args: &Args) -> Result<ClientBuilder, Fault> {
-    let mut builder = Client::builder(&args.connect)?;
-    if let Some(folder) = &args.tls {
-        let tls = Tls::builder().roots_file(folder.join("ca.pem"));
-        let tls =
-            tls.client_certificate_files(folder.join("client.pem"), folder.join("client.key"));
-        builder = builder.transport(tls.build()?);
-    }
-    if let Some((user, password)) = args.sasl.as_ref().and_then(|sasl| sasl.split_once(':')) {
-        builder = builder.sasl_digest_md5(user, password);
-    }
-    if let Some(identity) = &args.digest {
-        let owner = Acl::new(Perms::ALL, "auth", "");
-        let owned = builder.identity("digest", identity.as_str());
-        builder = owned.acl_provider(AclList::new(&[owner]));
-    }
-    Ok(builder)
-}
-
 async fn prepare(args: &Args) -> Result<bool, Fault> {
-    let client = builder(args)?.connect().await?;
+    let client = args.access.builder()?.connect().await?;
     let mode = CreateMode::Persistent;
     for ledger in names::ledgers(args.kind, &args.path) {
         client.create(&ledger, Entry::EMPTY, mode).await?;
@@ -146,7 +116,7 @@ async fn prepare(args: &Args) -> Result<bool, Fault> {
 }
 
 async fn finish(args: &Args) -> Result<bool, Fault> {
-    let client = builder(args)?.connect().await?;
+    let client = args.access.builder()?.connect().await?;
     let end = names::end(&args.path);
     client.create(&end, b"", CreateMode::Persistent).await?;
     let (mut count, mut switches) = (0, 0);
@@ -162,7 +132,7 @@ async fn finish(args: &Args) -> Result<bool, Fault> {
 
 async fn audit(args: &Args) -> Result<bool, Fault> {
     let patience = Duration::from_secs(args.patience);
-    let judge = audit::audit(builder(args)?, args.kind, &args.path, patience).await?;
+    let judge = audit::audit(args.access.builder()?, args.kind, &args.path, patience).await?;
     for violation in judge.violations.iter().take(20) {
         println!("{violation}");
     }
@@ -179,7 +149,7 @@ async fn audit(args: &Args) -> Result<bool, Fault> {
 }
 
 async fn await_znode(args: &Args, path: String) -> Result<bool, Fault> {
-    let client = builder(args)?.connect().await?;
+    let client = args.access.builder()?.connect().await?;
     let (there, created) = client.exists_and_watch(&path).await?;
     if there.is_none() {
         tokio::time::timeout(Duration::from_secs(args.patience), created).await?;
@@ -210,7 +180,7 @@ async fn contend(args: &Args) -> Result<bool, Fault> {
     let gaps = Arc::new(Gaps::start());
     let mut tasks = Vec::new();
     for number in 0..args.contenders {
-        let builder = builder(args)?;
+        let builder = args.access.builder()?;
         let contender = Contender {
             client: builder
                 .session_timeout(Duration::from_secs(4))
