@@ -159,7 +159,8 @@ async fn change(discovery: &ServiceDiscovery, args: &Args) -> Result<(), Fault> 
         }
     }
     println!(
-        "rust: changes={} seconds={}",
+        "{}: changes={} seconds={}",
+        args.pair.name,
         args.changes,
         begin.elapsed().as_secs()
     );
