@@ -9,10 +9,12 @@
 
 use std::{error::Error, io::BufRead as _, time::Duration};
 
-use minikeeper_client::{Client, ConnectionState, CreateMode, EnsembleTracker, Reconfiguration};
+use minikeeper_client::{
+    Client, ConnectionState, CreateMode, EnsembleTracker, Error as ClientError, Reconfiguration,
+};
 use tokio::{
     sync::mpsc,
-    time::{interval, timeout},
+    time::{interval, sleep, timeout},
 };
 
 #[tokio::main]
@@ -22,7 +24,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .session_timeout(Duration::from_secs(6))
         .connect()
         .await?;
-    let tracker = EnsembleTracker::start(&client)?;
     let mut states = client.states();
     let mut commands = commands();
     let work = client
@@ -32,6 +33,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     print(&format!("session {:?}", client.session_id()));
 
     let mut known = client.servers();
+    // From here on the client may move to another server, which cuts off the requests in flight.
+    let tracker = EnsembleTracker::start(&client)?;
     let (mut changes, mut unsure) = (0, 0);
     let mut ticks = interval(Duration::from_millis(20));
     loop {
@@ -61,8 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     Some(("leave", members)) => Reconfiguration::new().leaving(members),
                     _ => break,
                 };
-                match timeout(Duration::from_secs(10), client.reconfigure(change)).await? {
-                    Ok(_) => print("reconfigured"),
+                match timeout(Duration::from_secs(30), reconfigure(&client, &change)).await? {
+                    Ok(()) => print("reconfigured"),
                     Err(error) => print(&format!("not reconfigured: {error}")),
                 }
             }
@@ -75,6 +78,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ));
     client.close().await;
     Ok(())
+}
+
+/// Changes the members, and repeats that after an unknown outcome, which is harmless: a server that
+/// leaves may close the connection before it replies.
+async fn reconfigure(client: &Client, change: &Reconfiguration) -> Result<(), ClientError> {
+    loop {
+        match client.reconfigure(change.clone()).await {
+            Err(error) if error.is_retryable() => sleep(Duration::from_millis(200)).await,
+            done => return done.map(drop),
+        }
+    }
 }
 
 /// Returns the lines of standard input.
