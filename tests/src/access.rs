@@ -20,11 +20,11 @@ pub struct Access {
     #[arg(long, value_name = "FOLDER")]
     tls: Option<PathBuf>,
     /// Prove this digest identity, and give all znodes to it alone.
-    #[arg(long, value_name = "NAME:PASSWORD")]
-    digest: Option<String>,
+    #[arg(long, value_name = "NAME:PASSWORD", value_parser = name_and_password)]
+    digest: Option<(String, String)>,
     /// Authenticate with SASL DIGEST-MD5.
-    #[arg(long, value_name = "NAME:PASSWORD")]
-    sasl: Option<String>,
+    #[arg(long, value_name = "NAME:PASSWORD", value_parser = name_and_password)]
+    sasl: Option<(String, String)>,
 }
 
 impl Access {
@@ -40,16 +40,21 @@ impl Access {
                 tls.client_certificate_files(folder.join("client.pem"), folder.join("client.key"));
             builder = builder.transport(tls.build()?);
         }
-        if let Some((user, password)) = self.sasl.as_ref().and_then(|sasl| sasl.split_once(':')) {
+        if let Some((user, password)) = &self.sasl {
             builder = builder.sasl_digest_md5(user, password);
         }
-        if let Some(identity) = &self.digest {
+        if let Some((user, password)) = &self.digest {
             let owner = Acl::new(Perms::ALL, "auth", "");
-            let owned = builder.identity("digest", identity.as_str());
+            let owned = builder.identity("digest", format!("{user}:{password}"));
             builder = owned.acl_provider(AclList::new(&[owner]));
         }
         Ok(builder)
     }
+}
+
+fn name_and_password(text: &str) -> Result<(String, String), String> {
+    let (name, password) = text.split_once(':').ok_or("there is no colon")?;
+    Ok((name.to_owned(), password.to_owned()))
 }
 
 /// A test that two programs run at the same time.

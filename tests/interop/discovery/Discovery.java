@@ -31,7 +31,6 @@ import org.apache.zookeeper.ZooKeeper;
 /** Curator's service discovery, beside ours in tests/src/bin/discovery.rs, which does the same. */
 public final class Discovery {
   private static final int TIMEOUT_MS = 4_000;
-  private static final int PATIENCE_S = 120;
   private static final int CHANGES_A_SECOND = 1_000;
   private static final String NAME = "app";
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -40,10 +39,6 @@ public final class Discovery {
   public static final class Meta {
     public String zone = "a";
     public int limit = 7;
-  }
-
-  private interface Condition {
-    boolean holds() throws Exception;
   }
 
   public static void main(String[] args) throws Exception {
@@ -72,7 +67,7 @@ public final class Discovery {
               }
             });
     client.start();
-    client.blockUntilConnected(PATIENCE_S, TimeUnit.SECONDS);
+    client.blockUntilConnected(Pair.PATIENCE_S, TimeUnit.SECONDS);
     ServiceDiscovery<Object> discovery =
         ServiceDiscoveryBuilder.builder(Object.class).client(client).basePath(base).build();
     discovery.start();
@@ -95,16 +90,16 @@ public final class Discovery {
         discovery.unregisterService(instance);
       }
     }
-    meet(client, base, "registered");
+    Pair.meet(client, base, "registered", "");
     if (changes == 0) {
       expire(client, connect);
     } else {
       change(discovery, instances, changes);
     }
-    meet(client, base, "changed");
+    Pair.meet(client, base, "changed", "");
     int expected = 2 * kept;
     Map<String, String> views = new LinkedHashMap<>();
-    await(
+    Pair.await(
         expected + " instances everywhere",
         () -> {
           Collection<ServiceInstance<Object>> found = discovery.queryForInstances(NAME);
@@ -116,10 +111,10 @@ public final class Discovery {
     for (Map.Entry<String, String> view : views.entrySet()) {
       Files.writeString(folder.resolve("java-" + view.getKey()), view.getValue());
     }
-    meet(client, base, "seen");
+    Pair.meet(client, base, "seen", "");
     discovery.close();
-    meet(client, base, "closed");
-    await("no instance", () -> cache.getInstances().isEmpty());
+    Pair.meet(client, base, "closed", "");
+    Pair.await("no instance", () -> cache.getInstances().isEmpty());
     System.out.println(
         "java: "
             + expected
@@ -136,9 +131,9 @@ public final class Discovery {
     ZooKeeper ours = client.getZookeeperClient().getZooKeeper();
     long session = ours.getSessionId();
     ZooKeeper same = new ZooKeeper(connect, TIMEOUT_MS, event -> {}, session, ours.getSessionPasswd());
-    await("the second connection", () -> same.getState().isConnected());
+    Pair.await("the second connection", () -> same.getState().isConnected());
     same.close();
-    await("another session", () -> client.getZookeeperClient().getZooKeeper().getSessionId() != session);
+    Pair.await("another session", () -> client.getZookeeperClient().getZooKeeper().getSessionId() != session);
   }
 
   private static ServiceInstanceBuilder<Object> builder(int number) throws Exception {
@@ -200,7 +195,7 @@ public final class Discovery {
 
   /** Updates an instance whose znode may be missing: another session has begun, and does not have it yet. */
   private static void update(ServiceDiscovery<Object> discovery, ServiceInstance<Object> instance) throws Exception {
-    await(
+    Pair.await(
         "an update of " + instance.getId(),
         () -> {
           try {
@@ -257,21 +252,5 @@ public final class Discovery {
               String.valueOf(one.isEnabled())));
     }
     return String.join("\n", lines) + "\n";
-  }
-
-  /** Waits until the other program is here, too. */
-  private static void meet(CuratorFramework client, String base, String where) throws Exception {
-    client.create().creatingParentsIfNeeded().forPath(base + "-" + where + "/java");
-    await("rust at " + where, () -> client.checkExists().forPath(base + "-" + where + "/rust") != null);
-  }
-
-  private static void await(String what, Condition condition) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
-    while (!condition.holds()) {
-      if (System.nanoTime() > end) {
-        throw new IllegalStateException("not within " + PATIENCE_S + " s: " + what);
-      }
-      Thread.sleep(20);
-    }
   }
 }

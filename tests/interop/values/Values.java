@@ -21,17 +21,10 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.data.Stat;
 
-/** Curator's counters, values, groups and kept znodes, beside ours in tests/src/bin/values.rs, which does the same. */
+/** Curator's atomic values, SharedCount, GroupMember and persistent nodes, beside ours in tests/src/bin/values.rs, which does the same. */
 public final class Values {
   private static final int TIMEOUT_MS = 4_000;
-  private static final int PATIENCE_S = 120;
   private static final byte[] NOTHING = {};
-  private static final String OTHER = "rust";
-  private static final String OWN = "java";
-
-  private interface Condition {
-    boolean holds() throws Exception;
-  }
 
   private final CuratorFramework client;
   private final String base;
@@ -47,7 +40,7 @@ public final class Values {
     CuratorFramework client =
         CuratorFrameworkFactory.newClient(args[0], TIMEOUT_MS, TIMEOUT_MS, new RetryNTimes(100, 100));
     client.start();
-    client.blockUntilConnected(PATIENCE_S, TimeUnit.SECONDS);
+    client.blockUntilConnected(Pair.PATIENCE_S, TimeUnit.SECONDS);
     Values values = new Values(client, args[1], Integer.parseInt(args[2]));
     values.atomics();
     values.numbers();
@@ -64,7 +57,7 @@ public final class Values {
     DistributedAtomicLong number = new DistributedAtomicLong(client, base + "/long", retries);
     DistributedAtomicInteger integer = new DistributedAtomicInteger(client, base + "/integer", retries);
     DistributedAtomicValue bytes = new DistributedAtomicValue(client, base + "/bytes", retries);
-    meet("atomics", "");
+    Pair.meet(client, base, "atomics", "");
     for (int changed = 0; changed < rounds; ) {
       changed += number.increment().succeeded() ? 1 : 0;
     }
@@ -74,14 +67,14 @@ public final class Values {
     bytes.initialize(NOTHING);
     for (int changed = 0; changed < rounds / 10; ) {
       byte[] old = bytes.get().postValue();
-      byte[] appended = Arrays.copyOf(old, old.length + OWN.length());
-      System.arraycopy(OWN.getBytes(StandardCharsets.UTF_8), 0, appended, old.length, OWN.length());
+      byte[] appended = Arrays.copyOf(old, old.length + Pair.OWN.length());
+      System.arraycopy(Pair.OWN.getBytes(StandardCharsets.UTF_8), 0, appended, old.length, Pair.OWN.length());
       changed += bytes.compareAndSet(old, appended).succeeded() ? 1 : 0;
     }
-    meet("counted", rounds + " 0 " + rounds + " 0 " + rounds / 10 + " 0");
+    Pair.meet(client, base, "counted", rounds + " 0 " + rounds + " 0 " + rounds / 10 + " 0");
     equal("long", number.get().postValue(), 2L * rounds);
     equal("integer", integer.get().postValue(), -6 * rounds);
-    equal("bytes", bytes.get().postValue().length, 2 * (rounds / 10) * OWN.length());
+    equal("bytes", bytes.get().postValue().length, 2 * (rounds / 10) * Pair.OWN.length());
     System.out.println(
         "java: long, integer and bytes are ["
             + number.get().postValue()
@@ -105,7 +98,7 @@ public final class Values {
     }
     List<String> says = new ArrayList<>();
     ours.forEach(number -> says.add(String.valueOf(number)));
-    for (String theirs : meet("numbers", String.join(" ", says)).split(" ")) {
+    for (String theirs : Pair.meet(client, base, "numbers", String.join(" ", says)).split(" ")) {
       if (ours.contains(Long.valueOf(theirs))) {
         throw new IllegalStateException("both have taken the number " + theirs);
       }
@@ -121,29 +114,29 @@ public final class Values {
       VersionedValue<Integer> seen = count.getVersionedValue();
       changed += count.trySetCount(seen, seen.getValue() + 1) ? 1 : 0;
     }
-    meet("count", rounds / 10 + " 0");
-    await("the count is the sum", () -> count.getCount() == 2 * (rounds / 10));
+    Pair.meet(client, base, "count", rounds / 10 + " 0");
+    Pair.await("the count is the sum", () -> count.getCount() == 2 * (rounds / 10));
     System.out.println("java: the count is " + count.getCount() + ", the sum of all changes");
     count.close();
   }
 
   /** Both are in one group, and see each other come, change and go. */
   private void group() throws Exception {
-    GroupMember member = new GroupMember(client, base + "/group", OWN, new byte[] {'1'});
+    GroupMember member = new GroupMember(client, base + "/group", Pair.OWN, new byte[] {'1'});
     member.start();
-    await("the other member joins", () -> is(member, '1'));
-    meet("joined", "");
+    Pair.await("the other member joins", () -> is(member, '1'));
+    Pair.meet(client, base, "joined", "");
     member.setThisData(new byte[] {'2'});
-    await("its payload changes", () -> is(member, '2'));
-    meet("changed", "");
+    Pair.await("its payload changes", () -> is(member, '2'));
+    Pair.meet(client, base, "changed", "");
     member.close();
-    meet("left", "");
+    Pair.meet(client, base, "left", "");
     System.out.println("java: saw rust join and change");
   }
 
   private static boolean is(GroupMember member, char payload) {
     Map<String, byte[]> members = member.getCurrentMembers();
-    byte[] theirs = members.get(OTHER);
+    byte[] theirs = members.get(Pair.OTHER);
     return members.size() == 2 && theirs != null && theirs.length == 1 && theirs[0] == payload;
   }
 
@@ -151,20 +144,20 @@ public final class Values {
   private void nodes() throws Exception {
     PersistentNode node =
         new PersistentNode(
-            client, CreateMode.EPHEMERAL, false, base + "/node-" + OWN, "kept".getBytes(StandardCharsets.UTF_8));
+            client, CreateMode.EPHEMERAL, false, base + "/node-" + Pair.OWN, "kept".getBytes(StandardCharsets.UTF_8));
     node.start();
-    node.waitForInitialCreate(PATIENCE_S, TimeUnit.SECONDS);
-    meet("kept", "");
-    String theirs = base + "/node-" + OTHER;
+    node.waitForInitialCreate(Pair.PATIENCE_S, TimeUnit.SECONDS);
+    Pair.meet(client, base, "kept", "");
+    String theirs = base + "/node-" + Pair.OTHER;
     long before = client.checkExists().forPath(theirs).getCzxid();
     client.delete().forPath(theirs);
-    await(
+    Pair.await(
         "its return",
         () -> {
           Stat stat = client.checkExists().forPath(theirs);
           return stat != null && stat.getCzxid() > before;
         });
-    meet("back", "");
+    Pair.meet(client, base, "back", "");
     node.close();
     System.out.println("java: the znode of rust came back");
   }
@@ -174,38 +167,19 @@ public final class Values {
     String path = base + "/ttl";
     PersistentTtlNode node = new PersistentTtlNode(client, path, 2_000, "ttl".getBytes(StandardCharsets.UTF_8));
     node.start();
-    node.waitForInitialCreate(PATIENCE_S, TimeUnit.SECONDS);
-    await("the touch", () -> client.checkExists().forPath(path + "/touch") != null);
-    meet("ttl", "");
+    node.waitForInitialCreate(Pair.PATIENCE_S, TimeUnit.SECONDS);
+    Pair.await("the touch", () -> client.checkExists().forPath(path + "/touch") != null);
+    Pair.meet(client, base, "ttl", "");
     node.close();
-    meet("alone", "");
-    meet("untouched", "");
-    await("the end of the znode", () -> client.checkExists().forPath(path) == null);
+    Pair.meet(client, base, "alone", "");
+    Pair.meet(client, base, "untouched", "");
+    Pair.await("the end of the znode", () -> client.checkExists().forPath(path) == null);
     System.out.println("java: the znode lived as long as it was kept");
   }
 
   private static void equal(String what, Object found, Object expected) {
     if (!found.equals(expected)) {
       throw new IllegalStateException(what + " is " + found + ", not " + expected);
-    }
-  }
-
-  /** Waits until the other program is at this place, too, and returns what it says there. */
-  private String meet(String place, String says) throws Exception {
-    String directory = base + "-" + place;
-    client.create().creatingParentsIfNeeded().forPath(directory + "/" + OWN, says.getBytes(StandardCharsets.UTF_8));
-    String theirs = directory + "/" + OTHER;
-    await(OTHER + " at " + place, () -> client.checkExists().forPath(theirs) != null);
-    return new String(client.getData().forPath(theirs), StandardCharsets.UTF_8);
-  }
-
-  private static void await(String what, Condition condition) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
-    while (!condition.holds()) {
-      if (System.nanoTime() > end) {
-        throw new IllegalStateException("not within " + PATIENCE_S + " s: " + what);
-      }
-      Thread.sleep(20);
     }
   }
 }

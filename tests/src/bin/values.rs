@@ -1,4 +1,5 @@
-//! Our counters, values, groups and kept znodes beside Curator's, for `tests/interop/values`.
+//! Our atomic values, counts, group members, persistent nodes and TTL nodes beside Curator's, for
+//! `tests/interop/values`.
 //! `Values.java` does the same on the same znodes, and each checks what both together must lead to.
 
 #![allow(clippy::print_stdout, reason = "a program that reports")]
