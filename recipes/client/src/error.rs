@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use minikeeper_protocol::{ErrorCode, PathError};
 
-use crate::core::outcome::{Cause, LostReason, Verdict};
+use crate::{
+    core::outcome::{Cause, LostReason, Verdict},
+    operations::CreateOptions,
+};
 
 /// The reason why a call failed.
 ///
@@ -107,6 +110,18 @@ pub enum Error {
         bytes: usize,
         /// The limit, see [`crate::ClientBuilder::frame_bytes_max`].
         bytes_max: usize,
+    },
+    /// The time to live is out of the range that servers accept. Nothing was sent.
+    #[error(
+        "create {path:?}: a time to live of {ttl:?} is not between {:?} and {} ms (34 years)",
+        CreateOptions::TTL_MIN,
+        CreateOptions::TTL_MAX.as_millis()
+    )]
+    TimeToLive {
+        /// The path, as the caller knows it.
+        path: String,
+        /// The time to live.
+        ttl: Duration,
     },
     /// The call needs a tokio runtime, and there is none.
     #[error("{what}: no tokio runtime; call this within one")]

@@ -442,6 +442,11 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
+    /// The shortest time to live: 1 ms.
+    pub const TTL_MIN: Duration = Duration::from_millis(1);
+    /// The longest time to live: 2^40 - 1 ms, about 34.8 years.
+    pub const TTL_MAX: Duration = Duration::from_millis((1 << 40) - 1);
+
     /// Returns options for a znode of this mode.
     #[must_use]
     pub const fn new(mode: CreateMode) -> Self {
@@ -469,9 +474,9 @@ impl CreateOptions {
     }
 
     /// Sets how long the znode lives without changes and children, for the modes with a time to
-    /// live.
+    /// live. Servers refuse one out of range, with BADARGUMENTS.
     ///
-    /// Unit: whole milliseconds. Range: 1 ms to about 34 years.
+    /// Unit: whole milliseconds. Range: [`Self::TTL_MIN`] to [`Self::TTL_MAX`].
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);

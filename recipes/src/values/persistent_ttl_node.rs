@@ -43,7 +43,8 @@ pub struct TtlNodeOptions {
     ///
     /// Default: `touch`, as in Curator.
     pub child_name: String,
-    /// How often the child is touched in its time to live; 0 counts as 1.
+    /// How often the child is touched in its time to live; 0 counts as 1. Touches are at least 1 ms
+    /// apart.
     ///
     /// Default: 2, as in Curator.
     pub touches_per_ttl: u32,
@@ -113,11 +114,12 @@ impl fmt::Debug for PersistentTtlNode {
 impl PersistentTtlNode {
     /// Starts to keep a znode at this path.
     ///
-    /// `ttl` is how long the znode outlives the last touch. Unit: whole milliseconds. Range: 1 ms to
-    /// about 34 years.
+    /// `ttl` is how long the znode outlives the last touch. Unit: whole milliseconds. Range:
+    /// [`CreateOptions::TTL_MIN`] to [`CreateOptions::TTL_MAX`].
     ///
     /// # Errors
-    /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a tokio runtime.
+    /// [`Error::Path`] if the path is invalid, [`Error::TimeToLive`] if `ttl` is out of range.
+    /// [`Error::NoRuntime`] outside a tokio runtime.
     pub fn start<C: ZooKeeper>(
         client: C,
         path: &str,
@@ -130,8 +132,8 @@ impl PersistentTtlNode {
     /// Like [`PersistentTtlNode::start`], with these options.
     ///
     /// # Errors
-    /// [`Error::Path`] if the path or the child's name is invalid. [`Error::NoRuntime`] outside a
-    /// tokio runtime.
+    /// [`Error::Path`] if the path or the child's name is invalid, [`Error::TimeToLive`] if `ttl` is
+    /// out of range. [`Error::NoRuntime`] outside a tokio runtime.
     pub fn start_with<C: ZooKeeper>(
         client: C,
         path: &str,
@@ -140,8 +142,12 @@ impl PersistentTtlNode {
         options: TtlNodeOptions,
     ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
-        let child = naming::join(path, &options.child_name);
+        // With a slash it would be a path below the znode: doubled, that is refused.
+        let child = naming::join(path, &options.child_name.replace('/', "//"));
         ZnodePath::new(child.as_str())?;
+        if !(CreateOptions::TTL_MIN..=CreateOptions::TTL_MAX).contains(&ttl) {
+            return Err(Error::TimeToLive { path: child, ttl });
+        }
         let (data, wanted) = watch::channel(Arc::from(data));
         let (stage, stages) = watch::channel(TtlStage::Missing);
         let pace = Pace::of(&client);
@@ -150,8 +156,9 @@ impl PersistentTtlNode {
             queue: Queue::new("PersistentTtlNode", client, path, LockOptions::default()),
             child,
             ttl,
-            pause: ttl / options.touches_per_ttl.max(1),
+            pause: (ttl / options.touches_per_ttl.max(1)).max(CreateOptions::TTL_MIN),
             data: wanted,
+            set: None,
             pace,
         };
         let run = async move {
@@ -183,6 +190,8 @@ impl PersistentTtlNode {
         let created = async {
             match there.await.as_deref() {
                 Ok(TtlStage::Failed(error)) => Err(error.clone()),
+                // Without a sender the task was aborted, with its runtime.
+                Err(_) => Err(Error::NoRuntime { what: "persistent TTL node" }.into()),
                 _ => Ok(()),
             }
         };
@@ -198,7 +207,8 @@ impl PersistentTtlNode {
         matches!(&*self.stage.borrow(), TtlStage::Present)
     }
 
-    /// Sets the data of the znode, now and whenever it is created again. Does not wait.
+    /// Sets the data of the znode, now and whenever this creates it again. What another client sets
+    /// later stays. Does not wait.
     pub fn set_data(&self, data: &[u8]) {
         self.data.send_replace(data.into());
     }
@@ -211,7 +221,16 @@ struct TtlKeeper<C: ZooKeeper> {
     ttl: Duration,
     pause: Duration,
     data: watch::Receiver<Arc<[u8]>>,
+    /// The data that this task has set.
+    set: Option<Arc<[u8]>>,
     pace: Pace,
+}
+
+/// Why a wait for the next touch has ended.
+enum Ended {
+    Due,
+    Deleted,
+    Session,
 }
 
 impl<C: ZooKeeper> TtlKeeper<C> {
@@ -231,57 +250,82 @@ impl<C: ZooKeeper> TtlKeeper<C> {
         }
     }
 
-    /// Creates what is missing and touches the child, until a znode is deleted or a request fails.
+    /// Creates what is missing and touches the child, until the session is over or a request fails.
     async fn keep_once(&mut self, stage: &watch::Sender<TtlStage>) -> Result<(), Error> {
-        let path = Arc::clone(&self.queue.path);
-        let client = self.queue.client.clone();
         loop {
-            let data = Arc::clone(&self.data.borrow_and_update());
-            match client.create(&path, &data, CreateMode::Container).await {
-                Ok(_) => {}
+            let touched_at = clock::now();
+            if !(self.put().await? && self.touch().await?) {
+                // It was deleted in between.
+                self.pace.pause().await;
+                continue;
+            }
+            match self.watch_until(touched_at + self.pause, stage).await? {
+                Ended::Due => self.pace.reset(),
+                Ended::Deleted => {
+                    // Pause, so as not to race the client that deletes it.
+                    stage.send_replace(TtlStage::Missing);
+                    self.pace.pause().await;
+                }
+                Ended::Session => return Ok(()),
+            }
+        }
+    }
+
+    /// Creates the znode if it is missing, and sets its data if that is due; false if the caller must
+    /// retry.
+    ///
+    /// What another client wrote stays: with another task on the same znode, each would replace the
+    /// other's data for ever.
+    async fn put(&mut self) -> Result<bool, Error> {
+        let Queue { client, path, .. } = &self.queue;
+        let data = Arc::clone(&self.data.borrow_and_update());
+        let is_set = self.set.as_ref().is_some_and(|set| Arc::ptr_eq(set, &data));
+        loop {
+            match client.create(path, &data, CreateMode::Container).await {
+                Ok(_) => break,
                 Err(error) if error.is(ErrorCode::NodeExists) => {
-                    let seen = client.data(&path).await?;
-                    if seen.as_bytes() != &data[..] {
-                        client.set_data(&path, &data, None).await?;
+                    if is_set || client.data(path).await?.as_bytes() == &data[..] {
+                        break;
                     }
+                    client.set_data(path, &data, None).await?;
+                    break;
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => {
-                    let made = parents::make(&client, naming::parent_of(&path)).await?;
-                    if made == parents::Made::Interrupted {
-                        self.pace.pause().await;
+                    if parents::make(client, naming::parent_of(path)).await?
+                        == parents::Made::Interrupted
+                    {
+                        return Ok(false);
                     }
-                    continue;
                 }
                 Err(error) => return Err(error),
             }
-            let touched_at = clock::now();
-            if !self.touch().await? {
-                // The container was deleted in between.
-                self.pace.pause().await;
-                continue;
-            }
-            let (there, mut watch) = client.watch_exists(&path).await?;
+        }
+        self.set = Some(data);
+        Ok(true)
+    }
+
+    /// Waits until the next touch is due or the data was set, while the znode exists.
+    async fn watch_until(
+        &mut self,
+        due: Instant,
+        stage: &watch::Sender<TtlStage>,
+    ) -> Result<Ended, Error> {
+        let Queue { client, path, .. } = &self.queue;
+        loop {
+            let (there, mut watch) = client.watch_exists(path).await?;
             if there.is_none() {
-                self.pace.pause().await;
-                continue;
+                return Ok(Ended::Deleted);
             }
-            self.pace.reset();
             stage.send_replace(TtlStage::Present);
-            let due: Instant = touched_at + self.pause;
             tokio::select! {
-                () = sleep_until(due) => {}
+                () = sleep_until(due) => return Ok(Ended::Due),
+                // If the owner was dropped, so was this task.
+                _ = self.data.changed() => return Ok(Ended::Due),
                 fired = &mut watch => match fired {
-                    Fired::Event { .. } if fired.is_deleted() => {
-                        // Pause, so as not to race the client that deletes it.
-                        stage.send_replace(TtlStage::Missing);
-                        self.pace.pause().await;
-                    }
+                    Fired::Event { .. } if fired.is_deleted() => return Ok(Ended::Deleted),
+                    // Its data was set.
                     Fired::Event { .. } => {}
-                    _ => return Ok(()),
-                },
-                changed = self.data.changed() => if changed.is_err() {
-                    // The owner was dropped, and this task with it.
-                    return Ok(());
+                    _ => return Ok(Ended::Session),
                 },
             }
         }

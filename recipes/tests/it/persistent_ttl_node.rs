@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use minikeeper::{Fault, OpCode, Server};
-use minikeeper_client::{CreateMode, ErrorCode};
+use minikeeper_client::{CreateMode, CreateOptions, Error, ErrorCode};
 use minikeeper_recipes::{PersistentTtlNode, TtlNodeOptions};
 use tokio::time::sleep;
 
@@ -77,9 +77,64 @@ async fn test_data_is_set_and_replaced() {
     assert_eq!(data(&server), b"one");
     node.set_data(b"two");
     until("the data is set", || data(&server) == b"two").await;
-    // What another client writes is replaced with the next touch.
+    // What another client writes stays, until the data is set again.
     other.set_data(NODE, b"three", None).await.unwrap();
-    until("the data is back", || data(&server) == b"two").await;
+    sleep(3 * TTL).await;
+    assert_eq!(data(&server), b"three");
+    node.set_data(b"two");
+    until("the data is set", || data(&server) == b"two").await;
+}
+
+/// Hazard H71.
+#[tokio::test(start_paused = true)]
+async fn tasks_with_different_data_leave_each_other_alone() {
+    let server = start().await;
+    let (one, _) = client(&server, 1).await;
+    let (other, _) = client(&server, 2).await;
+    let first = PersistentTtlNode::start(one, NODE, b"one", TTL).unwrap();
+    soon(first.created()).await.unwrap();
+    let second = PersistentTtlNode::start(other, NODE, b"two", TTL).unwrap();
+    soon(second.created()).await.unwrap();
+    let changes = || server.get(NODE).unwrap().1.version;
+    let touches = || server.get(&format!("{NODE}/touch")).unwrap().1.version;
+    let (changes_before, touches_before) = (changes(), touches());
+    sleep(10 * TTL).await;
+    // Two tasks, each of which touches twice in a time to live.
+    assert_eq!(changes() - changes_before, 0);
+    assert!(
+        (36..=44).contains(&(touches() - touches_before)),
+        "{} touches",
+        touches() - touches_before
+    );
+    // Another client that sets the data often does not make them touch it more often.
+    let before = touches();
+    let (third, _) = client(&server, 3).await;
+    for _ in 0..100 {
+        third.set_data(NODE, b"three", None).await.unwrap();
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(touches() - before <= 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_arguments_are_refused_at_the_start() {
+    let server = start().await;
+    let (client, _) = client(&server, 1).await;
+    for ttl in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
+        let node = PersistentTtlNode::start(client.clone(), NODE, b"", ttl);
+        assert!(matches!(node, Err(Error::TimeToLive { .. })), "{node:?}");
+    }
+    for ttl in [CreateOptions::TTL_MIN, CreateOptions::TTL_MAX] {
+        let node = PersistentTtlNode::start(client.clone(), "/ttl", b"", ttl).unwrap();
+        soon(node.created()).await.unwrap();
+    }
+    for name in ["a/b", "/", "", ".."] {
+        let mut options = TtlNodeOptions::default();
+        options.child_name = name.to_owned();
+        let node = PersistentTtlNode::start_with(client.clone(), NODE, b"", TTL, options);
+        assert!(matches!(node, Err(Error::Path(_))), "{name:?}: {node:?}");
+    }
+    assert!(server.get(NODE).is_none());
 }
 
 #[tokio::test(start_paused = true)]
