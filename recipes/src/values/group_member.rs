@@ -115,7 +115,9 @@ impl GroupMember {
 
     /// Sets this member's payload. Does not wait.
     pub fn set_payload(&self, payload: &[u8]) {
-        *self.payload.lock() = payload.into();
+        // Locked until the end: of two calls, the same one is last in both.
+        let mut current = self.payload.lock();
+        *current = payload.into();
         self.node.set_data(payload);
     }
 

@@ -4,7 +4,7 @@
 
 use std::{
     fmt,
-    future::{Future as _, poll_fn},
+    future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -206,7 +206,8 @@ impl PersistentNode {
         self.limit(call).run(reached).await
     }
 
-    /// Sets the data of the znode, now and whenever it is created again. Does not wait.
+    /// Sets the data of the znode, now and whenever it is created again. What another client sets
+    /// later stays. Does not wait.
     pub fn set_data(&self, data: &[u8]) {
         self.orders.send_modify(|orders| {
             orders.revision += 1;
@@ -235,6 +236,16 @@ impl PersistentNode {
             }
         };
         self.limit("close").run(end).await
+    }
+
+    /// Returns a future that ends with the background task.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stage = self.stage.clone();
+        async move {
+            let _ = stage
+                .wait_for(|stage| matches!(stage, NodeStage::Ended(_)))
+                .await;
+        }
     }
 
     fn limit(&self, call: &'static str) -> CallLimit<'_> {
@@ -405,7 +416,8 @@ impl<C: ZooKeeper> Keeper<C> {
 
     /// Watches the existing znode until it is deleted or this is closed.
     async fn watch(&mut self, stage: &watch::Sender<NodeStage>) -> Result<(), LockError> {
-        let mut held: Option<Arc<[u8]>> = None;
+        // The number of the change of data that the znode has had.
+        let mut held: Option<u64> = None;
         while let Some((path, created)) = self.own.clone() {
             let client = &self.queue.client;
             let (seen, mut watch) = match client.watch_data(&path).await {
@@ -422,7 +434,8 @@ impl<C: ZooKeeper> Keeper<C> {
                 self.is_unanswered = false;
                 self.own = Some((path.clone(), Some(seen.stat.czxid)));
                 let NodeOrders { data, revision, .. } = self.orders.borrow_and_update().clone();
-                let is_set = held.as_ref() == Some(&data) || *seen.as_bytes() == *data;
+                // What another client sets later stays.
+                let is_set = held == Some(revision) || *seen.as_bytes() == *data;
                 if !is_set {
                     match client.set_data(&path, &data, None).await {
                         Ok(_) => {}
@@ -431,7 +444,7 @@ impl<C: ZooKeeper> Keeper<C> {
                     }
                 }
                 self.pace.reset();
-                held = Some(data);
+                held = Some(revision);
                 let path = path.clone();
                 stage.send_replace(NodeStage::Present { path, revision });
             } else if created == Some(seen.stat.czxid) {

@@ -17,6 +17,32 @@ fn ids(member: &GroupMember) -> Vec<String> {
     member.members().into_keys().collect()
 }
 
+#[tokio::test]
+async fn payloads_set_by_two_threads_end_as_one() {
+    let server = start().await;
+    let (client, _) = client(&server, 1).await;
+    let member = GroupMember::start(client, GROUP, "1", b"").unwrap();
+    soon(member.joined()).await.unwrap();
+    for round in 0..20 {
+        std::thread::scope(|threads| {
+            for thread in 0..2 {
+                let member = &member;
+                threads.spawn(move || {
+                    for change in 0..500 {
+                        member.set_payload(format!("{round} {thread} {change}").as_bytes());
+                    }
+                });
+            }
+        });
+        let path = format!("{GROUP}/1");
+        until("the last payload is there", || {
+            let (data, _) = server.get(&path).unwrap();
+            data.unwrap_or_default()[..] == member.members()["1"][..]
+        })
+        .await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn test_basic() {
     let server = start().await;

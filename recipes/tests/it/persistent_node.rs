@@ -28,6 +28,21 @@ fn data(server: &Server, path: &str) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn data_that_is_set_again_replaces_that_of_another_client() {
+    let server = start().await;
+    let (kept, _) = client(&server, 1).await;
+    let (other, _) = client(&server, 2).await;
+    let node = PersistentNode::start(kept, NODE, b"one", CreateMode::Ephemeral).unwrap();
+    soon(node.created()).await.unwrap();
+    other.set_data(NODE, b"other", None).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(data(&server, NODE), b"other");
+    node.set_data(b"one");
+    soon(node.updated()).await.unwrap();
+    assert_eq!(data(&server, NODE), b"one");
+}
+
+#[tokio::test(start_paused = true)]
 async fn test_deletion_recreates_node() {
     for mode in MODES {
         let server = start().await;
