@@ -315,6 +315,13 @@ impl Client {
         }
     }
 
+    /// Returns the longest time that [`Client::close`] waits, see
+    /// [`ClientBuilder::close_wait`](crate::ClientBuilder::close_wait).
+    #[must_use]
+    pub fn close_wait(&self) -> Duration {
+        self.shared.look(|inner| inner.core.close_wait())
+    }
+
     /// Returns the longest time that one call of a recipe on this client takes, see
     /// [`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout).
     #[must_use]

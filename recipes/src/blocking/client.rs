@@ -101,7 +101,8 @@ impl Client {
         self.with(object)
     }
 
-    /// Waits for a call of an async type, or for any other future.
+    /// Waits for a call of an async type, or for any other future. A request of the async client is
+    /// sent when its method is called, so also when this then fails; within `async { ... }` it is not.
     ///
     /// # Errors
     /// Those of the future, [`Error::InRuntime`], [`Error::Interrupted`].

@@ -8,7 +8,8 @@
 //!   background work is done, also while no call is made. All objects are `Send` and `Sync`.
 //! - **The end of the session.** It is open until the client and everything that was made with it
 //!   are dropped, guards included, or until [`Client::close`]. The last drop waits until the session
-//!   has ended, at most for [`close_wait`](minikeeper_client::ClientBuilder::close_wait) (1 s).
+//!   has ended, at most for [`close_wait`](minikeeper_client::ClientBuilder::close_wait) (1 s). If a
+//!   dropped [`PersistentNode`] has a znode to delete, it first waits for that, as long again.
 //! - **Guards.** Dropping one releases the lock in the background.
 //! - **Interrupting.** An [`Interrupt`] ends waits from another thread. [`Client::close`] ends them
 //!   too, with an error of class [`Closed`](minikeeper_client::ErrorClass::Closed).
@@ -125,7 +126,9 @@ macro_rules! waits {
                 #[doc = $crate::blocking::errors!($wait)]
                 pub fn $name(&self, $($arg: $type),*) -> Result<$done, $error> {
                     let what = concat!(stringify!($kind), "::", stringify!($name));
-                    let done = self.session.$wait(what, self.object.$name($($arg),*));
+                    // The call is made within the future: an async client sends when it is called.
+                    let call = async { self.object.$name($($arg),*).await };
+                    let done = self.session.$wait(what, call);
                     $(let done = done.map(|done| self.$with(done));)?
                     done
                 }

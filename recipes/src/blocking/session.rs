@@ -1,6 +1,7 @@
 //! The thread behind a blocking client, and how calls wait for it.
 
 use std::{
+    convert::Infallible,
     fmt,
     future::Future,
     sync::{Arc, mpsc},
@@ -10,7 +11,8 @@ use std::{
 use minikeeper_client::{Client, ClientBuilder, Error};
 use tokio::{
     runtime::{self, Handle},
-    sync::{oneshot, watch},
+    sync::{mpsc as async_mpsc, oneshot, watch},
+    time::timeout,
 };
 
 /// What every blocking object keeps: the client's thread, and who may interrupt its calls.
@@ -24,6 +26,8 @@ pub(super) struct Session {
 struct ClientThread {
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
+    /// Its clones are kept by tasks that delete a znode before the client is closed.
+    last_tasks: Option<async_mpsc::Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -35,15 +39,17 @@ impl Session {
     pub(super) fn start(builder: ClientBuilder) -> Result<(Client, Self), Error> {
         refuse_in_runtime("Client::connect")?;
         let (stop, stopped) = oneshot::channel();
+        let (last_tasks, last_tasks_ended) = async_mpsc::channel(1);
         let (started, start) = mpsc::sync_channel(1);
         let thread = thread::Builder::new()
             .name("minikeeper-client".to_owned())
-            .spawn(move || run(builder, &started, stopped))
+            .spawn(move || run(builder, &started, stopped, last_tasks_ended))
             .map_err(|error| no_thread(&error))?;
         let (client, runtime) = start.recv().expect("the thread reports the outcome")?;
         let thread = Arc::new(ClientThread {
             runtime,
             stop: Some(stop),
+            last_tasks: Some(last_tasks),
             thread: Some(thread),
         });
         let interrupt = None;
@@ -77,6 +83,15 @@ impl Session {
         refuse_in_runtime(what)?;
         self.thread.runtime.block_on(work)
     }
+
+    /// Makes the last drop wait for this, which ends soon after its object was dropped.
+    pub(super) fn outlive(&self, end: impl Future<Output = ()> + Send + 'static) {
+        let last_task = self.thread.last_tasks.clone();
+        self.thread.runtime.spawn(async move {
+            end.await;
+            drop(last_task);
+        });
+    }
 }
 
 impl fmt::Debug for Session {
@@ -89,7 +104,7 @@ impl fmt::Debug for Session {
 
 impl Drop for ClientThread {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        drop((self.stop.take(), self.last_tasks.take()));
         // A task that drops it does not wait: other tasks need its thread.
         if Handle::try_current().is_err()
             && let Some(thread) = self.thread.take()
@@ -119,6 +134,7 @@ fn run(
     builder: ClientBuilder,
     started: &mpsc::SyncSender<Started>,
     stopped: oneshot::Receiver<()>,
+    mut last_tasks_ended: async_mpsc::Receiver<Infallible>,
 ) {
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -136,6 +152,7 @@ fn run(
                 let _ = started.send(Ok((client.clone(), Handle::current())));
                 // The sender sends nothing: it is dropped with the last object.
                 let _ = stopped.await;
+                let _ = timeout(client.close_wait(), last_tasks_ended.recv()).await;
                 client.close().await;
             }
         }

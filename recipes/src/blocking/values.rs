@@ -123,7 +123,7 @@ macro_rules! shared {
             /// # Errors
             #[doc = $crate::blocking::errors!(wait)]
             pub fn start(client: &Client, path: &str, seed: $given) -> Result<Self, Error> {
-                let start = crate::$kind::start(client.to_async(), path, seed);
+                let start = async { crate::$kind::start(client.to_async(), path, seed).await };
                 let what = concat!(stringify!($kind), "::start");
                 Ok(client.bind(client.session.wait(what, start)?))
             }
@@ -156,7 +156,7 @@ macro_rules! shared {
             )]
             pub fn next(&mut self) -> Result<VersionedValue<$read>, ValueError> {
                 let what = concat!(stringify!($changes), "::next");
-                self.session.wait(what, self.object.next())
+                self.session.wait(what, async { self.object.next().await })
             }
         }
     };
@@ -197,11 +197,13 @@ impl PersistentNode {
     ) -> Result<Self, Error> {
         let start = async { crate::PersistentNode::start(client.to_async(), path, data, mode) };
         let node = client.session.wait("PersistentNode::start", start)?;
+        client.session.outlive(node.ended());
         Ok(client.bind(node))
     }
 }
 
 waits! { PersistentNode of "crate" {
     wait created() -> Option<String>, LockError;
+    wait updated() -> Option<String>, LockError;
     finish close() -> (), LockError;
 } }

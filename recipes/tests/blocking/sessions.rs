@@ -3,10 +3,10 @@
 use std::{net::TcpListener, time::Duration};
 
 use minikeeper::{Fault, OpCode, blocking::Server};
-use minikeeper_client::{ConnectError, Error};
+use minikeeper_client::{ConnectError, CreateMode, Error};
 use minikeeper_recipes::{
     LockError, Status,
-    blocking::{Client, InterProcessMutex},
+    blocking::{Client, InterProcessMutex, Interrupt, PersistentNode},
 };
 use tokio::runtime;
 
@@ -37,6 +37,29 @@ fn dropped_client_leaves_the_session_to_its_guards() {
     // The last drop waits for the end of the session.
     drop(guard);
     assert_eq!(server.sessions().len(), 0);
+}
+
+#[test]
+fn last_drop_waits_until_a_kept_znode_is_deleted() {
+    let server = server();
+    for mode in [CreateMode::Persistent, CreateMode::Ephemeral] {
+        let client = client(&server);
+        let node = PersistentNode::start(&client, "/here", b"", mode).unwrap();
+        node.created().unwrap();
+        drop((client, node));
+        assert!(server.get("/here").is_none(), "{mode:?}");
+    }
+}
+
+#[test]
+fn last_drop_of_a_kept_znode_without_a_server_ends_in_time() {
+    let server = server();
+    let client = client(&server);
+    let mode = CreateMode::Persistent;
+    let node = PersistentNode::start(&client, "/here", b"", mode).unwrap();
+    node.created().unwrap();
+    server.go_down();
+    soon(&on_thread(move || drop((client, node))));
 }
 
 #[test]
@@ -101,6 +124,24 @@ fn last_drop_in_a_runtime_ends_the_session_in_the_background() {
     let runtime = runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async { drop(client) });
     server.until_sessions(0, PATIENCE).unwrap();
+}
+
+#[test]
+fn call_that_is_refused_or_interrupted_sends_nothing() {
+    let server = server();
+    let client = client(&server);
+    let interrupt = Interrupt::default();
+    let interrupted = client.with_interrupt(&interrupt);
+    interrupt.trigger();
+    let mode = CreateMode::Persistent;
+    let runtime = runtime::Builder::new_current_thread().build().unwrap();
+    let refused = runtime.block_on(async { client.create("/refused", b"", mode) });
+    assert!(matches!(refused, Err(Error::InRuntime { .. })));
+    let ended = interrupted.create("/interrupted", b"", mode);
+    assert!(matches!(ended, Err(Error::Interrupted { .. })));
+    // Requests of one session are served in order.
+    client.exists("/").unwrap();
+    assert_eq!(server.children("/").unwrap(), ["zookeeper"]);
 }
 
 #[test]

@@ -467,6 +467,10 @@ impl Core {
         self.send_due(now);
     }
 
+    pub(crate) const fn close_wait(&self) -> Duration {
+        self.settings.close_wait
+    }
+
     /// Closes the session, then the client.
     pub(crate) fn close(&mut self, now: Time, effects: &mut impl Effects) {
         if self.closing.is_none() && !self.is_stopped() {
