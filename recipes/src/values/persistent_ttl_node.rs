@@ -191,7 +191,10 @@ impl PersistentTtlNode {
             match there.await.as_deref() {
                 Ok(TtlStage::Failed(error)) => Err(error.clone()),
                 // Without a sender the task was aborted, with its runtime.
-                Err(_) => Err(Error::NoRuntime { what: "persistent TTL node" }.into()),
+                Err(_) => Err(Error::NoRuntime {
+                    what: "persistent TTL node",
+                }
+                .into()),
                 _ => Ok(()),
             }
         };
