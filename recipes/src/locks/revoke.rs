@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/curator-recipes.md` section 4.8; Curator's `Revoker`, `Revocable`.
 
-use minikeeper_client::{Error, ErrorCode, Fired};
+use minikeeper_client::{Error, ErrorCode};
 
 use crate::{
     call_limit::CallLimit,
@@ -90,30 +90,29 @@ impl<C: ZooKeeper> Guard<C> {
             if let Status::Lost(loss) = self.status() {
                 return Err(loss);
             }
-            match client.watch_data(self.path()).await {
-                Ok((data, watch)) => {
-                    if data.as_bytes() == REVOKE {
-                        return Ok(());
+            let revocation = async {
+                match client.watch_data(self.path()).await {
+                    Ok((data, _)) if data.as_bytes() == REVOKE => return Some(Ok(())),
+                    Ok((_, watch)) => drop(watch.await),
+                    Err(error) if error.is(ErrorCode::NoNode) => {
+                        return Some(Err(self.lost().await));
                     }
-                    if watch.await == Fired::EpochOver {
-                        return Err(self.lost().await);
-                    }
-                }
-                Err(error) if error.is(ErrorCode::NoNode) => return Err(self.lost().await),
-                // Refused or not answered: retry after a pause, in this session.
-                Err(_) => {
-                    let again = async {
+                    // Refused or not answered: retry after a pause, in this session.
+                    Err(_) => {
                         pace.pause().await;
                         while !matches!(client.standing(), Standing::Connected { .. })
                             && states.next().await.is_some()
                         {}
-                    };
-                    tokio::select! {
-                        biased;
-                        () = self.held.session_over() => {}
-                        () = again => {}
                     }
                 }
+                None
+            };
+            tokio::select! {
+                biased;
+                () = self.held.session_over() => {}
+                revocation = revocation => if let Some(revocation) = revocation {
+                    return revocation;
+                },
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use minikeeper::Server;
 use minikeeper_client::Client;
-use minikeeper_recipes::{InterProcessReadWriteLock, LockError, LockOptions, Owner, Status};
+use minikeeper_recipes::{InterProcessReadWriteLock, LockError, LockOptions, Loss, Owner, Status};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -338,6 +338,19 @@ async fn h33_revocation_before_the_holder_listens_is_not_missed() {
         .await
         .unwrap();
     soon(guard.revocation_requested()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_for_a_revocation_ends_when_no_server_replies() {
+    let server = start().await;
+    let one = contender(&server, 1, &LockOptions::default()).await;
+    for mode in [Mode::Cut, Mode::Freeze] {
+        let guard = one.lock.acquire_write().await.unwrap();
+        one.link.set(mode);
+        let loss = soon(guard.revocation_requested()).await;
+        assert_eq!(loss, Err(Loss::Presumed), "{mode:?}");
+        one.link.set(Mode::Pass);
+    }
 }
 
 #[tokio::test(start_paused = true)]
