@@ -294,6 +294,9 @@ impl<C: ZooKeeper> Contender<C> {
                 Err(error) if !error.is_passing() => return error,
                 _ => pace.pause().await,
             }
+            if self.own_path.lock().is_some() {
+                self.queue.observed.requeued();
+            }
         }
     }
 

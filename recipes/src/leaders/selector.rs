@@ -8,10 +8,7 @@ use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::Poll,
 };
 
@@ -427,10 +424,9 @@ impl<C: ZooKeeper> SelectorShared<C> {
         before: u64,
         work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
     ) -> Option<Result<(), LockError>> {
-        let has_begun = AtomicBool::new(false);
         // Dropped before the guard, however this future ends.
         let _leading = Leading::begin(&self.held, guard);
-        let _term = self.queue.observed.term(guard.token());
+        let term = Mutex::new(None);
         let doubt = async {
             match self.options.error_policy {
                 ErrorPolicy::Standard => drop(guard.unsure().await),
@@ -440,9 +436,9 @@ impl<C: ZooKeeper> SelectorShared<C> {
         tokio::select! {
             biased;
             _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => Some(Ok(())),
-            () = doubt => has_begun.load(Ordering::Relaxed).then_some(Ok(())),
+            () = doubt => term.lock().is_some().then_some(Ok(())),
             done = caught(|| {
-                has_begun.store(true, Ordering::Relaxed);
+                *term.lock() = Some(self.queue.observed.term(guard.token()));
                 work(guard)
             }) => Some(done.map_err(|message| LockError::WorkPanicked {
                 path: self.queue.path.to_string(),

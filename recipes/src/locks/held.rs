@@ -39,7 +39,6 @@ pub(crate) struct Held<C: ZooKeeper> {
 struct HoldState<C: ZooKeeper> {
     guards: usize,
     place: Option<QueueNode<C>>,
-    /// The turn among the tasks of this process, if the lock is passed on between them.
     turn: Option<Turn<C>>,
     /// Never changes once it is set.
     loss: Option<Loss>,
@@ -52,7 +51,7 @@ impl<C: ZooKeeper> HoldState<C> {
     fn lose(&mut self, loss: Loss) {
         if self.loss.is_none() {
             self.loss = Some(loss);
-            if let Some(hold) = &self.hold {
+            if let Some(hold) = &mut self.hold {
                 hold.lost(loss);
             }
         }
@@ -60,7 +59,14 @@ impl<C: ZooKeeper> HoldState<C> {
 }
 
 impl<C: ZooKeeper> Held<C> {
-    pub(crate) fn new(queue: &Queue<C>, place: QueueNode<C>, token: FencingToken) -> Self {
+    /// Begins a hold. The turn is that among the tasks of this process, if the lock is passed on
+    /// between them.
+    pub(crate) fn new(
+        queue: &Queue<C>,
+        place: QueueNode<C>,
+        turn: Option<Turn<C>>,
+        token: FencingToken,
+    ) -> Self {
         let hold = queue.observed.hold(token, queue.options.hold_warn_after);
         Self {
             client: queue.client.clone(),
@@ -70,17 +76,11 @@ impl<C: ZooKeeper> Held<C> {
             state: Mutex::new(HoldState {
                 guards: 1,
                 place: Some(place),
-                turn: None,
+                turn,
                 loss: None,
                 hold,
             }),
         }
-    }
-
-    /// Like [`Held::new`], for a lock that is passed on within the process.
-    pub(crate) fn with_turn(self, turn: Turn<C>) -> Self {
-        self.state.lock().turn = Some(turn);
-        self
     }
 
     /// Adds a guard; returns false if the last one has been dropped.

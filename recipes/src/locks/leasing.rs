@@ -40,16 +40,16 @@ type LeaseListing<C> = Pin<
     Box<dyn Future<Output = Result<(Stamped<Vec<String>>, <C as ZooKeeper>::Watch), Error>> + Send>,
 >;
 
-/// The leases of one acquisition. They are dropped in reverse order.
-struct Together<T>(Vec<T>);
+/// The znodes of the leases of one acquisition. They are dropped in reverse order.
+pub(crate) struct Places<C: ZooKeeper>(Vec<QueueNode<C>>);
 
-impl<T> Together<T> {
-    fn into_inner(mut self) -> Vec<T> {
+impl<C: ZooKeeper> Places<C> {
+    pub(crate) fn into_inner(mut self) -> Vec<QueueNode<C>> {
         std::mem::take(&mut self.0)
     }
 }
 
-impl<T> Drop for Together<T> {
+impl<C: ZooKeeper> Drop for Places<C> {
     fn drop(&mut self) {
         while self.0.pop().is_some() {}
     }
@@ -69,12 +69,7 @@ enum LeasingEvent {
 
 impl<C: ZooKeeper> Leasing<C> {
     /// Acquires leases (sections 6.2 and 6.3).
-    pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
-        let observed = &self.leases.observed;
-        observed.wait(|| self.contend(wanted, wait)).await
-    }
-
-    async fn contend(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+    pub(crate) async fn contend(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
         if wanted == 0 {
             return Err(LockError::NothingWanted {
                 path: self.path.to_string(),
@@ -107,20 +102,19 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Acquires one lease after the other and releases the inner lock in between, as Curator does.
-    async fn take_in_turn(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
-        let mut leases = Together(Vec::new());
+    async fn take_in_turn(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
+        let mut places = Places(Vec::new());
         for _ in 0..wanted {
             let mut changes = self.max.changes();
             self.fresh_max(wait).await?;
-            leases
-                .0
-                .extend(self.take_at_once(1, &mut changes, wait).await?);
+            let taken = self.take_at_once(1, &mut changes, wait).await?;
+            places.0.extend(taken.into_inner());
         }
-        Ok(leases.into_inner())
+        Ok(places)
     }
 
     /// Acquires all leases under one hold of the inner lock.
-    async fn take_together(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+    async fn take_together(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
         let mut changes = self.max.changes();
         let mut max = self.fresh_max(wait).await?;
         let mut pace = Pace::of(&self.leases.client);
@@ -137,7 +131,7 @@ impl<C: ZooKeeper> Leasing<C> {
         wanted: u32,
         changes: &mut MaxChanges<C>,
         wait: Wait,
-    ) -> Result<Vec<Lease<C>>, LockError> {
+    ) -> Result<Places<C>, LockError> {
         let attempts_max = self.leases.options.attempts_max.max(1);
         for attempt in 0..attempts_max {
             if attempt > 0 {
@@ -151,8 +145,7 @@ impl<C: ZooKeeper> Leasing<C> {
             // H15).
             drop(inner);
             if let Some(places) = entered {
-                let leases = places.into_inner().into_iter();
-                return Ok(leases.map(|place| self.lease(place)).collect());
+                return Ok(places);
             }
         }
         Err(LockError::Lost {
@@ -169,7 +162,7 @@ impl<C: ZooKeeper> Leasing<C> {
         inner: &mut QueueNode<C>,
         changes: &mut MaxChanges<C>,
         wait: Wait,
-    ) -> Result<Option<Together<QueueNode<C>>>, LockError> {
+    ) -> Result<Option<Places<C>>, LockError> {
         let leases = &self.leases;
         let is_listed = leases.options.create_and_list_together && !leases.options.watch_own;
         let list = || is_listed.then(|| self.ask());
@@ -181,7 +174,7 @@ impl<C: ZooKeeper> Leasing<C> {
         let Some((places, mut listing)) = entered else {
             return Ok(None);
         };
-        let mut places = Together(places);
+        let mut places = Places(places);
         // The inner lock does not exist in a later session.
         if places.0.iter().any(|place| place.epoch != inner.epoch) {
             return Ok(None);
@@ -363,10 +356,11 @@ impl<C: ZooKeeper> Leasing<C> {
         }
     }
 
-    fn lease(&self, place: QueueNode<C>) -> Lease<C> {
+    /// Begins the hold of a lease.
+    pub(crate) fn lease(&self, place: QueueNode<C>) -> Lease<C> {
         let token = FencingToken::new(place.czxid);
         Lease {
-            guard: Guard::new(Held::new(&self.leases, place, token)),
+            guard: Guard::new(Held::new(&self.leases, place, None, token)),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         acquire::{Acquire, Reentrant},
         guard::Guard,
         held::Held,
-        local::Local,
+        local::{Local, Turn},
         owner::{Acquiring, Holds, Owner},
     },
     options::LockOptions,
@@ -180,10 +180,15 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     }
 
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
-        self.queue.observed.wait(|| self.contend(wait)).await
+        let (place, turn) = self.queue.observed.wait(|| self.contend(wait)).await?;
+        let token = FencingToken {
+            pass: turn.as_ref().map_or(0, Turn::passes),
+            ..FencingToken::new(place.czxid)
+        };
+        Ok(Guard::new(Held::new(&self.queue, place, turn, token)))
     }
 
-    async fn contend(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+    async fn contend(&self, wait: Wait) -> Result<(QueueNode<C>, Option<Turn<C>>), LockError> {
         let others = async { Ok(self.participants().await?) };
         if let Some(others) = self.queue.peek(wait, others).await?
             && !others.is_empty()
@@ -191,8 +196,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
             return Err(self.queue.timed_out(wait));
         }
         let Some(local) = &self.local else {
-            let place = self.queue.acquire(Claim::Mutex, wait).await?;
-            return Ok(Guard::new(self.held(place, 0)));
+            return Ok((self.queue.acquire(Claim::Mutex, wait).await?, None));
         };
         let mut turn = self.queue.in_time(wait, Arc::clone(local).turn()).await?;
         let kept = turn.take_over(&self.queue.client);
@@ -204,16 +208,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
                 place
             }
         };
-        let held = self.held(place, turn.passes());
-        Ok(Guard::new(held.with_turn(turn)))
-    }
-
-    fn held(&self, place: QueueNode<C>, pass: u32) -> Held<C> {
-        let token = FencingToken {
-            pass,
-            ..FencingToken::new(place.czxid)
-        };
-        Held::new(&self.queue, place, token)
+        Ok((place, Some(turn)))
     }
 
     async fn take_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {

@@ -178,7 +178,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         let acquire = || self.queue.acquire(claim, wait);
         let place = self.queue.observed.wait(acquire).await?;
         let token = FencingToken::new(place.czxid);
-        Ok(Guard::new(Held::new(&self.queue, place, token)))
+        Ok(Guard::new(Held::new(&self.queue, place, None, token)))
     }
 
     fn write_guard(&self, guard: Guard<C>) -> WriteGuard<C> {
@@ -365,5 +365,5 @@ pub(crate) async fn behind<C: ZooKeeper>(
     check(queue, writer)?;
     // The reader's own czxid is larger than those of waiting writers: as a token it would lock them
     // out.
-    Ok(Guard::new(Held::new(queue, place, writer.token)))
+    Ok(Guard::new(Held::new(queue, place, None, writer.token)))
 }

@@ -17,7 +17,11 @@ use crate::{
     call_limit::CallLimit,
     client::ZooKeeper,
     error::{LockError, Released, ValueError},
-    locks::{acquire::Acquire, guard::Guard, leasing::Leasing},
+    locks::{
+        acquire::Acquire,
+        guard::Guard,
+        leasing::{Leasing, Places},
+    },
     observe::Observed,
     options::LockOptions,
     queue::{
@@ -220,6 +224,13 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     }
 
     pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        let observed = &self.leasing.leases.observed;
+        let places = observed.wait(|| self.contend(wanted, wait)).await?;
+        let lease = |place| self.leasing.lease(place);
+        Ok(places.into_inner().into_iter().map(lease).collect())
+    }
+
+    async fn contend(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
         if let Some(available) = self.leasing.leases.peek(wait, self.available()).await?
             && available < wanted
         {
@@ -228,7 +239,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
                 within: wait.within,
             });
         }
-        self.leasing.take(wanted, wait).await
+        self.leasing.contend(wanted, wait).await
     }
 }
 

@@ -204,7 +204,8 @@ pub(crate) struct HoldObserver {
 
 impl HoldObserver {
     /// The hold is lost; called once.
-    pub(crate) fn lost(&self, loss: Loss) {
+    pub(crate) fn lost(&mut self, loss: Loss) {
+        self.end_warning();
         let Observed { recipe, path, .. } = &self.of;
         warn!(parent: &self.span, recipe, path = &**path, %loss, "lock lost");
         meter::lost(&self.of, loss);
@@ -222,13 +223,18 @@ impl HoldObserver {
 
     /// The release begins.
     pub(crate) fn end(&mut self) {
-        if let Some(warning) = self.warning.take() {
-            warning.abort();
-        }
+        self.end_warning();
         if let Some(since) = self.since.take() {
             let elapsed = clock::now() - since;
             debug!(parent: &self.span, elapsed_ms = millis(elapsed), "hold ended");
+            self.span = Span::none();
             meter::held(&self.of, elapsed);
+        }
+    }
+
+    fn end_warning(&mut self) {
+        if let Some(warning) = self.warning.take() {
+            warning.abort();
         }
     }
 }

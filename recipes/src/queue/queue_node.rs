@@ -19,6 +19,8 @@ pub(crate) struct QueueNode<C: ZooKeeper> {
     /// Whether the znode must still be deleted.
     is_due: bool,
     pub(crate) watch: Option<C::Watch>,
+    /// Whether a list has shown it in the queue.
+    pub(crate) is_listed: bool,
 }
 
 impl<C: ZooKeeper> QueueNode<C> {
@@ -30,6 +32,7 @@ impl<C: ZooKeeper> QueueNode<C> {
             epoch,
             is_due: true,
             watch: None,
+            is_listed: false,
         }
     }
 

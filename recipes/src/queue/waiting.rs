@@ -59,8 +59,6 @@ struct Waiting<'a, C: ZooKeeper> {
     looked: u64,
     /// Whether the watched znodes must be read again.
     is_unsure: bool,
-    /// Whether there was a list.
-    is_listed: bool,
     /// Old watches, kept until new ones have replaced them, so that the server removes none.
     replaced: Vec<C::Watch>,
     states: C::States,
@@ -103,7 +101,6 @@ pub(crate) async fn wait<C: ZooKeeper>(
         connections,
         looked: connections,
         is_unsure: false,
-        is_listed: false,
         replaced: Vec::new(),
         states,
         pace: Pace::of(&queue.client),
@@ -194,7 +191,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         let Some(ahead) = order::ahead(self.claim, list.value.iter(), own, look) else {
             return Ok(false);
         };
-        if std::mem::replace(&mut self.is_listed, true) {
+        if std::mem::replace(&mut self.place.is_listed, true) {
             self.queue.observed.listed_again();
         } else {
             let ahead = ahead.seen.len() + ahead.others;

@@ -1,8 +1,9 @@
 //! Metrics, spans and events: what `docs/observability.md` lists is what a busy program emits.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::{Debug, Write as _},
+    pin::Pin,
     sync::{
         Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
@@ -11,18 +12,27 @@ use std::{
 };
 
 use minikeeper::Fault;
-use minikeeper_client::ErrorCode;
-use minikeeper_recipes::{FencingToken, LeaderLatch, LockOptions, Status, TokenCheck};
+use minikeeper_client::{Error, ErrorCode};
+use minikeeper_recipes::{
+    FencingToken, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2,
+    LeaderLatch, LocalHandOver, LockOptions, Released, Status, TokenCheck,
+};
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 use tracing::{
-    Dispatch, Event, Metadata, Subscriber,
+    Dispatch, Event, Instrument as _, Metadata, Subscriber,
     field::{Field, Visit},
-    span::{Attributes, Id, Record},
+    info_span,
+    span::{Attributes, Id},
+};
+use tracing_subscriber::{
+    Layer, Registry,
+    layer::{Context, SubscriberExt as _},
+    registry::LookupSpan,
 };
 
 use crate::{
-    kit::{contender_with, soon, spawn, start, until},
+    kit::{client, contender_with, soon, spawn, start, until},
     link::Mode,
 };
 
@@ -32,7 +42,8 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone, Default)]
 struct Reports {
     lines: Arc<Mutex<Vec<String>>>,
-    spans: Arc<AtomicU64>,
+    /// The open spans, each with those around it.
+    spans: Arc<Mutex<BTreeMap<u64, String>>>,
 }
 
 impl Reports {
@@ -77,16 +88,21 @@ impl Reports {
     fn has(&self, part: &str) -> bool {
         self.lines.lock().iter().any(|line| line.contains(part))
     }
+
+    fn open_spans(&self) -> Vec<String> {
+        self.spans.lock().values().cloned().collect()
+    }
 }
 
 /// Reports what this thread does.
 fn report() -> (Reports, tracing::subscriber::DefaultGuard) {
     // While there is one subscriber, tracing asks the subscriber of the thread that comes first to a
     // callsite whether that is of interest to any thread. Another test has none.
-    static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Reports::default()));
+    static SECOND: LazyLock<Dispatch> =
+        LazyLock::new(|| Dispatch::new(Registry::default().with(Reports::default())));
     LazyLock::force(&SECOND);
     let reports = Reports::default();
-    let on = tracing::subscriber::set_default(reports.clone());
+    let on = tracing::subscriber::set_default(Registry::default().with(reports.clone()));
     (reports, on)
 }
 
@@ -107,23 +123,24 @@ impl Visit for Line {
     }
 }
 
-impl Subscriber for Reports {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Reports {
+    fn on_new_span(&self, span: &Attributes<'_>, id: &Id, all: Context<'_, S>) {
         self.note("span", span.metadata(), |line| span.record(line));
-        Id::from_u64(self.spans.fetch_add(1, Ordering::Relaxed) + 1)
+        let names: Vec<_> = all
+            .span_scope(id)
+            .unwrap()
+            .map(|span| span.name())
+            .collect();
+        self.spans.lock().insert(id.into_u64(), names.join(" in "));
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, event: &Event<'_>) {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         self.note("event", event.metadata(), |line| event.record(line));
     }
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        self.spans.lock().remove(&id.into_u64());
+    }
 }
 
 /// Does everything that is reported. Its locks have the data "secret".
@@ -235,18 +252,72 @@ async fn hold_that_exceeds_its_limit_is_warned_about_once_while_it_lasts() {
     guard.release().await.unwrap();
 }
 
+/// A loss that the holder knows of is reported as such.
+#[tokio::test(start_paused = true)]
+async fn lost_lock_is_not_warned_about_as_held_too_long() {
+    let (reports, _on) = report();
+    let server = start().await;
+    let mut options = LockOptions::default();
+    options.hold_warn_after = Some(10 * SECOND);
+    let holder = contender_with(&server, 1, options).await;
+    let guard = holder.lock.acquire().await.unwrap();
+    server.expire(holder.client.session_id().unwrap()).unwrap();
+    soon(guard.lost()).await;
+    sleep(60 * SECOND).await;
+    assert!(reports.has("lock lost"));
+    assert!(!reports.has("lock held longer than the limit"));
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_ends_with_the_grant_and_a_hold_when_its_release_begins() {
+    let (reports, _on) = report();
+    let server = start().await;
+    let (client, _link) = client(&server, 1).await;
+    let mutex = InterProcessMutex::new(client.clone(), "/mutex").unwrap();
+    let mut local = LockOptions::default();
+    local.local_hand_over = Some(LocalHandOver::default());
+    let passed = InterProcessMutex::with_options(client.clone(), "/passed", local).unwrap();
+    let read_write = InterProcessReadWriteLock::new(client.clone(), "/rw").unwrap();
+    let semaphore = InterProcessSemaphoreV2::new(client.clone(), "/leases", 1).unwrap();
+    let released =
+        async |mut release: Pin<Box<dyn Future<Output = Result<Released, Error>> + '_>>| {
+            assert_eq!(reports.open_spans(), ["program", "hold in program"]);
+            tokio::select! {
+                biased;
+                _ = &mut release => panic!("the server has replied already"),
+                () = async { assert_eq!(reports.open_spans(), ["program"]) } => {}
+            }
+            release.await.unwrap();
+        };
+    let program = async {
+        for lock in [&mutex, &passed] {
+            let guard = lock.acquire().await.unwrap();
+            released(Box::pin(guard.release())).await;
+        }
+        let guard = read_write.acquire_read().await.unwrap();
+        released(Box::pin(guard.release())).await;
+        let lease = semaphore.acquire().await.unwrap();
+        released(Box::pin(lease.release())).await;
+    };
+    let span = info_span!(target: "minikeeper_recipes", "program");
+    program.instrument(span).await;
+    assert!(reports.open_spans().is_empty());
+}
+
 #[cfg(feature = "metrics")]
 mod metered {
-    use std::collections::BTreeMap;
+    use std::future::pending;
 
     use metrics::{
         Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString,
         Unit,
     };
     use minikeeper_recipes::{
-        InterProcessReadWriteLock, InterProcessSemaphoreMutex, InterProcessSemaphoreV2,
-        LeaderSelector, SelectorOptions, describe_metrics,
+        InterProcessSemaphoreMutex, LeaderSelector, SelectorOptions, describe_metrics,
     };
+
+    use tokio::task::spawn_blocking;
 
     use super::*;
     use crate::kit::contender;
@@ -445,7 +516,7 @@ mod metered {
         let kept = Kept::default();
         let _on = metrics::set_default_local_recorder(&kept);
         let server = start().await;
-        let (client, _link) = crate::kit::client(&server, 1).await;
+        let (client, _link) = client(&server, 1).await;
         let mut options = LockOptions::default();
         options.path_label = false;
         let lock = InterProcessReadWriteLock::with_options(client.clone(), "/rw", options.clone())
@@ -478,5 +549,101 @@ mod metered {
                 format!("minikeeper_leader_changes_total{{recipe=LeaderSelector,to={to}}}");
             assert_eq!(kept.count(&series), 1, "{series}");
         }
+    }
+
+    /// Also one that only asks whether the lock is free.
+    #[tokio::test(start_paused = true)]
+    async fn every_attempt_is_a_wait() {
+        let kept = Kept::default();
+        let _on = metrics::set_default_local_recorder(&kept);
+        let server = start().await;
+        let (client, _link) = client(&server, 1).await;
+        for (path, peek) in [("/peeks", true), ("/queues", false)] {
+            let mut options = LockOptions::default();
+            options.peek = peek;
+            let (of, with) = (client.clone(), options.clone());
+            let mutex = InterProcessMutex::with_options(of, path, with).unwrap();
+            let (of, with) = (client.clone(), options.clone());
+            let read_write = InterProcessReadWriteLock::with_options(of, path, with).unwrap();
+            let of = client.clone();
+            let semaphore = InterProcessSemaphoreV2::with_options(of, path, 1, options).unwrap();
+            let waits = |recipe: &str| {
+                let labels = format!("outcome=timed_out,path={path},recipe={recipe}");
+                kept.values(&format!("minikeeper_lock_wait_seconds{{{labels}}}"))
+                    .len()
+            };
+            let held = mutex.acquire().await.unwrap();
+            assert!(mutex.try_acquire().await.unwrap().is_none());
+            held.release().await.unwrap();
+            let held = read_write.acquire_write().await.unwrap();
+            let late = read_write.acquire_read().within(Duration::ZERO).await;
+            late.unwrap_err();
+            let late = read_write.acquire_write().within(Duration::ZERO).await;
+            late.unwrap_err();
+            held.release().await.unwrap();
+            let held = semaphore.acquire().await.unwrap();
+            assert!(semaphore.try_acquire().await.unwrap().is_none());
+            held.release().await.unwrap();
+            assert_eq!(waits("InterProcessMutex"), 1);
+            assert_eq!(waits("InterProcessReadWriteLock"), 2);
+            assert_eq!(waits("InterProcessSemaphoreV2"), 1);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn latch_counts_its_queue_length_once_for_each_znode_and_when_it_queues_again() {
+        let kept = Kept::default();
+        let _on = metrics::set_default_local_recorder(&kept);
+        let server = start().await;
+        let (client, link) = client(&server, 1).await;
+        let latch = LeaderLatch::start(client.clone(), "/leaders/a", "1").unwrap();
+        let of = "{path=/leaders/a,recipe=LeaderLatch}";
+        let lengths = || kept.values(&format!("minikeeper_lock_queue_length{of}"));
+        let requeues = || kept.count(&format!("minikeeper_lock_requeues_total{of}"));
+        soon(latch.wait()).await.unwrap();
+        link.cut();
+        until("it follows", || !latch.has_leadership()).await;
+        soon(latch.wait()).await.unwrap();
+        assert_eq!((lengths(), requeues()), (vec![0.0], 0));
+        server.expire(client.session_id().unwrap()).unwrap();
+        until("it follows", || !latch.has_leadership()).await;
+        soon(latch.wait()).await.unwrap();
+        assert_eq!((lengths(), requeues()), (vec![0.0, 0.0], 1));
+        soon(latch.close()).await.unwrap();
+    }
+
+    /// Another thread interrupts a turn, often before its work begins. In real time, because the
+    /// moment is short.
+    #[tokio::test]
+    async fn turn_without_work_is_no_term() {
+        let kept = Kept::default();
+        let _on = metrics::set_default_local_recorder(&kept);
+        let server = start().await;
+        let (client, _link) = client(&server, 1).await;
+        let works = Arc::new(AtomicU64::new(0));
+        let begun = Arc::clone(&works);
+        let options = SelectorOptions::default();
+        let selector = LeaderSelector::start(client, "/leaders/a", "1", options, move |_| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            Box::pin(pending())
+        });
+        let selector = Arc::new(selector.unwrap());
+        for _ in 0..500 {
+            let other = Arc::clone(&selector);
+            let interrupting = spawn_blocking(move || {
+                while !other.interrupt() {
+                    std::hint::spin_loop();
+                }
+            });
+            interrupting.await.unwrap();
+            soon(selector.done()).await.unwrap();
+            selector.requeue();
+        }
+        let terms = |to: &str| {
+            let labels = format!("path=/leaders/a,recipe=LeaderSelector,to={to}");
+            kept.count(&format!("minikeeper_leader_changes_total{{{labels}}}"))
+        };
+        assert_eq!(terms("follower"), works.load(Ordering::Relaxed));
+        assert!(terms("leader") - terms("follower") <= 1);
     }
 }
