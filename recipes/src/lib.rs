@@ -228,7 +228,10 @@ pub use self::{
     locks::*,
     observe::{TokenCheck, TokenRefused},
     options::LockOptions,
-    queue::{naming, order},
+    queue::{
+        naming, order,
+        position::{QueuePosition, Queued},
+    },
     status::{FencingToken, Loss, Status},
     values::*,
 };

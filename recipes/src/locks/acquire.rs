@@ -2,6 +2,7 @@
 //! that acquires the lock.
 
 use std::{
+    borrow::Cow,
     fmt,
     future::Future,
     pin::Pin,
@@ -13,7 +14,10 @@ use crate::{
     client::ZooKeeper,
     error::LockError,
     locks::{guard::Guard, owner::Owner},
-    queue::contending::Wait,
+    queue::{
+        contending::Wait,
+        position::{QueuePosition, Queued},
+    },
 };
 
 /// A future that acquires a lock, or waits at a barrier. It sends nothing before the first poll.
@@ -64,6 +68,7 @@ type Begin<'a, L, G> = fn(L, How<'a>) -> AcquireFuture<'a, G>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How<'a> {
     pub(crate) owner: Option<&'a Owner>,
+    pub(crate) position: Option<&'a QueuePosition>,
     /// The number of leases, for a semaphore.
     pub(crate) leases: u32,
     within: Option<Duration>,
@@ -73,6 +78,16 @@ impl How<'_> {
     /// Returns the time limit, which starts to run now.
     pub(crate) fn wait(self) -> Wait {
         self.within.map_or(Wait::FOR_EVER, Wait::within)
+    }
+
+    /// Returns this lock object, or a clone that reports the position in the queue.
+    pub(crate) fn reporting<L: Queued>(self, lock: &L) -> Cow<'_, L> {
+        let Some(position) = self.position else {
+            return Cow::Borrowed(lock);
+        };
+        let mut lock = lock.clone();
+        lock.set_position(position);
+        Cow::Owned(lock)
     }
 }
 
@@ -85,6 +100,7 @@ impl<'a, L, G> Acquire<'a, L, G> {
             lock: Some((lock, begin)),
             how: How {
                 owner: None,
+                position: None,
                 leases: 1,
                 within: None,
             },
@@ -177,6 +193,17 @@ impl<'a, L: Reentrant, G> Acquire<'a, L, G> {
     /// one task keeps that place as long as another task waits.
     pub const fn as_owner(mut self, owner: &'a Owner) -> Self {
         self.how.owner = Some(owner);
+        self
+    }
+}
+
+impl<'a, L: Queued, G> Acquire<'a, &'a L, G> {
+    /// Lets this position tell how many contenders are ahead, while this waits in the queue.
+    ///
+    /// Tasks that acquire as the same owner share one place in the queue; it is reported to the
+    /// position of the first of them.
+    pub const fn report_to(mut self, position: &'a QueuePosition) -> Self {
+        self.how.position = Some(position);
         self
     }
 }

@@ -140,6 +140,7 @@ impl<C: ZooKeeper> Leasing<C> {
             // Declared first, so that it is dropped last: the next contender must not count leases
             // that are about to be deleted.
             let mut inner = self.locks.acquire(Claim::Mutex, wait).await?;
+            let _reported = self.locks.report(Claim::Mutex, &inner);
             let entered = self.enter(wanted, &mut inner, changes, wait).await?;
             // Nothing waits for its release, so a failed release cannot cost the leases (hazard
             // H15).

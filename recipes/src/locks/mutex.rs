@@ -18,6 +18,7 @@ use crate::{
     queue::{
         contending::{Queue, Wait},
         order::Claim,
+        position::{QueuePosition, Queued},
         queue_node::QueueNode,
     },
     status::FencingToken,
@@ -71,6 +72,12 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMutex<C> {
 
 impl<C: ZooKeeper> Reentrant for &InterProcessMutex<C> {}
 
+impl<C: ZooKeeper> Queued for InterProcessMutex<C> {
+    fn set_position(&mut self, position: &QueuePosition) {
+        self.queue.position = Some(position.clone());
+    }
+}
+
 impl<C: ZooKeeper> InterProcessMutex<C> {
     /// Creates a mutex at this path. Sends nothing.
     ///
@@ -107,6 +114,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
+                let lock = how.reporting(lock);
                 match how.owner {
                     Some(owner) => lock.take_as(owner, how.wait()).await,
                     None => lock.take(how.wait()).await,

@@ -23,6 +23,7 @@ use crate::{
         naming,
         order::Claim,
         pace::Pace,
+        position::{QueuePosition, Queued},
     },
     status::{FencingToken, Status},
 };
@@ -79,6 +80,12 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessReadWriteLock<C> {
 
 impl<C: ZooKeeper> Reentrant for &InterProcessReadWriteLock<C> {}
 
+impl<C: ZooKeeper> Queued for InterProcessReadWriteLock<C> {
+    fn set_position(&mut self, position: &QueuePosition) {
+        self.queue.position = Some(position.clone());
+    }
+}
+
 impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// Creates a read/write lock at this path. Sends nothing.
     ///
@@ -113,6 +120,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     pub fn acquire_read(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
+                let lock = how.reporting(lock);
                 match how.owner {
                     Some(owner) => lock.read_as(owner, how.wait()).await,
                     None => lock.take(Claim::Read, how.wait()).await,
@@ -133,9 +141,10 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     pub fn acquire_write(&self) -> Acquire<'_, &Self, WriteGuard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
+                let reporting = how.reporting(lock);
                 let guard = match how.owner {
-                    Some(owner) => lock.write_as(owner, how.wait()).await?,
-                    None => lock.take(Claim::Write, how.wait()).await?,
+                    Some(owner) => reporting.write_as(owner, how.wait()).await?,
+                    None => reporting.take(Claim::Write, how.wait()).await?,
                 };
                 Ok(lock.write_guard(guard))
             })

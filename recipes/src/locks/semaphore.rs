@@ -28,6 +28,7 @@ use crate::{
         contending::{Queue, Wait, in_session, no_session},
         naming::{self, lock_name},
         order::Claim,
+        position::{QueuePosition, Queued},
     },
     status::{Loss, Status},
     values::shared_count::{CountChanges, SharedCount},
@@ -71,6 +72,12 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreV2<C> {
     }
 }
 
+impl<C: ZooKeeper> Queued for InterProcessSemaphoreV2<C> {
+    fn set_position(&mut self, position: &QueuePosition) {
+        self.leasing.locks.position = Some(position.clone());
+    }
+}
+
 impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// Creates a semaphore at this path with this number of leases. Sends nothing.
     ///
@@ -102,6 +109,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
             path: naming::join(path, name).into(),
             options: Arc::new(options),
             observed: observed.clone(),
+            position: None,
         };
         Ok(Self {
             leasing: Leasing {
@@ -132,7 +140,10 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// is not an error: it waits for the next connection.
     pub fn acquire(&self) -> Acquire<'_, &Self, Lease<C>> {
         Acquire::new(self, |semaphore, how| {
-            Box::pin(async move { one(semaphore.take(1, how.wait()).await) })
+            Box::pin(async move {
+                let semaphore = how.reporting(semaphore);
+                one(semaphore.take(1, how.wait()).await)
+            })
         })
     }
 
@@ -178,7 +189,10 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// ```
     pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, &Self, Vec<Lease<C>>> {
         Acquire::new(self, |semaphore, how| {
-            Box::pin(semaphore.take(how.leases, how.wait()))
+            Box::pin(async move {
+                let semaphore = how.reporting(semaphore);
+                semaphore.take(how.leases, how.wait()).await
+            })
         })
         .leases(wanted)
     }

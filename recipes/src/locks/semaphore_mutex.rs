@@ -11,7 +11,10 @@ use crate::{
     error::LockError,
     locks::{acquire::Acquire, guard::Guard, semaphore::InterProcessSemaphoreV2},
     options::LockOptions,
-    queue::contending::Wait,
+    queue::{
+        contending::Wait,
+        position::{QueuePosition, Queued},
+    },
 };
 
 /// A lock that is not reentrant, compatible with Curator's class of the same name in Java.
@@ -55,6 +58,12 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreMutex<C> {
     }
 }
 
+impl<C: ZooKeeper> Queued for InterProcessSemaphoreMutex<C> {
+    fn set_position(&mut self, position: &QueuePosition) {
+        self.semaphore.set_position(position);
+    }
+}
+
 impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// Creates a lock at this path. Sends nothing.
     ///
@@ -85,7 +94,9 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
     pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
-        Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
+        Acquire::new(self, |lock, how| {
+            Box::pin(async move { how.reporting(lock).take(how.wait()).await })
+        })
     }
 
     /// Acquires the lock if it is free; `None` if it is not.

@@ -22,6 +22,7 @@ use crate::{
         order::Claim,
         pace::Pace,
         parents,
+        position::QueuePosition,
         queue_node::{QueueNode, Unanswered},
         waiting::{self, Outcome},
     },
@@ -81,6 +82,8 @@ pub(crate) struct Queue<C> {
     pub(crate) path: Arc<str>,
     pub(crate) options: Arc<LockOptions>,
     pub(crate) observed: Observed,
+    /// Where the contenders of this lock object report their position.
+    pub(crate) position: Option<QueuePosition>,
 }
 
 /// The request for the list of contenders, made together with the creation of the contender's
@@ -97,6 +100,7 @@ impl<C: ZooKeeper> Queue<C> {
             path: Arc::clone(&observed.path),
             options: Arc::new(options),
             observed,
+            position: None,
         }
     }
 

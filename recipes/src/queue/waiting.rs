@@ -88,6 +88,7 @@ pub(crate) async fn wait<C: ZooKeeper>(
     listing: Option<Listing>,
     wait: Wait,
 ) -> Result<Outcome<C>, LockError> {
+    let _reported = queue.report(claim, &place);
     // Subscribe first, so that no change is missed between these two lines.
     let states = queue.client.states();
     let connections = queue.client.connections();

@@ -5,15 +5,17 @@ use std::time::Duration;
 use minikeeper_client::{Client, CreateMode, Multi};
 use minikeeper_recipes::{
     Acquire, AtomicError, AtomicOptions, AtomicValue, CacheChanges, CacheError, CacheEvent,
-    CacheOptions, CacheSnapshot, CachedZnode, ChildrenChanges, ChildrenEvent, CountChanges,
-    CuratorCache, Damage, DistributedAtomicLong, DistributedBarrier, DistributedDoubleBarrier,
-    ErrorPolicy, FencingToken, Guard, InterProcessMultiLock, InterProcessMutex,
+    CacheOptions, CacheSnapshot, CachedAtomicLong, CachedZnode, ChildrenChanges, ChildrenEvent,
+    CloseMode, CountChanges, CuratorCache, Damage, DistributedAtomic, DistributedAtomicLong,
+    DistributedBarrier, DistributedDoubleBarrier, ErrorPolicy, FencingToken, GroupChanges,
+    GroupError, GroupMember, Guard, InterProcessMultiLock, InterProcessMutex,
     InterProcessReadWriteLock, InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LatchError,
     LatchOptions, LeaderLatch, LeaderSelector, Leadership, LeadershipChanges, Lease, LocalHandOver,
     LockError, LockOptions, Loss, MaxLeases, Member, MultiGuard, MultiMember, NodeCache,
-    NodeChanges, Owner, Participant, PathChildrenCache, PersistentNode, Promotion, Released,
-    Revoker, SelectorOptions, SharedCount, SharedValue, Status, TreeCache, TreeChanges, TreeEvent,
-    ValueChanges, ValueError, VersionedValue, Work, WriteGuard,
+    NodeChanges, Owner, Participant, PathChildrenCache, PersistentNode, PersistentTtlNode,
+    Promotion, QueuePosition, Released, Revoker, SelectorOptions, SharedCount, SharedValue, Status,
+    TokenCheck, TokenRefused, TreeCache, TreeChanges, TreeEvent, TtlNodeOptions, ValueChanges,
+    ValueError, VersionedValue, Work, WriteGuard,
     client::{ClientStates, Standing, StateStream as _, ZooKeeper},
     order::{Ahead, Claim, Look},
 };
@@ -21,6 +23,34 @@ use minikeeper_recipes::{
 const fn shared<T: Send + Sync>() {}
 
 const fn sent<T: Send>() {}
+
+#[cfg(feature = "discovery")]
+const _: () = {
+    use minikeeper_recipes::{
+        DamagedInstance, DiscoveryError, DownInstancePolicy, InstanceError, RandomStrategy,
+        RoundRobinStrategy, ServiceCache, ServiceChanges, ServiceDiscovery, ServiceInstance,
+        ServiceInstances, ServiceProvider, ServiceProviderBuilder, ServiceType, StickyStrategy,
+        UriPart, UriSpec, UriSpecError,
+    };
+    shared::<DamagedInstance>();
+    shared::<DiscoveryError>();
+    shared::<DownInstancePolicy>();
+    shared::<InstanceError>();
+    shared::<RandomStrategy>();
+    shared::<RoundRobinStrategy>();
+    shared::<ServiceCache>();
+    shared::<ServiceChanges>();
+    shared::<ServiceDiscovery>();
+    shared::<ServiceInstance>();
+    shared::<ServiceInstances>();
+    shared::<ServiceProvider>();
+    shared::<ServiceProviderBuilder>();
+    shared::<ServiceType>();
+    shared::<StickyStrategy<u64>>();
+    shared::<UriPart>();
+    shared::<UriSpec>();
+    shared::<UriSpecError>();
+};
 
 const _: () = {
     shared::<AtomicError>();
@@ -31,17 +61,23 @@ const _: () = {
     shared::<CacheEvent>();
     shared::<CacheOptions>();
     shared::<CacheSnapshot>();
+    shared::<CachedAtomicLong<Client>>();
     shared::<CachedZnode>();
     shared::<ChildrenChanges>();
     shared::<ChildrenEvent>();
+    shared::<CloseMode>();
     shared::<CountChanges<Client>>();
     shared::<CuratorCache>();
     shared::<Damage>();
+    shared::<DistributedAtomic<Client, i32>>();
     shared::<DistributedAtomicLong<Client>>();
     shared::<DistributedBarrier<Client>>();
     shared::<DistributedDoubleBarrier<Client>>();
     shared::<ErrorPolicy>();
     shared::<FencingToken>();
+    shared::<GroupChanges>();
+    shared::<GroupError>();
+    shared::<GroupMember>();
     shared::<Guard<Client>>();
     shared::<InterProcessMultiLock<Client>>();
     shared::<InterProcessMutex<Client>>();
@@ -69,16 +105,21 @@ const _: () = {
     shared::<Participant>();
     shared::<PathChildrenCache>();
     shared::<PersistentNode>();
+    shared::<PersistentTtlNode>();
     shared::<Promotion>();
+    shared::<QueuePosition>();
     shared::<Released>();
     shared::<Revoker>();
     shared::<SelectorOptions>();
     shared::<SharedCount<Client>>();
     shared::<SharedValue<Client>>();
     shared::<Status>();
+    shared::<TokenCheck>();
+    shared::<TokenRefused>();
     shared::<TreeCache>();
     shared::<TreeChanges>();
     shared::<TreeEvent>();
+    shared::<TtlNodeOptions>();
     shared::<ValueChanges<Client>>();
     shared::<ValueError>();
     shared::<VersionedValue<i32>>();
@@ -101,6 +142,9 @@ async fn futures_are_send<C: ZooKeeper>(client: C) -> Result<(), Box<dyn std::er
     let path = "/a";
     let lock = InterProcessMutex::new(client.clone(), path)?;
     send(lock.acquire().within(Duration::ZERO));
+    let position = QueuePosition::default();
+    send(lock.acquire().report_to(&position));
+    send(position.ahead());
     send(lock.try_acquire());
     send(lock.participants());
     let guard = lock.acquire().await?;

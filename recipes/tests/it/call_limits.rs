@@ -9,14 +9,14 @@ use minikeeper_recipes::{
     AtomicOptions, CachedAtomicLong, CloseMode, CuratorCache, DistributedAtomicLong,
     DistributedBarrier, GroupMember, Guard, InterProcessMultiLock, InterProcessMutex,
     InterProcessReadWriteLock, InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LeaderLatch,
-    LeaderSelector, LockOptions, PersistentNode, PersistentTtlNode, Promotion, Revoker,
-    SelectorOptions, SharedCount, SharedValue,
+    LeaderSelector, LockOptions, PersistentNode, PersistentTtlNode, Promotion, QueuePosition,
+    Revoker, SelectorOptions, SharedCount, SharedValue,
 };
 use tokio::time::Instant;
 
 use crate::{
     clock,
-    kit::{PATH, builder, queue, soon, start, until},
+    kit::{PATH, builder, queue, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -69,6 +69,7 @@ const CALLS: &[&str] = &[
     "Guard::multi",
     "InterProcessMutex::participants",
     "InterProcessMutex::participants_with_data",
+    "QueuePosition::ahead",
     "InterProcessMutex::try_acquire",
     "InterProcessMutex::try_acquire peeking",
     "InterProcessSemaphoreMutex::try_acquire",
@@ -156,6 +157,19 @@ async fn call(name: &str, world: &World) -> (Instant, Result<(), Failure>) {
         "InterProcessMutex::participants" => silent!(world.mutex().participants()),
         "InterProcessMutex::participants_with_data" => {
             silent!(world.mutex().participants_with_data())
+        }
+        "QueuePosition::ahead" => {
+            let _holder = world.guard().await;
+            let position = QueuePosition::default();
+            let lock = world.mutex();
+            let waiting = spawn({
+                let position = position.clone();
+                async move { lock.acquire().report_to(&position).await }
+            });
+            until("it waits", || queue(&world.server).len() == 2).await;
+            let silence = silent!(position.ahead());
+            waiting.abort();
+            silence
         }
         "InterProcessMutex::try_acquire" => silent!(world.mutex().try_acquire()),
         "InterProcessMutex::try_acquire peeking" => {

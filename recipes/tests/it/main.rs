@@ -38,6 +38,7 @@
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
 //! | `discovery` | service discovery, its cache and providers |
 //! | `testing` | the tests that `docs/testing` shows |
+//! | `queue_position` | the position of an acquisition in its queue |
 //! | `call_limits` | calls on a server that never replies |
 //! | `cancelling` | futures dropped at every await point, lost replies at every step |
 
@@ -77,6 +78,7 @@ mod observability;
 mod owners;
 mod persistent_node;
 mod persistent_ttl_node;
+mod queue_position;
 mod read_write;
 mod request_savings;
 mod restart;
