@@ -88,13 +88,10 @@ impl Client {
     /// ```
     /// # let server = minikeeper::blocking::Server::builder().start()?;
     /// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
-    /// use minikeeper_recipes::CuratorCache;
+    /// use minikeeper_recipes::InterProcessMutex;
     ///
-    /// // It starts a task, so it needs the client's runtime.
-    /// let start = async { CuratorCache::start(client.to_async(), "/config") };
-    /// let cache = client.bind(client.wait(start)?);
-    /// client.block_on(cache.initialized())??;
-    /// assert!(cache.get("/config").is_none());
+    /// let lock = client.bind(InterProcessMutex::new(client.to_async(), "/locks/a")?);
+    /// lock.acquire()?.release()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn bind<T>(&self, object: T) -> Blocking<T> {

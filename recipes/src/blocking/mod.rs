@@ -20,8 +20,7 @@
 //!   [`std::process::exit`] drops nothing, so locks stay until the session timeout: close the client
 //!   before.
 //! - **Anything else.** [`Client::wait`] waits for any future, such as those of async types that have
-//!   no blocking form; [`Client::bind`] makes a blocking object of an async one. In place of a
-//!   leader selector, whose work is a future, acquire an [`InterProcessMutex`] in a loop.
+//!   no blocking form; [`Client::bind`] makes a blocking object of an async one.
 //!
 //! # Examples
 //! ```
@@ -40,7 +39,10 @@
 //! ```
 
 mod barriers;
+mod caches;
 mod client;
+#[cfg(feature = "discovery")]
+mod discovery;
 mod leaders;
 mod locks;
 mod session;
@@ -51,8 +53,12 @@ use std::ops::Deref;
 #[cfg(doc)]
 use minikeeper_client::Error;
 
+#[cfg(feature = "discovery")]
+pub use self::discovery::*;
 use self::session::Session;
-pub use self::{barriers::*, client::*, leaders::*, locks::*, session::Interrupt, values::*};
+pub use self::{
+    barriers::*, caches::*, client::*, leaders::*, locks::*, session::Interrupt, values::*,
+};
 
 /// An async object with methods that wait. It keeps the client's session open.
 ///
@@ -137,6 +143,29 @@ macro_rules! waits {
     };
 }
 
+/// Defines `next` of a stream of changes.
+macro_rules! changes {
+    ($changes:ident $(<$free:ident: $bound:path>)?: $change:ty, $error:ty) => {
+        impl $(<$free: $bound>)? $changes $(<$free>)? {
+            #[doc = concat!(
+                "Like [`", stringify!($changes), "::next`](crate::", stringify!($changes),
+                "::next), and waits."
+            )]
+            ///
+            /// # Errors
+            #[doc = $crate::blocking::errors!(wait)]
+            #[expect(
+                clippy::should_implement_trait,
+                reason = "it is no iterator: it can fail"
+            )]
+            pub fn next(&mut self) -> Result<$change, $error> {
+                let what = concat!(stringify!($changes), "::next");
+                self.session.wait(what, async { self.object.next().await })
+            }
+        }
+    };
+}
+
 /// The errors that waiting adds to those of the async method.
 macro_rules! errors {
     (wait) => {
@@ -149,4 +178,4 @@ macro_rules! errors {
     };
 }
 
-use {errors, waits};
+use {changes, errors, waits};

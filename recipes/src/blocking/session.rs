@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     fmt,
     future::Future,
-    sync::{Arc, mpsc},
+    sync::{Arc, Weak, mpsc},
     thread::{self, JoinHandle},
 };
 
@@ -29,6 +29,19 @@ struct ClientThread {
     /// Its clones are kept by tasks that delete a znode before the client is closed.
     last_tasks: Option<async_mpsc::Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// A session that is not kept open.
+pub(super) struct WeakSession(Weak<ClientThread>);
+
+impl WeakSession {
+    /// Returns the session, with this interrupt; `None` if all objects were dropped.
+    pub(super) fn upgrade(&self, interrupt: Interrupt) -> Option<Session> {
+        Some(Session {
+            thread: self.0.upgrade()?,
+            interrupt: Some(interrupt),
+        })
+    }
 }
 
 /// What the thread sends back once it has a client, or has failed.
@@ -84,6 +97,10 @@ impl Session {
         self.thread.runtime.block_on(work)
     }
 
+    pub(super) fn downgrade(&self) -> WeakSession {
+        WeakSession(Arc::downgrade(&self.thread))
+    }
+
     /// Makes the last drop wait for this, which ends soon after its object was dropped.
     pub(super) fn outlive(&self, end: impl Future<Output = ()> + Send + 'static) {
         let last_task = self.thread.last_tasks.clone();
@@ -124,7 +141,7 @@ fn refuse_in_runtime(what: &'static str) -> Result<(), Error> {
     }
 }
 
-fn no_thread(error: &std::io::Error) -> Error {
+pub(super) fn no_thread(error: &std::io::Error) -> Error {
     Error::NoThread {
         reason: error.to_string(),
     }

@@ -1,11 +1,13 @@
 //! The blocking values that processes share.
 
+use std::time::Duration;
+
 use minikeeper_client::{Bytes, Client as AsyncClient, CreateMode, Error};
 
 use crate::{
-    AtomicData, AtomicError, AtomicNumber, AtomicOptions, AtomicValue, LockError, ValueError,
-    VersionedValue,
-    blocking::{Blocking, Client, waits},
+    AtomicData, AtomicError, AtomicNumber, AtomicOptions, AtomicValue, CacheError, GroupError,
+    LockError, TtlNodeOptions, ValueError, VersionedValue,
+    blocking::{Blocking, Client, changes, waits},
 };
 
 /// A number that many processes change, compatible with Curator's.
@@ -70,6 +72,37 @@ waits! { DistributedAtomic<T: AtomicData> of "crate" {
 
 waits! { DistributedAtomic<T: AtomicNumber> of "crate" {
     wait add(number: T) -> AtomicValue<T>, AtomicError;
+} }
+
+/// A counter that hands out unique numbers from blocks that it reserves; see
+/// [`CachedAtomicLong`](crate::CachedAtomicLong).
+///
+/// # Examples
+/// ```
+/// # let server = minikeeper::blocking::Server::builder().start()?;
+/// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+/// use minikeeper_recipes::blocking::{CachedAtomicLong, DistributedAtomicLong};
+///
+/// let ids = DistributedAtomicLong::new(&client, "/counters/ids")?;
+/// let ids = CachedAtomicLong::new(&ids, 100);
+/// assert_eq!(ids.next()?.previous, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type CachedAtomicLong = Blocking<crate::CachedAtomicLong<AsyncClient>>;
+
+impl CachedAtomicLong {
+    /// Hands out numbers of this counter, and reserves so many at once; 0 counts as 1.
+    #[must_use]
+    pub fn new(counter: &DistributedAtomicLong, block_length: u32) -> Self {
+        counter.with(crate::CachedAtomicLong::new(
+            counter.to_async(),
+            block_length,
+        ))
+    }
+}
+
+waits! { CachedAtomicLong of "crate" {
+    wait next() -> AtomicValue, AtomicError;
 } }
 
 /// A value that many processes read and watch, compatible with Curator's; see
@@ -145,20 +178,7 @@ macro_rules! shared {
             ) -> Option<VersionedValue<$read>>, ValueError;
         } }
 
-        impl $changes {
-            /// Waits for the next change.
-            ///
-            /// # Errors
-            #[doc = $crate::blocking::errors!(wait)]
-            #[expect(
-                clippy::should_implement_trait,
-                reason = "it is no iterator: it can fail"
-            )]
-            pub fn next(&mut self) -> Result<VersionedValue<$read>, ValueError> {
-                let what = concat!(stringify!($changes), "::next");
-                self.session.wait(what, async { self.object.next().await })
-            }
-        }
+        changes! { $changes: VersionedValue<$read>, ValueError }
     };
 }
 
@@ -207,3 +227,108 @@ waits! { PersistentNode of "crate" {
     wait updated() -> Option<String>, LockError;
     finish close() -> (), LockError;
 } }
+
+/// A znode with a time to live that is touched as long as this exists, compatible with Curator's; see
+/// [`PersistentTtlNode`](crate::PersistentTtlNode).
+///
+/// # Examples
+/// ```
+/// # let server = minikeeper::blocking::Server::builder().start()?;
+/// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+/// use std::time::Duration;
+///
+/// use minikeeper_recipes::blocking::PersistentTtlNode;
+///
+/// let job = PersistentTtlNode::start(&client, "/jobs/7", b"running", Duration::from_secs(60))?;
+/// job.created()?;
+/// assert!(job.is_present());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type PersistentTtlNode = Blocking<crate::PersistentTtlNode>;
+
+impl PersistentTtlNode {
+    /// Starts to keep a znode at this path.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the path is invalid, [`Error::TimeToLive`], [`Error::InRuntime`],
+    /// [`Error::Interrupted`].
+    pub fn start(client: &Client, path: &str, data: &[u8], ttl: Duration) -> Result<Self, Error> {
+        Self::start_with(client, path, data, ttl, TtlNodeOptions::default())
+    }
+
+    /// Like [`Self::start`], with these options.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`].
+    pub fn start_with(
+        client: &Client,
+        path: &str,
+        data: &[u8],
+        ttl: Duration,
+        options: TtlNodeOptions,
+    ) -> Result<Self, Error> {
+        let start = async {
+            let client = client.to_async();
+            crate::PersistentTtlNode::start_with(client, path, data, ttl, options)
+        };
+        let node = client.session.wait("PersistentTtlNode::start", start)?;
+        Ok(client.bind(node))
+    }
+}
+
+waits! { PersistentTtlNode of "crate" {
+    wait created() -> (), LockError;
+} }
+
+/// A member of a group, which sees the other members, compatible with Curator's; see
+/// [`GroupMember`](crate::GroupMember).
+///
+/// # Examples
+/// ```
+/// # let server = minikeeper::blocking::Server::builder().start()?;
+/// # let client = minikeeper_recipes::blocking::Client::connect(&server.connect_string())?;
+/// use minikeeper_recipes::blocking::GroupMember;
+///
+/// let member = GroupMember::start(&client, "/workers", "host 7", b"10.0.0.7:8080")?;
+/// member.joined()?;
+/// for (id, payload) in member.members() {
+///     println!("{id} is at {}", String::from_utf8_lossy(&payload));
+/// }
+/// member.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type GroupMember = Blocking<crate::GroupMember>;
+
+impl GroupMember {
+    /// Joins the group in this directory, with an id that is the name of a znode.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the directory or the id is invalid, [`Error::InRuntime`],
+    /// [`Error::Interrupted`].
+    pub fn start(
+        client: &Client,
+        directory: &str,
+        id: &str,
+        payload: &[u8],
+    ) -> Result<Self, Error> {
+        let start = async { crate::GroupMember::start(client.to_async(), directory, id, payload) };
+        let member = client.session.wait("GroupMember::start", start)?;
+        Ok(client.bind(member))
+    }
+
+    /// Returns a stream of changes of the group.
+    #[must_use]
+    pub fn changes(&self) -> GroupChanges {
+        self.with(self.object.changes())
+    }
+}
+
+waits! { GroupMember of "crate" {
+    wait joined() -> (), GroupError;
+    finish close() -> (), LockError;
+} }
+
+/// A stream of changes of a group. Returned by [`GroupMember::changes`].
+pub type GroupChanges = Blocking<crate::GroupChanges>;
+
+changes! { GroupChanges: Option<String>, CacheError }

@@ -7,7 +7,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
 };
@@ -132,7 +132,11 @@ struct SelectorShared<C: ZooKeeper> {
     held: Mutex<Option<Arc<Held<C>>>>,
     /// The error of the latest attempt that failed, or of the latest work that panicked.
     last_error: Mutex<Option<LockError>>,
+    stop: Option<Stop>,
 }
+
+/// Asks the work to end, instead of dropping it: it blocks a thread.
+pub(crate) type Stop = Box<dyn Fn() + Send + Sync>;
 
 /// The orders of the caller. The counts never decrease.
 #[derive(Clone, Copy, Default, Debug)]
@@ -165,6 +169,18 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         options: SelectorOptions,
         work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
+        Self::start_with_stop(client, path, id, options, work, None)
+    }
+
+    /// Like [`Self::start`]. A turn whose work cannot be dropped ends with its work, after `stop`.
+    pub(crate) fn start_with_stop(
+        client: C,
+        path: &str,
+        id: &str,
+        options: SelectorOptions,
+        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+        stop: Option<Stop>,
+    ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mut lock = options.lock.clone().with_data(id);
         lock.attempts_max = u32::MAX;
@@ -175,6 +191,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
             options,
             held: Mutex::new(None),
             last_error: Mutex::new(None),
+            stop,
         });
         let orders = watch::Sender::new(SelectorOrders::default());
         let (stage, stages) = watch::channel(SelectorStage::Queued);
@@ -433,17 +450,30 @@ impl<C: ZooKeeper> SelectorShared<C> {
                 ErrorPolicy::Session => drop(guard.lost().await),
             }
         };
-        tokio::select! {
-            biased;
-            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => Some(Ok(())),
-            () = doubt => term.lock().is_some().then_some(Ok(())),
-            done = caught(|| {
+        let mut work = pin!(async {
+            let done = caught(|| {
                 *term.lock() = Some(self.queue.observed.term(guard.token()));
                 work(guard)
-            }) => Some(done.map_err(|message| LockError::WorkPanicked {
+            });
+            done.await.map_err(|message| LockError::WorkPanicked {
                 path: self.queue.path.to_string(),
                 message,
-            })),
+            })
+        });
+        tokio::select! {
+            biased;
+            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => {}
+            () = doubt => if term.lock().is_none() {
+                return None;
+            },
+            done = &mut work => return Some(done),
+        }
+        match &self.stop {
+            Some(stop) if term.lock().is_some() => {
+                stop();
+                Some(work.await)
+            }
+            _ => Some(Ok(())),
         }
     }
 }

@@ -147,6 +147,12 @@ pub enum GroupError {
     Cache(#[from] CacheError),
 }
 
+impl From<Error> for GroupError {
+    fn from(error: Error) -> Self {
+        Self::Node(error.into())
+    }
+}
+
 /// A stream of changes of a group. Returned by [`GroupMember::changes`].
 #[derive(Debug)]
 pub struct GroupChanges {

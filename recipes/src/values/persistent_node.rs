@@ -239,6 +239,7 @@ impl PersistentNode {
     }
 
     /// Returns a future that ends with the background task.
+    #[cfg(feature = "blocking")]
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stage = self.stage.clone();
         async move {

@@ -4,10 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::{Debug, Write as _},
     pin::Pin,
-    sync::{
-        Arc, LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
@@ -307,7 +304,10 @@ async fn wait_ends_with_the_grant_and_a_hold_when_its_release_begins() {
 
 #[cfg(feature = "metrics")]
 mod metered {
-    use std::future::pending;
+    use std::{
+        future::pending,
+        sync::atomic::{AtomicU64, Ordering},
+    };
 
     use metrics::{
         Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString,
