@@ -5,11 +5,14 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
 };
 
-use minikeeper::{EnsembleError, Keep, ServerMode, blocking};
+use minikeeper::{EnsembleError, Keep, RestartError, ServerMode, blocking};
 use minikeeper_protocol::{ConnectRequest, CreateMode, ErrorCode, Request, Zxid};
 use minikeeper_test_kit::wire::{self, Wire, four_letter};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpSocket,
+};
 
 use crate::{
     http::{done, get, post, request, said},
@@ -259,6 +262,36 @@ fn port_that_is_taken_keeps_the_server_down() {
     drop(taken);
     server.set_server(2, ServerMode::Up).unwrap();
     let _client = Wire::open(address(&server, 2), TIMEOUT_MS);
+}
+
+/// Returns whether another program may be given this port as a free one.
+fn is_free(address: SocketAddr) -> bool {
+    // Unlike `TcpListener::bind` of std, without SO_REUSEADDR.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(address).is_ok()
+}
+
+#[test]
+fn ports_of_servers_that_are_down_are_held_until_the_end() {
+    let server = three();
+    let addresses = [1, 2, 3].map(|id| address(&server, id));
+    server.set_server(1, ServerMode::Down).unwrap();
+    assert!(!is_free(addresses[0]));
+    server.go_down();
+    assert_eq!(addresses.map(is_free), [false; 3]);
+    // A program that asks for this very port may have it, and is not disturbed.
+    let taken = TcpListener::bind(addresses[2]).unwrap();
+    let error = server.come_up(Keep::Everything).unwrap_err();
+    assert!(matches!(error, RestartError::Start(_)), "{error}");
+    assert_eq!(addresses.map(is_free), [false; 3]);
+    drop(taken);
+    server.come_up(Keep::Everything).unwrap();
+    server.set_server(1, ServerMode::Up).unwrap();
+    server.go_down();
+    let universe = server.universe().clone();
+    server.shutdown().unwrap();
+    assert_eq!(addresses.map(is_free), [true; 3]);
+    drop(universe);
 }
 
 #[test]

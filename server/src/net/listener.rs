@@ -3,7 +3,7 @@
 //! Source: `docs/zookeeper-protocol.md` sections 6.1 and 17.1.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     io,
     net::{IpAddr, SocketAddr},
     sync::{
@@ -32,8 +32,35 @@ use crate::{
 /// The pause before the next accept when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Binds a socket and listens on it.
-pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+/// Sockets that hold the ports of servers that are down. They do not listen, so connections are
+/// refused; and nobody who asks the system for a free port is given one of these.
+#[derive(Debug, Default)]
+pub(crate) struct HeldPorts(Mutex<HashMap<SocketAddr, TcpSocket>>);
+
+impl HeldPorts {
+    /// Holds a port, unless another program has taken it: then listening reports that.
+    pub(crate) fn hold(&self, address: SocketAddr) {
+        if let Entry::Vacant(place) = self.0.lock().entry(address)
+            && let Ok(socket) = bind(address)
+        {
+            place.insert(socket);
+        }
+    }
+
+    /// Listens on an address, whether or not its port is held.
+    pub(crate) fn listen(&self, address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+        let held = self.0.lock().remove(&address);
+        held.map_or_else(|| bind(address), Ok)?.listen(backlog)
+    }
+
+    /// Frees the ports.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+}
+
+/// Binds a socket, which does not listen yet.
+fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -43,7 +70,7 @@ pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener>
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(backlog)
+    Ok(socket)
 }
 
 /// Starts the task of an accepted connection.

@@ -9,7 +9,7 @@ use crate::{
     config::Config,
     net::{
         ensemble::ServerAddresses,
-        listener::{self, Spawner},
+        listener::{self, HeldPorts, Spawner},
         stream::Stream,
     },
     start::StartError,
@@ -25,6 +25,7 @@ const FREE_PORTS_ATTEMPTS_MAX: u32 = 100;
 #[derive(Debug, Default)]
 pub(crate) struct Reachability {
     listening: Mutex<ListenTasks>,
+    held: HeldPorts,
     /// Starts connections when the server comes up again. Reset on [`Reachability::stop`], because
     /// it refers back to the server.
     spawner: Mutex<Spawner>,
@@ -132,6 +133,32 @@ impl Reachability {
         }
     }
 
+    /// Holds the ports of servers of the ensemble that are down, until they listen again or the server
+    /// is stopped.
+    pub(crate) fn hold_ports(&self, servers: impl IntoIterator<Item = ServerAddresses>) {
+        let listening = self.listening.lock();
+        if !matches!(*listening, ListenTasks::Stopped) {
+            for ServerAddresses { plain, secure } in servers {
+                for address in plain.into_iter().chain(secure) {
+                    self.held.hold(address);
+                }
+            }
+        }
+    }
+
+    /// Listens on the ports of a server of the ensemble that was down.
+    pub(crate) fn listen_again(
+        &self,
+        addresses: ServerAddresses,
+        config: &Config,
+    ) -> Result<Listeners, StartError> {
+        let listening = Listeners::bind(addresses, config, &self.held);
+        if listening.is_err() {
+            self.hold_ports([addresses]);
+        }
+        listening.map(|(listeners, _)| listeners)
+    }
+
     /// Replaces the tasks that accept connections for one server of the ensemble, unless all are
     /// down. Returns the aborted tasks, for the caller to await.
     pub(crate) fn set_accepting(&self, id: u8, tasks: JoinSet<()>) -> AbortedTasks {
@@ -149,7 +176,9 @@ impl Reachability {
     /// to await.
     pub(crate) fn stop(&self) -> AbortedTasks {
         *self.spawner.lock() = Spawner::default();
-        std::mem::replace(&mut *self.listening.lock(), ListenTasks::Stopped).abort()
+        let listening = std::mem::replace(&mut *self.listening.lock(), ListenTasks::Stopped);
+        self.held.clear();
+        listening.abort()
     }
 }
 
@@ -201,12 +230,13 @@ impl Listeners {
     pub(crate) fn bind(
         wanted: ServerAddresses,
         config: &Config,
+        held: &HeldPorts,
     ) -> Result<(Self, ServerAddresses), StartError> {
         let mut addresses = ServerAddresses::default();
         let plain = match wanted.plain {
             None => None,
             Some(wanted) => {
-                let (listener, address) = bind(wanted, config)?;
+                let (listener, address) = listen(wanted, config, held)?;
                 addresses.plain = Some(address);
                 Some(listener)
             }
@@ -216,7 +246,7 @@ impl Listeners {
             None => None,
             Some(wanted) => {
                 let acceptor = crate::net::tls::acceptor(config)?;
-                let (listener, address) = bind(wanted, config)?;
+                let (listener, address) = listen(wanted, config, held)?;
                 addresses.secure = Some(address);
                 Some((listener, acceptor))
             }
@@ -261,7 +291,7 @@ impl Listeners {
         for place in 0..config.servers {
             // From the second one on, counts from the real ports of the first.
             let wanted = config.wanted_addresses()[place];
-            let (listeners, addresses) = Self::bind(wanted, config)?;
+            let (listeners, addresses) = Self::bind(wanted, config, &HeldPorts::default())?;
             if place == 0 {
                 config.listen = addresses.plain.unwrap_or(config.listen);
                 #[cfg(feature = "tls")]
@@ -329,8 +359,18 @@ pub(crate) fn bind(
     address: SocketAddr,
     config: &Config,
 ) -> Result<(TcpListener, SocketAddr), StartError> {
+    listen(address, config, &HeldPorts::default())
+}
+
+fn listen(
+    address: SocketAddr,
+    config: &Config,
+    held: &HeldPorts,
+) -> Result<(TcpListener, SocketAddr), StartError> {
     let refused = |source| StartError::Listen { address, source };
-    let listener = listener::bind(address, config.listen_backlog).map_err(refused)?;
+    let listener = held
+        .listen(address, config.listen_backlog)
+        .map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     Ok((listener, address))
 }

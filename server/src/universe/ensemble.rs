@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 use crate::{
     net::{
         ensemble::{EnsembleError, ServerMode, ServerStatus},
-        reachability::{Listeners, Phase},
+        reachability::Phase,
     },
     order,
     universe::{Universe, reachable},
@@ -75,8 +75,9 @@ impl Universe {
         let mut ended = None;
         if before == ServerMode::Down && mode != ServerMode::Down && is_up {
             let _on_its_runtime = server.runtime.enter();
-            let (listeners, _) = Listeners::bind(ensemble.addresses(id), &root.config)
-                .map_err(EnsembleError::Start)?;
+            let addresses = ensemble.addresses(id);
+            let listeners = server.reachability.listen_again(addresses, &root.config);
+            let listeners = listeners.map_err(EnsembleError::Start)?;
             ensemble.set_mode(id, mode);
             ended = Some(
                 server
@@ -91,6 +92,9 @@ impl Universe {
         }
         if let Some(mut ended) = ended {
             ended.end().await;
+        }
+        if mode == ServerMode::Down {
+            server.reachability.hold_ports([ensemble.addresses(id)]);
         }
         let changes_role = [before, mode].contains(&ServerMode::ReadOnly);
         for universe in server.universes.all().iter().chain([root]) {

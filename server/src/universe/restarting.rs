@@ -7,7 +7,7 @@ use minikeeper_engine::Keep;
 use crate::{
     net::{
         ensemble::ServerMode,
-        reachability::{self, Listeners, Phase},
+        reachability::{self, Phase},
     },
     start::StartError,
     universe::{Universe, state::UniverseState},
@@ -86,8 +86,9 @@ impl Universe {
         for universe in root.server.universes.all() {
             universe.turns.stop();
         }
-        // The port is free only once the tasks have ended.
+        // A port can be held only once the task that listened has ended.
         tasks.end().await;
+        root.server.hold_ports();
         let gone = root.server.open_connections.wait_no_clients();
         if tokio::time::timeout(PATIENCE, gone).await.is_err() {
             tracing::warn!("some connections did not close in time");
@@ -130,13 +131,16 @@ impl Universe {
             let ensemble = &server.ensemble;
             let listen = |id| match ensemble.mode(id) {
                 ServerMode::Down => Ok(None),
-                _ => Listeners::bind(ensemble.addresses(id), &root.config)
-                    .map(|(listeners, _)| Some(listeners)),
+                _ => (server.reachability)
+                    .listen_again(ensemble.addresses(id), &root.config)
+                    .map(Some),
             };
-            let listeners: Vec<_> = ensemble
-                .ids()
-                .map(listen)
-                .collect::<Result<_, StartError>>()?;
+            let listeners: Result<Vec<_>, StartError> = ensemble.ids().map(listen).collect();
+            if listeners.is_err() {
+                // Those that could listen no longer do.
+                server.hold_ports();
+            }
+            let listeners = listeners?;
             for universe in root.server.universes.all() {
                 renew(&universe, keep);
             }

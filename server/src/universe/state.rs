@@ -72,6 +72,12 @@ impl ServerState {
             placed: AtomicUsize::new(0),
         }
     }
+
+    /// Holds the ports of all servers of the ensemble while they are down.
+    pub(crate) fn hold_ports(&self) {
+        let addresses = self.ensemble.ids().map(|id| self.ensemble.addresses(id));
+        self.reachability.hold_ports(addresses);
+    }
 }
 
 impl UniverseState {
