@@ -1,6 +1,6 @@
 //! The client's thread, the end of its session, calls inside a runtime.
 
-use std::{net::TcpListener, time::Duration};
+use std::time::Duration;
 
 use minikeeper::{Fault, OpCode, blocking::Server};
 use minikeeper_client::{ConnectError, CreateMode, Error};
@@ -76,9 +76,9 @@ fn last_drop_without_a_server_ends_in_time() {
 
 #[test]
 fn connect_without_a_server_fails_and_names_it() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    let server = server();
+    let address = server.connect_string();
+    server.go_down();
     let settings = Client::builder(&address).unwrap();
     let refused = Client::start(settings.connection_timeout(Duration::from_millis(50)));
     let error = refused.expect_err("no server listens");
