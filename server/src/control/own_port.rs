@@ -16,7 +16,11 @@ use crate::{
         error::{ControlError, with_causes},
         http,
     },
-    net::{listener, reachability, stream::Stream},
+    net::{
+        listener::{self, HeldPorts},
+        reachability,
+        stream::Stream,
+    },
     start::StartError,
 };
 
@@ -25,7 +29,7 @@ pub(crate) fn bind(config: &mut Config) -> Result<Option<TcpListener>, StartErro
     let Some(wanted) = config.control.listen else {
         return Ok(None);
     };
-    let (listener, address) = reachability::bind(wanted, config)?;
+    let (listener, address) = reachability::listen(wanted, config, &HeldPorts::default())?;
     config.control.listen = Some(address);
     tracing::info!(%address, "listening for control");
     Ok(Some(listener))
@@ -62,7 +66,7 @@ pub(crate) async fn go_down(
         controls.go_down().await;
         return Ok(address);
     }
-    let bound = reachability::bind(with_port_0(asked_at), &shared.config);
+    let bound = reachability::listen(with_port_0(asked_at), &shared.config, &HeldPorts::default());
     let (listener, address) = bound.map_err(|error| {
         let why = with_causes(&error);
         ControlError::cannot_now(format!(

@@ -354,15 +354,8 @@ pub(crate) fn serve(
     UpTasks { time, accepting }
 }
 
-/// Listens on an address. Returns it with the real port.
-pub(crate) fn bind(
-    address: SocketAddr,
-    config: &Config,
-) -> Result<(TcpListener, SocketAddr), StartError> {
-    listen(address, config, &HeldPorts::default())
-}
-
-fn listen(
+/// Listens on an address, whether or not its port is held. Returns it with the real port.
+pub(crate) fn listen(
     address: SocketAddr,
     config: &Config,
     held: &HeldPorts,

@@ -61,6 +61,8 @@ impl Universe {
     /// all universes down; called on another one, that one refuses its clients and the port stays
     /// open.
     ///
+    /// The server keeps its port: nobody who asks for any free one is given it.
+    ///
     /// Waits until the connections are closed, at most two seconds. Does nothing on a server that
     /// is already down. Over HTTP the answer is the address that serves
     /// [`come_up`](Universe::come_up).
