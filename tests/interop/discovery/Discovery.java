@@ -99,17 +99,20 @@ public final class Discovery {
     Pair.meet(client, base, "changed", "");
     int expected = 2 * kept;
     Map<String, String> views = new LinkedHashMap<>();
-    Pair.await(
-        expected + " instances everywhere",
-        () -> {
-          Collection<ServiceInstance<Object>> found = discovery.queryForInstances(NAME);
-          views.put("query", view(found));
-          views.put("cache", view(cache.getInstances()));
-          views.put("provider", view(provider.getAllInstances()));
-          return found.size() == expected && new TreeSet<>(views.values()).size() == 1;
-        });
-    for (Map.Entry<String, String> view : views.entrySet()) {
-      Files.writeString(folder.resolve("java-" + view.getKey()), view.getValue());
+    try {
+      Pair.await(
+          expected + " instances everywhere",
+          () -> {
+            Collection<ServiceInstance<Object>> found = discovery.queryForInstances(NAME);
+            views.put("query", view(found));
+            views.put("cache", view(cache.getInstances()));
+            views.put("provider", view(provider.getAllInstances()));
+            return found.size() == expected && new TreeSet<>(views.values()).size() == 1;
+          });
+    } finally {
+      for (Map.Entry<String, String> view : views.entrySet()) {
+        Files.writeString(folder.resolve("java-" + view.getKey()), view.getValue());
+      }
     }
     Pair.meet(client, base, "seen", "");
     discovery.close();
