@@ -107,7 +107,7 @@ fn requests_with_foreign_origin_or_host_are_forbidden() {
         "LOCALHOST:1",
         "127.0.0.1",
         "[::1]:1",
-        "192.0.2.1:2181",
+        "127.0.0.2:2181",
     ] {
         done(request(
             address,

@@ -24,6 +24,7 @@
 //! | `saving` | what a server saves to its data directory, and what the next server restores |
 //! | `logging` | transaction logs: what a server appends, and what the next server recovers |
 //! | `control`, `control_verbs`, `control_faults`, `control_universes`, `control_restarting` | HTTP: access, limits; each verb |
+//! | `control_access` | every route with every `Origin`, `Host` and `Sec-Fetch-Site` |
 //! | `page` | the page: its files, headers, access |
 //! | `admin` | AdminServer on the same port: every command, access, methods, limits; metrics |
 //! | `seeding` | seeding, exporting and comparing trees |
@@ -52,6 +53,7 @@ mod admin;
 mod advice;
 mod bad_input;
 mod control;
+mod control_access;
 mod control_faults;
 mod control_restarting;
 mod control_universes;

@@ -1,12 +1,19 @@
 //! Checks whether a request may use control.
 //!
 //! Without a token only this machine may: a user who runs programs here can do worse. A web page in a
-//! browser on this machine may not: its `Origin` gives it away, or, if its host name resolves to this
-//! address (DNS rebinding), its `Host`. The page that the server itself serves may: its origin is the
-//! host that it calls.
+//! browser on this machine may not:
+//!
+//! - Its `Origin` gives it away. Browsers omit that from a GET for an image, a script, a link or a form.
+//! - `Sec-Fetch-Site` gives these away. Browsers send it to hosts that they take for this machine
+//!   (`localhost`, 127.0.0.0/8, `[::1]`), and omit it for other names of this machine, such as `0.0.0.0`.
+//! - So the `Host` must be one of those. Any other is an alias, or a name that a page resolves to this
+//!   machine (DNS rebinding).
+//!
+//! The page that the server itself serves may: its origin is the host that it calls. A link of another
+//! site may open it, because it is the same file for all.
 
 use std::{
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use hyper::{HeaderMap, StatusCode, Uri, header};
+use hyper::{HeaderMap, Method, StatusCode, header, http::request};
 
 use crate::{config::ControlConfig, control::error::ControlError};
 
@@ -63,9 +70,9 @@ pub(crate) fn admit(
     config: &ControlConfig,
     wrong_tokens: &WrongTokens,
     peer: IpAddr,
-    uri: &Uri,
-    headers: &HeaderMap,
+    request: &request::Parts,
 ) -> Result<(), ControlError> {
+    let headers = &request.headers;
     let refused = |sentence: &str| Err(ControlError::new(StatusCode::FORBIDDEN, sentence));
     if let Some(token) = &config.token {
         if let Some(shown) = shown(headers) {
@@ -85,38 +92,53 @@ pub(crate) fn admit(
     if !peer.to_canonical().is_loopback() {
         return refused("control serves only this machine; set a token to serve others");
     }
-    if headers.contains_key(header::ORIGIN) && !is_own_page(headers) {
+    let is_of_other_site = (headers.contains_key(header::ORIGIN) && !is_own_page(headers))
+        || (is_cross_site(headers) && !opens_page(request));
+    if is_of_other_site {
         return refused("control serves no web pages but its own; set a token to serve them");
     }
     let hosts = headers
         .get_all(header::HOST)
         .iter()
         .map(|host| host.to_str().ok());
-    let asked_for = uri.authority().map(|authority| Some(authority.as_str()));
+    let authority = request.uri.authority();
+    let asked_for = authority.map(|authority| Some(authority.as_str()));
     let mut names = hosts.chain(asked_for).peekable();
-    if names.peek().is_none() || !names.all(|name| name.is_some_and(is_harmless)) {
+    if names.peek().is_none() || !names.all(|name| name.is_some_and(is_this_machine)) {
         return refused(
-            "the Host of a request must be an address or localhost; set a token to use names",
+            "the Host of a request must be localhost or a loopback address; set a token to use others",
         );
     }
     Ok(())
 }
 
-/// Returns whether a browser sends the request for a page of another site. Unlike `Origin`, browsers
-/// send this header with every request, and no page can omit it.
-pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
+/// Returns whether a browser sends the request for a page of another site, which includes those of
+/// other ports. Unlike `Origin`, browsers send this header with every request, and no page can omit it.
+fn is_cross_site(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     sites.any(|site| site != "none" && site != "same-origin")
 }
 
-/// Returns whether a host, with or without a port, can only be used by a client that knows the
-/// address.
-fn is_harmless(host: &str) -> bool {
+/// Returns whether a browser sends the request to show the page in a tab, as when a user follows a
+/// link: not in a frame, and not for a script of another site.
+fn opens_page(request: &request::Parts) -> bool {
+    let is = |name, wanted| {
+        let mut values = request.headers.get_all(name).iter();
+        values.next().is_some_and(|value| value == wanted) && values.next().is_none()
+    };
+    request.method == Method::GET
+        && request.uri.path() == "/"
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
+}
+
+/// Returns whether a host, with or without a port, is one that browsers take for this machine.
+fn is_this_machine(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let name = match host.strip_prefix('[') {
         Some(inner) => {
             return inner.split_once(']').is_some_and(|(ip, port)| {
-                ip.parse::<std::net::Ipv6Addr>().is_ok()
+                ip.parse() == Ok(Ipv6Addr::LOCALHOST)
                     && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
             });
         }
@@ -126,7 +148,8 @@ fn is_harmless(host: &str) -> bool {
             None => host,
         },
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
+    let is_loopback = |ip: Ipv4Addr| ip.is_loopback();
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
 /// Returns whether a browser sends the request for the server's own page. Browsers send `Origin` with
@@ -171,16 +194,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_and_localhost_are_harmless() {
+    fn only_names_that_browsers_take_for_this_machine_are_admitted() {
         for host in [
             "127.0.0.1",
             "127.0.0.1:80",
+            "127.0.0.2",
             "localhost:2181",
             "LocalHost",
             "[::1]",
             "[::1]:2181",
         ] {
-            assert!(is_harmless(host), "{host}");
+            assert!(is_this_machine(host), "{host}");
         }
         for host in [
             "",
@@ -189,13 +213,21 @@ mod tests {
             "example.org:80",
             "localhost.example.org",
             "127.0.0.1.nip.io",
+            // Other names of this machine, to which browsers send no `Sec-Fetch-Site`.
+            "0.0.0.0:2181",
+            "[::]:2181",
+            "[::ffff:127.0.0.1]:2181",
+            "[::ffff:7f00:1]",
+            "192.0.2.1:2181",
+            "127.1",
+            "2130706433",
             "[::1",
             "[::1]x",
             "[x]:1",
             "::1",
             "localhost:a",
         ] {
-            assert!(!is_harmless(host), "{host}");
+            assert!(!is_this_machine(host), "{host}");
         }
     }
 
@@ -204,21 +236,20 @@ mod tests {
     #[test]
     fn cve_2024_51504_forwarded_addresses_are_not_trusted() {
         let (config, wrong) = (ControlConfig::default(), WrongTokens::default());
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, "localhost".parse().unwrap());
-        let admit = |peer: &str, headers: &HeaderMap| {
-            let uri = Uri::from_static("/v1/now");
-            admit(&config, &wrong, peer.parse().unwrap(), &uri, headers)
+        let request = hyper::Request::get("/v1/now").header(header::HOST, "localhost");
+        let (mut request, ()) = request.body(()).unwrap().into_parts();
+        let admit = |peer: &str, request: &request::Parts| {
+            admit(&config, &wrong, peer.parse().unwrap(), request)
         };
-        assert_eq!(admit("127.0.0.1", &headers), Ok(()));
+        assert_eq!(admit("127.0.0.1", &request), Ok(()));
         for name in ["x-forwarded-for", "forwarded", "x-real-ip", "client-ip"] {
             let value = if name == "forwarded" {
                 "for=127.0.0.1"
             } else {
                 "127.0.0.1"
             };
-            headers.insert(name, value.parse().unwrap());
-            let refused = admit("192.0.2.1", &headers).unwrap_err();
+            request.headers.insert(name, value.parse().unwrap());
+            let refused = admit("192.0.2.1", &request).unwrap_err();
             assert_eq!(refused.status, StatusCode::FORBIDDEN, "{name}");
         }
     }

@@ -1,8 +1,6 @@
 //! ZooKeeper's AdminServer: `/commands`, `/commands/NAME` and `/metrics`.
 //!
-//! The caller has already checked the access. Every command is a GET, as in ZooKeeper. A web page can
-//! make a browser send a GET without `Origin`, for an image for example, so that commands which change
-//! something also look at `Sec-Fetch-Site`.
+//! The caller has already checked the access. Every command is a GET, as in ZooKeeper.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -17,7 +15,7 @@ use crate::{
         commands::{self, Access, CommandAnswer},
         prometheus,
     },
-    control::{access, routing},
+    control::routing,
     universe::state::UniverseState,
 };
 
@@ -88,11 +86,6 @@ fn command(
     match command.access {
         Access::Read if !is_read(method) => refused_method(command.name(), "GET, HEAD"),
         Access::Change if method != Method::GET => refused_method(command.name(), "GET"),
-        Access::Change if access::is_cross_site(headers) => CommandAnswer::error(
-            StatusCode::FORBIDDEN,
-            command.name(),
-            "this command changes the server and serves no web pages of other sites",
-        ),
         Access::Credentials if ![Method::GET, Method::POST].contains(method) => {
             refused_method(command.name(), "GET, POST")
         }

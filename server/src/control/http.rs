@@ -11,7 +11,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::{
-    HeaderMap, Request, Response, StatusCode, Uri,
+    Request, Response, StatusCode,
     body::{Body as _, Incoming},
     header::{self, HeaderValue},
     server::conn::http1,
@@ -111,8 +111,11 @@ async fn answer(
     let asset = Asset::at(head.uri.path());
     // With a token, the page loads without it, asks for it and then shows it with each call.
     let is_open = asset.is_some() && controls.config().token.is_some();
-    if !is_open && let Err(refused) = admitted(controls, peer, &head.uri, &head.headers) {
-        return whole_answer(response(Err(refused)));
+    if !is_open {
+        let admitted = access::admit(controls.config(), &controls.wrong_tokens, peer, &head);
+        if let Err(refused) = admitted {
+            return whole_answer(response(Err(refused)));
+        }
     }
     if let Some(asset) = asset {
         return whole_answer(asset.answer(&head.method));
@@ -156,21 +159,6 @@ fn stream(body: TailBody) -> Response<Either<Full<Bytes>, TailBody>> {
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     response
-}
-
-fn admitted(
-    controls: &Controls,
-    peer: IpAddr,
-    uri: &Uri,
-    headers: &HeaderMap,
-) -> Result<(), ControlError> {
-    access::admit(
-        controls.config(),
-        &controls.wrong_tokens,
-        peer,
-        uri,
-        headers,
-    )
 }
 
 /// Reads the body of a request.
