@@ -159,7 +159,7 @@ pub use sweep::{
     SweepError,
     plan::SweepOptions,
     point::{FaultPoint, SweepFault},
-    report::{SweepFailure, SweepReport},
+    report::{SweepFailure, SweepReport, SweepState},
 };
 #[cfg(feature = "seed-files")]
 pub use tree::TreeFileError;

@@ -84,7 +84,8 @@ pub(crate) enum Subcommand {
   minikeeper sweep --time 60 --jobs 2 -- ./worker --zookeeper {}
   minikeeper sweep --only 'reply-lost:1:create:1:/locks/*' -- ./worker --zookeeper {}
 
-Exit codes: 0 the command passes with every fault, 1 it does not, 2 wrong usage.")]
+Exit codes: 0 clean: the command passes with every fault, 1 failed: it does not, or the sweep could not
+run, 2 wrong usage, 3 incomplete: not every fault was tried.")]
     Sweep(Deferred<SweepArgs>),
     /// Play a recording again, and show the first difference
     ///

@@ -9,11 +9,14 @@ use std::{
 };
 
 use minikeeper::{
-    Server, SweepError, SweepFault, SweepOptions,
+    Server, SweepError, SweepFault, SweepOptions, SweepState,
     sweeping::{CommandSweep, SweepStop, points_of},
 };
 
 use crate::{ExitFailure, system::StopSignals};
+
+/// The exit code of a sweep that found nothing, and did not try every point.
+const INCOMPLETE: u8 = 3;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct SweepArgs {
@@ -38,6 +41,12 @@ pub(crate) struct SweepArgs {
     /// Run N commands at a time
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: u16,
+    /// Count the sweep as clean though up to N points are not reached
+    #[arg(long, value_name = "N", default_value = "0")]
+    allow_unreached: u64,
+    /// Count the sweep as clean though --time or --runs leaves up to N points untried
+    #[arg(long, value_name = "N", default_value = "0")]
+    allow_untried: u64,
     /// The order in which points are tried, a number
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
@@ -83,6 +92,8 @@ impl SweepArgs {
         options.depth = self.depth.into();
         options.seed = self.seed;
         options.runs_max = self.runs;
+        options.allow_unreached = self.allow_unreached;
+        options.allow_untried = self.allow_untried;
         options.time_max = self.time.map(Duration::from_secs);
         if !self.faults.is_empty() {
             options.faults.clone_from(&self.faults);
@@ -151,8 +162,15 @@ impl SweepArgs {
         let text = format!("{}\nreport: {}\n", sweep.text(&report), page.display());
         // Nothing can be reported if stdout is closed.
         let _ = io::stdout().write_all(text.as_bytes());
-        if report.is_clean() {
-            return Ok(());
+        match report.state() {
+            SweepState::Clean => return Ok(()),
+            SweepState::Incomplete => {
+                return Err(ExitFailure {
+                    text: format!("the sweep is incomplete: {}", report.reasons().join("; ")),
+                    exit_code: INCOMPLETE,
+                });
+            }
+            _ => {}
         }
         let text = match &report.without_faults {
             Some(_) => "the command fails without any fault".to_owned(),

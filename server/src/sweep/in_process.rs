@@ -32,7 +32,9 @@ use crate::{
 /// real time, so that thousands of runs take seconds. Connect inside the process, by
 /// [`Universe::local`](crate::Universe::local): over TCP, paused time runs ahead of the sockets.
 ///
-/// A sweep whose test sends no request to which the faults apply fails, because it tests nothing.
+/// A sweep that does not try every point is incomplete, and
+/// [`assert_clean`](SweepReport::assert_clean) panics: its budget ended, places were not reached, or
+/// the test has sent no request to which the faults apply.
 ///
 /// A run fails if the test panics or returns an error, and hangs if it takes more than
 /// [`hang_after`](Sweep::hang_after) of paused time.
@@ -145,6 +147,20 @@ where
         let points = points.split('+').map(str::parse::<FaultPoint>);
         self.options.only.push(points.collect::<Result<_, _>>()?);
         Ok(self)
+    }
+
+    /// Lets the sweep be clean though so many points are not reached: see
+    /// [`SweepOptions::allow_unreached`].
+    pub fn allow_unreached(mut self, points: u64) -> Self {
+        self.options.allow_unreached = points;
+        self
+    }
+
+    /// Lets the sweep be clean though a budget leaves so many points untried: see
+    /// [`SweepOptions::allow_untried`].
+    pub fn allow_untried(mut self, points: u64) -> Self {
+        self.options.allow_untried = points;
+        self
     }
 
     /// Sets the paused time after which a run hangs. Default: 10 minutes.

@@ -33,6 +33,10 @@ pub struct SweepOptions {
     /// The points to try, instead of those that a run shows: each entry is one run, with one point
     /// or two.
     pub only: Vec<Vec<FaultPoint>>,
+    /// How many points may stay unreached in a sweep that is clean nevertheless. Default: 0.
+    pub allow_unreached: u64,
+    /// How many points a budget may leave untried in a sweep that is clean nevertheless. Default: 0.
+    pub allow_untried: u64,
     /// Points that were tried already.
     pub tried: Vec<Vec<FaultPoint>>,
 }
@@ -47,6 +51,8 @@ impl Default for SweepOptions {
             time_max: None,
             faults: SweepFault::ALL.to_vec(),
             only: Vec::new(),
+            allow_unreached: 0,
+            allow_untried: 0,
             tried: Vec::new(),
         }
     }
@@ -58,10 +64,6 @@ const PAIRS_BYTES_MAX: usize = 64 << 20;
 
 /// The maximum number of failures that a report lists.
 const FAILURES_MAX: usize = 1_000;
-
-/// The failure of a test that has no points.
-const NO_POINTS: &str = "it has sent no request to which these faults apply, so that the sweep tests nothing; is its \
-                         client connected to the server of the run?";
 
 /// Why a run is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,6 +167,9 @@ impl Plan {
             is_finished: false,
             report: SweepReport {
                 seed: options.seed,
+                allow_unreached: options.allow_unreached,
+                allow_untried: options.allow_untried,
+                is_only: !options.only.is_empty(),
                 ..SweepReport::default()
             },
             options,
@@ -187,6 +192,7 @@ impl Plan {
             return if self.running > 0 {
                 Next::Wait
             } else {
+                self.report.is_over = true;
                 Next::Over
             };
         }
@@ -201,12 +207,18 @@ impl Plan {
         if self.running > 0 {
             return Next::Wait;
         }
-        self.report.left = (self.singles.len() + self.pairs.len()) as u64 + self.forgotten;
+        self.report.left = self.left();
         if self.is_finished || !self.options.only.is_empty() {
+            self.report.is_over = true;
             return Next::Over;
         }
         self.is_finished = true;
         self.begin(Purpose::Finish, Vec::new())
+    }
+
+    /// Returns the number of points that wait to be tried.
+    fn left(&self) -> u64 {
+        (self.singles.len() + self.pairs.len()) as u64 + self.forgotten
     }
 
     fn next_pair(&mut self) -> Option<Vec<FaultPoint>> {
@@ -246,9 +258,6 @@ impl Plan {
                 if let Some((message, _)) = failure {
                     let message = cut(&message, MESSAGE_CHARS_MAX);
                     self.report.without_faults = Some(format!("at the end: {message}"));
-                } else if self.report.points == 0 {
-                    // Otherwise it would pass though nothing was tried.
-                    self.report.without_faults = Some(NO_POINTS.to_owned());
                 }
             }
             Purpose::Try => self.tried(run, failure, result),
@@ -297,6 +306,7 @@ impl Plan {
         let every = point::points_of(&result.entries, &faults, true).len();
         self.report.points = self.singles.len() as u64;
         self.report.equivalent = (every - self.singles.len()) as u64;
+        let found = self.singles.len();
         self.singles.retain(|point| {
             !self
                 .options
@@ -304,13 +314,15 @@ impl Plan {
                 .iter()
                 .any(|tried| tried[..] == [point.clone()])
         });
+        self.report.earlier = (found - self.singles.len()) as u64;
         shuffle(&mut self.singles, &mut self.chance);
         self.urgent.push((Purpose::Check, Vec::new()));
     }
 
     fn tried(&mut self, run: Run, failure: Option<(String, bool)>, result: RunResult) {
-        self.report.tried += 1;
-        if !result.is_reached {
+        if result.is_reached || failure.is_some() {
+            self.report.tried += 1;
+        } else {
             self.report.not_reached += 1;
             if self.report.unreached.len() < FAILURES_MAX {
                 self.report.unreached.push(run.points.clone());
@@ -397,11 +409,18 @@ impl Plan {
     }
 
     /// Returns what was found so far.
-    pub(crate) const fn report(&self) -> &SweepReport {
-        &self.report
+    pub(crate) fn report(&self) -> SweepReport {
+        let mut report = self.report.clone();
+        report.left = self.left();
+        report
     }
 
-    pub(crate) fn into_report(self) -> SweepReport {
+    /// Returns what was found. A sweep that is not over was interrupted.
+    pub(crate) fn into_report(mut self) -> SweepReport {
+        if !self.report.is_over {
+            self.report.is_interrupted = true;
+            self.report.left = self.left();
+        }
         self.report
     }
 }
@@ -422,6 +441,7 @@ fn shuffle(points: &mut [FaultPoint], chance: &mut Chance) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::report::SweepState;
 
     fn point(nth: u64) -> FaultPoint {
         format!("reply-lost:1:create:{nth}:/a").parse().unwrap()
@@ -510,7 +530,9 @@ mod tests {
     fn sweep_that_has_nothing_to_try_is_not_clean() {
         let (runs, report) = sweep(SweepOptions::default(), |_| RunVerdict::Passed);
         assert_eq!(runs.len(), 3);
-        assert_eq!(report.without_faults.as_deref(), Some(NO_POINTS));
+        assert_eq!(report.state(), SweepState::Incomplete);
+        let why = report.reasons().join("; ");
+        assert!(why.starts_with("nothing was tried: "), "{why}");
     }
 
     #[test]
@@ -587,6 +609,7 @@ mod tests {
         let (runs, report) = sweep(options, |_| RunVerdict::Passed);
         assert_eq!(runs.len(), 3);
         assert_eq!((report.tried, report.left), (2, 2));
+        assert_eq!(report.reasons(), ["2 points were not tried"]);
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Sweeps {
 
     pub(crate) fn report(&self, number: u64) -> Result<SweepReport, SweepError> {
         self.with(number, |sweep| {
-            let mut report = sweep.plan.report().clone();
+            let mut report = sweep.plan.report();
             report.elapsed = sweep.watch.elapsed();
             Ok(report)
         })

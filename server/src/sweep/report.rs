@@ -21,8 +21,36 @@ pub(crate) const MESSAGE_CHARS_MAX: usize = 600;
 /// The maximum number of failures of one group that the text shows in full.
 const SHOWN_MAX: usize = 1;
 
+/// Why the sweep of a test that has no points is incomplete.
+const NO_POINTS: &str = "nothing was tried: the test has sent no request to which these faults apply; is its client \
+                         connected to the server of the run?";
+
 /// The maximum number of points that a text lists as not reached.
 const UNREACHED_MAX: usize = 20;
+
+/// How a sweep ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SweepState {
+    /// Every point was tried, but for those that the options allow to miss, and the test passed.
+    Clean,
+    /// The test failed, with a fault or without any.
+    Failed,
+    /// The test passed with what was tried, and points were missed: see [`SweepReport::reasons`].
+    Incomplete,
+}
+
+impl SweepState {
+    /// Returns its name, in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Failed => "failed",
+            Self::Incomplete => "incomplete",
+        }
+    }
+}
 
 /// What a sweep has found.
 #[derive(Clone, Debug, Default)]
@@ -34,20 +62,35 @@ pub struct SweepReport {
     pub points: u64,
     /// The number of points that were left out because equivalent ones are tried.
     pub equivalent: u64,
-    /// The number of points tried.
+    /// The number of points tried: the fault acted, or the test failed without it.
     pub tried: u64,
+    /// The number of points that passed in the sweep that this one resumes.
+    pub earlier: u64,
     /// The number of points at which the test passed.
     pub passed: u64,
     /// The number of points at which it failed.
     pub failed: u64,
     /// The number of points at which it did not end in time.
     pub hung: u64,
-    /// The number of runs in which the place was not reached, so that they tell nothing.
+    /// The number of points whose place was not reached in several runs, so that nothing is known of
+    /// them.
     pub not_reached: u64,
+    /// The number of those that the test [allows](crate::SweepOptions::allow_unreached).
+    pub allow_unreached: u64,
     /// The number of failures that did not happen again.
     pub flaky: u64,
     /// The number of points that were not tried, because the time or the number of runs was over.
     pub left: u64,
+    /// The number of those that the test [allows](crate::SweepOptions::allow_untried).
+    pub allow_untried: u64,
+    /// Whether the sweep has ended by itself.
+    pub is_over: bool,
+    /// Whether it was interrupted, for example by a signal.
+    pub is_interrupted: bool,
+    /// Whether the points were named, rather than found.
+    pub is_only: bool,
+    /// What differs between the runs without faults besides names, and the likely cause.
+    pub nondeterminism: Option<String>,
     /// The number of runs, those without faults and those that confirm failures included.
     pub runs: u64,
     /// How long the sweep took.
@@ -166,16 +209,66 @@ fn quoted(text: &str) -> String {
 }
 
 impl SweepReport {
-    /// Returns whether the test passed with every fault that was tried, and without any.
+    /// Returns how the sweep ended.
     #[must_use]
-    pub const fn is_clean(&self) -> bool {
-        self.failures.is_empty() && self.without_faults.is_none()
+    pub fn state(&self) -> SweepState {
+        if !self.failures.is_empty() || self.without_faults.is_some() {
+            SweepState::Failed
+        } else if self.reasons().is_empty() {
+            SweepState::Clean
+        } else {
+            SweepState::Incomplete
+        }
+    }
+
+    /// Returns whether every point was tried, but for those that the options allow to miss, and the
+    /// test passed with each, and without any fault.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.state() == SweepState::Clean
+    }
+
+    /// Returns why the sweep is incomplete, each reason a phrase. Empty if it is complete.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<String> {
+        if self.without_faults.is_some() {
+            // Nothing else counts.
+            return Vec::new();
+        }
+        let mut reasons = Vec::new();
+        let were = |count: u64| match count {
+            1 => "1 point was".to_owned(),
+            count => format!("{count} points were"),
+        };
+        if self.is_interrupted {
+            reasons.push("the sweep was interrupted".to_owned());
+        } else if !self.is_over {
+            reasons.push("the sweep has not ended".to_owned());
+        }
+        if self.is_over && self.points == 0 {
+            reasons.push(NO_POINTS.to_owned());
+        } else if self.tried + self.earlier == 0 && self.not_reached == 0 {
+            reasons.push("nothing was tried".to_owned());
+        }
+        if self.is_only && self.not_reached > 0 {
+            // Its caller wants to know of exactly these points.
+            reasons.push(match self.not_reached {
+                1 => "the point that was named was not reached".to_owned(),
+                count => format!("{count} of the points that were named were not reached"),
+            });
+        } else if self.not_reached > self.allow_unreached {
+            reasons.push(format!("{} not reached", were(self.not_reached)));
+        }
+        if self.left > self.allow_untried {
+            reasons.push(format!("{} not tried", were(self.left)));
+        }
+        reasons
     }
 
     /// Panics with the report unless the sweep [is clean](SweepReport::is_clean).
     ///
     /// # Panics
-    /// If a run failed.
+    /// If a run failed, or the sweep is incomplete.
     #[track_caller]
     pub fn assert_clean(&self) {
         assert!(self.is_clean(), "{self}");
@@ -196,7 +289,7 @@ impl SweepReport {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// Returns what was tried, in a line.
+    /// Returns how the sweep ended and what was tried, in a line.
     #[must_use]
     pub fn summary(&self) -> String {
         let Self {
@@ -210,8 +303,17 @@ impl SweepReport {
             ..
         } = self;
         let ms = self.elapsed.as_millis();
-        let mut line = format!(
-            "{tried} of {points} points tried: {passed} passed, {failed} failed, {hung} hung, \
+        let state = self.state();
+        let mut line = state.name().to_owned();
+        let reasons = self.reasons();
+        if self.without_faults.is_some() {
+            line += " (without any fault)";
+        } else if !reasons.is_empty() && state == SweepState::Incomplete {
+            let _ = write!(line, " ({})", reasons.join("; "));
+        }
+        let _ = write!(
+            line,
+            ": {tried} of {points} points tried: {passed} passed, {failed} failed, {hung} hung, \
              {not_reached} not reached; {runs} runs in {}.{:03} s, seed {}",
             ms / 1_000,
             ms % 1_000,
@@ -219,6 +321,9 @@ impl SweepReport {
         );
         if self.left > 0 {
             let _ = write!(line, "; {} points are left", self.left);
+        }
+        if self.earlier > 0 {
+            let _ = write!(line, "; {} points passed earlier", self.earlier);
         }
         if self.equivalent > 0 {
             let _ = write!(line, "; {} equivalent points left out", self.equivalent);
@@ -239,11 +344,18 @@ impl SweepReport {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = self.write_text(&mut text, repeat);
-        text
+        printable(&text)
     }
 
     fn write_text(&self, f: &mut String, repeat: &dyn Fn(&SweepFailure) -> String) -> fmt::Result {
         writeln!(f, "minikeeper sweep: {}", self.summary())?;
+        let reasons = self.reasons();
+        if self.state() == SweepState::Failed && !reasons.is_empty() {
+            writeln!(f, "It is incomplete, too: {}", reasons.join("; "))?;
+        }
+        if let Some(difference) = &self.nondeterminism {
+            writeln!(f, "\n{difference}")?;
+        }
         if let Some(message) = &self.without_faults {
             writeln!(f, "\nThe test fails without any fault: {message}")?;
             if let Some(story) = &self.story {
@@ -282,10 +394,16 @@ impl SweepReport {
             }
         }
         if !self.unreached.is_empty() {
-            writeln!(f, "\nNot reached, so that these runs tell nothing:")?;
+            writeln!(
+                f,
+                "\nNot reached in several runs, so that nothing is known of these points:"
+            )?;
         }
         for points in self.unreached.iter().take(UNREACHED_MAX) {
             writeln!(f, "   {}", text_of(points))?;
+        }
+        if let Some(more @ 1..) = self.unreached.len().checked_sub(UNREACHED_MAX) {
+            writeln!(f, "   and {more} more")?;
         }
         Ok(())
     }
@@ -308,16 +426,23 @@ impl SweepReport {
         let title = escaped(title);
         writeln!(
             f,
-            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
+             content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" \
              content=\"width=device-width\"><title>Sweep of {title}</title>\n<style>{STYLE}</style>\n\
              <h1>Sweep of {title}</h1>\n<p>{}</p>",
             escaped(&self.summary())
         )?;
-        if self.is_clean() {
-            writeln!(
-                f,
-                "<p class=\"ok\">The test passed with every fault that was tried.</p>"
-            )?;
+        match self.state() {
+            SweepState::Clean => {
+                writeln!(f, "<p class=\"ok\">The test passed with every fault.</p>")?
+            }
+            SweepState::Incomplete => {
+                writeln!(f, "<p class=\"fault\">The sweep is incomplete.</p>")?
+            }
+            SweepState::Failed => {}
+        }
+        if let Some(difference) = &self.nondeterminism {
+            writeln!(f, "<pre>{}</pre>", escaped(difference))?;
         }
         if let Some(message) = &self.without_faults {
             let message = escaped(message);
@@ -353,8 +478,14 @@ impl SweepReport {
                 writeln!(f, "</ol>")?;
                 if let Some(story) = &failure.story {
                     let name = story.rsplit(['/', '\\']).next().unwrap_or(story);
-                    let name = escaped(name);
-                    writeln!(f, "<p><a href=\"{name}\">The story of this run</a></p>")?;
+                    // `./`, or a name may be read as an address such as javascript:.
+                    let name = escaped(
+                        &name
+                            .replace('%', "%25")
+                            .replace('#', "%23")
+                            .replace('?', "%3f"),
+                    );
+                    writeln!(f, "<p><a href=\"./{name}\">The story of this run</a></p>")?;
                 }
                 writeln!(f, "</details>")?;
             }
@@ -375,6 +506,19 @@ const STYLE: &str = ":root{color-scheme:light dark}\
     pre,code,li{font:.85rem/1.5 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}\
     summary{cursor:pointer;font-weight:600}.fault{color:light-dark(#b00020,#ff8a80);font-weight:700}\
     .ok{color:light-dark(#1b6e2c,#8fe3a1)}section{border-top:1px solid #8888}";
+
+/// Returns a text without control characters but line feeds: escape sequences would reach the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() && letter != '\n' && letter != '\t' {
+            printable.extend(letter.escape_debug());
+        } else {
+            printable.push(letter);
+        }
+    }
+    printable
+}
 
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

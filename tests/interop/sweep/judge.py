@@ -52,7 +52,7 @@ LIMITS = {
 BUDGET_S = 60
 
 SUMMARY = re.compile(
-    r"minikeeper sweep: (\d+) of (\d+) points? tried: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not reached; (\d+) runs?"
+    r"minikeeper sweep: .*?: (\d+) of (\d+) points? tried: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not reached; (\d+) runs?"
 )
 ROW = "{:<24} {:>6} {:>6} {:>5} {:>7}  {:<46} {}"
 

@@ -16,7 +16,7 @@ use crate::{
         plan::{RunVerdict, SweepOptions},
         point::FaultPoint,
         remote::Sweeps,
-        report::SweepFailure,
+        report::{SweepFailure, text_of},
     },
 };
 
@@ -72,6 +72,18 @@ pub(super) const VERBS: &[Verb] = &[
                 ParameterKind::Text,
                 "The points of the only run, as a report names them, with + between two",
             ),
+            Parameter::required(
+                "allow_unreached",
+                ParameterKind::Count(u64::MAX),
+                "How many points may stay unreached in a sweep that is clean nevertheless",
+            )
+            .with_default("0"),
+            Parameter::required(
+                "allow_untried",
+                ParameterKind::Count(u64::MAX),
+                "How many points the budget may leave untried in a sweep that is clean nevertheless",
+            )
+            .with_default("0"),
         ],
         plain: Some("sweep"),
         answer: &[Field::new("sweep", FieldKind::Count)],
@@ -157,8 +169,14 @@ pub(super) const VERBS: &[Verb] = &[
         ],
         plain: Some("text"),
         answer: &[
-            Field::new("is_clean", FieldKind::Flag).help("Whether no run has failed"),
-            Field::new("summary", FieldKind::Text).help("What was tried, in a line"),
+            Field::new("is_clean", FieldKind::Flag)
+                .help("Whether every point was tried and no run has failed"),
+            Field::new("state", FieldKind::Text).help("`clean`, `failed` or `incomplete`"),
+            Field::new("reasons", FieldKind::Texts).help("Why it is incomplete"),
+            Field::new("nondeterminism", FieldKind::Text)
+                .help("What differs between the runs without faults besides names; may be empty"),
+            Field::new("summary", FieldKind::Text)
+                .help("The state and what was tried, in a line"),
             Field::new("text", FieldKind::Text).help("The report for people"),
             Field::new("html", FieldKind::Text).help("The report as a page, which loads nothing"),
             Field::new("runs", FieldKind::Count),
@@ -168,6 +186,8 @@ pub(super) const VERBS: &[Verb] = &[
             Field::new("failed", FieldKind::Count),
             Field::new("hung", FieldKind::Count),
             Field::new("not_reached", FieldKind::Count),
+            Field::new("left", FieldKind::Count).help("The number of points that were not tried"),
+            Field::new("unreached", FieldKind::Texts).help("The points that were not reached"),
             Field::new("failures", FieldKind::Texts).help("The points of the runs that failed"),
         ],
         handler: Handler::AtOnce(report),
@@ -194,6 +214,8 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
         seed: number("seed").unwrap_or(0),
         runs_max: number("runs"),
         time_max: number("time_ms").map(Duration::from_millis),
+        allow_unreached: number("allow_unreached").unwrap_or(0),
+        allow_untried: number("allow_untried").unwrap_or(0),
         ..SweepOptions::default()
     };
     if let Some(faults) = text("faults") {
@@ -216,6 +238,9 @@ fn report(call: &Call) -> Outcome {
     };
     Ok(json!({
         "is_clean": report.is_clean(),
+        "state": report.state().name(),
+        "reasons": report.reasons(),
+        "nondeterminism": report.nondeterminism.as_deref().unwrap_or_default(),
         "summary": report.summary(),
         "text": report.to_text(&repeat),
         "html": report.to_html(text("title").unwrap_or("a test"), &repeat),
@@ -226,6 +251,8 @@ fn report(call: &Call) -> Outcome {
         "failed": report.failed,
         "hung": report.hung,
         "not_reached": report.not_reached,
+        "left": report.left,
+        "unreached": report.unreached.iter().map(|points| text_of(points)).collect::<Vec<_>>(),
         "failures": report.failures.iter().map(SweepFailure::text).collect::<Vec<_>>(),
     }))
 }

@@ -684,6 +684,8 @@ class Verbs:
         time_ms: Optional[int] = None,
         faults: Optional[str] = None,
         only: Optional[str] = None,
+        allow_unreached: int = 0,
+        allow_untried: int = 0,
     ) -> int:
         """Start a sweep: a test runs once for every fault at every place where it can happen.
 
@@ -697,12 +699,17 @@ class Verbs:
         - `time_ms`: The time after which no run begins, in milliseconds
         - `faults`: The faults to try, separated by commas: reply-lost,session-expired
         - `only`: The points of the only run, as a report names them, with + between two
+        - `allow_unreached`: How many points may stay unreached in a sweep that is clean nevertheless; by default 0
+        - `allow_untried`: How many points the budget may leave untried in a sweep that is clean nevertheless; by
+          default 0
         """
         return cast("int", self._control.do(
             "sweep_start",
             {
                 "depth": depth,
                 "seed": seed,
+                "allow_unreached": allow_unreached,
+                "allow_untried": allow_untried,
                 **given(
                     all=all,
                     runs=runs,

@@ -386,6 +386,10 @@ abstract class Verbs {
    * <li>{@code time_ms}: The time after which no run begins, in milliseconds
    * <li>{@code faults}: The faults to try, separated by commas: reply-lost,session-expired
    * <li>{@code only}: The points of the only run, as a report names them, with + between two
+   * <li>{@code allow_unreached}: How many points may stay unreached in a sweep that is clean nevertheless; by default
+   * 0
+   * <li>{@code allow_untried}: How many points the budget may leave untried in a sweep that is clean nevertheless; by
+   * default 0
    * </ul>
    */
   public long sweepStart(Map<String, ?> fields) {
