@@ -34,6 +34,11 @@ pub(crate) async fn load(_: &mut Config, settings: Settings) -> Result<(Engine, 
     Ok((Engine::new(settings), ()))
 }
 
+/// Returns whether [`Config::seed`] is applied.
+pub(crate) const fn is_seeded(_: &Config, (): &()) -> bool {
+    true
+}
+
 /// Returns the path and the size in bytes of the saved state.
 pub(crate) const fn place(_: &Config) -> (String, u64) {
     (String::new(), 0)

@@ -22,7 +22,11 @@ use crate::{
     story::panics::{self, Stories},
     tree::Tree,
     turn::{health::Failure, turns::Turns},
-    universe::{Universe, seeding, state::UniverseState},
+    universe::{
+        Universe,
+        seeding::{self, Seeded},
+        state::UniverseState,
+    },
 };
 
 /// A server that runs until it is dropped or [shut down](Server::shutdown).
@@ -43,6 +47,7 @@ pub struct Server {
     #[cfg(feature = "control")]
     controls: Option<Arc<Controls>>,
     address: SocketAddr,
+    seeded: Option<Seeded>,
     /// The tasks that save, check the data directory, and listen on the separate control port.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -79,13 +84,13 @@ impl Server {
         let address = config.client_addr();
         let settings = start::settings(&config, &start::clock(&config));
         let (engine, loaded) = data::load(&mut config, settings).await?;
+        let seeds = data::is_seeded(&config, &loaded);
         // Starts the clock after loading, so that each session has its full timeout.
         let clock = start::clock(&config);
         let ensemble = Arc::new(Ensemble::new(addresses));
         let turns = Turns::new(engine, clock, &config, Arc::clone(&ensemble))
             .with_journal(config.journal_size());
         let shared = Arc::new(UniverseState::root(config, turns, ensemble));
-        shared.begin_saving(loaded).await?;
         let universe = Universe::root(Arc::clone(&shared));
         if let Some(path) = &shared.config.record {
             let recorded = universe.record_to(path, shared.config.record_bytes);
@@ -94,9 +99,17 @@ impl Server {
                 source,
             })?;
         }
+        let mut seeded = None;
         if let Some(seed) = &seed {
-            universe.seed(seed)?;
+            if seeds {
+                let Seeded { created, changed } = *seeded.insert(universe.seed(seed)?);
+                tracing::info!(created, changed, "seeded");
+            } else {
+                tracing::info!("not seeded: the data directory has a saved state");
+            }
         }
+        // Last, so that a seed is saved whole or not at all, and that one that is refused writes nothing.
+        shared.begin_saving(loaded).await?;
         #[cfg(feature = "control")]
         let control = &shared.config.control;
         #[cfg(feature = "control")]
@@ -123,6 +136,7 @@ impl Server {
             #[cfg(feature = "control")]
             controls,
             address,
+            seeded,
             tasks: Mutex::new(tasks),
         })
     }
@@ -139,6 +153,13 @@ impl Server {
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the changes that the start made for [`Config::seed`]. `None` without a seed, or if the
+    /// data directory had a saved state.
+    #[must_use]
+    pub const fn seeded(&self) -> Option<Seeded> {
+        self.seeded
     }
 
     /// Returns the address for clients over TLS, with the actual port.

@@ -4,7 +4,10 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use minikeeper::{Config, DataDirError, LoadError, SaveError, Server, StartError, blocking, tree};
+use minikeeper::{
+    Config, DataDirError, LoadError, SaveError, Server, StartError, TxnLog, Znode, assert_tree,
+    blocking, tree,
+};
 use minikeeper_protocol::{ConnectResponse, CreateMode, Reply, Request, Zxid};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
@@ -359,4 +362,80 @@ fn restored_snapshot_is_saved() {
     drop(before);
     server.shutdown().unwrap();
     assert_eq!(start(&dir).get("/later"), None);
+}
+
+/// A seed that was applied at each start undid what clients had changed.
+#[test]
+fn seed_is_applied_to_a_directory_without_a_saved_state_and_to_no_other() {
+    let seed = || tree! { "/config" => "default", "/config/limit" => "10" };
+    let logs = [TxnLog::Off, TxnLog::Write];
+    for (round, txn_log) in logs.into_iter().enumerate() {
+        let dir = scratch_dir(&format!("saving/seeded_{round}"));
+        let start = |always| {
+            let builder = blocking::Server::builder().manual_clock().data_dir(&dir);
+            let builder = builder.seed(seed()).configure(|config| {
+                config.txn_log = txn_log;
+                config.seed_always = always;
+            });
+            builder.start().unwrap()
+        };
+        let of = |server: &Server| {
+            server
+                .seeded()
+                .map(|seeded| (seeded.created, seeded.changed))
+        };
+        let first = start(false);
+        assert_eq!(of(&first), Some((2, 0)));
+        if txn_log == TxnLog::Off {
+            first.shutdown().unwrap();
+        } else {
+            // Killed: what was seeded is saved before a client is served.
+            drop(first);
+        }
+        let second = start(false);
+        assert_eq!(of(&second), None);
+        assert_tree!(second, seed());
+        let (mut client, _) = Wire::open(second.addr(), TIMEOUT_MS);
+        client.must(&wire::set("/config", b"changed"));
+        client.must(&wire::delete("/config/limit"));
+        second.shutdown().unwrap();
+
+        let third = start(false);
+        assert_eq!(of(&third), None);
+        assert_tree!(third, { "/config" => "changed" });
+        third.shutdown().unwrap();
+        let fourth = start(true);
+        assert_eq!(of(&fourth), Some((1, 1)));
+        assert_tree!(fourth, seed());
+    }
+}
+
+/// The directory was marked as that of a running server first, so the zxids of the next one skipped 2^32.
+#[test]
+fn seed_that_is_refused_writes_nothing() {
+    let dir = scratch_dir("saving/refused_seed");
+    let first = start(&dir);
+    first.seed(&tree! { "/a" => "" }).unwrap();
+    let zxid = first.state().zxid();
+    first.shutdown().unwrap();
+    let files = || {
+        let list = |dir: &PathBuf| {
+            let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
+            files
+                .filter(|file| file.is_file())
+                .map(|file| (fs::read(&file).unwrap(), file))
+        };
+        let mut files: Vec<_> = list(&dir).chain(list(&dir.join("version-2"))).collect();
+        files.sort();
+        files
+    };
+    let before = files();
+    let builder = blocking::Server::builder().manual_clock().data_dir(&dir);
+    let refused = builder
+        .seed(tree! { "/a" => Znode::from("").container() })
+        .configure(|config| config.seed_always = true)
+        .start();
+    assert!(matches!(refused, Err(StartError::Seed(_))), "{refused:?}");
+    assert!(files() == before, "the directory has changed");
+    assert_eq!(start(&dir).state().zxid(), zxid);
 }

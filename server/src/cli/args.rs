@@ -269,7 +269,8 @@ pub(crate) struct ServeArgs {
     pub(crate) address_file: Option<PathBuf>,
     /// Add the znodes in this file to the tree at the start; YAML, or JSON (.json)
     ///
-    /// Of a directory, its files .yaml, .yml and .json by name; a later file overrides an earlier one.
+    /// Of a directory, its files .yaml, .yml and .json by name; a later file overrides an earlier one. A
+    /// --data-dir with a saved state is not seeded, see --seed-always.
     #[arg(long, value_name = "FILE")]
     pub(crate) seed: Option<PathBuf>,
     /// Exit when stdin closes, so that the server ends with its parent process

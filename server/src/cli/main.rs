@@ -193,12 +193,16 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
         StopSignals::listen().map_err(|error| format!("cannot listen for signals: {error}"))?;
     let mut stdin_ended = args.exit_on_stdin_eof.then(watch_stdin).transpose()?;
     let control_is_default = !config.control.allows_directories;
+    let has_seed = !config.seed.is_empty();
     let mut server = Server::start(config).await?;
     if let Some(path) = &args.address_file {
         write_address(path, &server.connect_string())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     announce(&server, control_is_default);
+    if has_seed {
+        announce_seed(&server);
+    }
     // Turns run on this task's runtime too, so this loop only waits for events that are rare.
     let outcome = loop {
         tokio::select! {
@@ -357,6 +361,22 @@ fn announce(server: &Server, control_is_default: bool) {
     if let Some(address) = server.secure_addr() {
         let _ = writeln!(io::stdout(), "clients over TLS on {address}");
     }
+}
+
+/// Prints what the start did with `--seed`.
+fn announce_seed(server: &Server) {
+    let _ = match server.seeded() {
+        Some(seeded) => writeln!(
+            io::stdout(),
+            "seeded: {} created, {} changed",
+            seeded.created,
+            seeded.changed
+        ),
+        None => writeln!(
+            io::stdout(),
+            "not seeded: the data directory has a saved state; --seed-always applies --seed to it"
+        ),
+    };
 }
 
 /// Writes the address to a temporary file and renames it, so that a reader sees all of it or nothing.

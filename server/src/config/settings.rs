@@ -779,10 +779,18 @@ settings! {
     /// threads, on which the server is started, needs no others.
     connection_runtimes: Vec<tokio::runtime::Handle> = Vec::new();
 
-    /// Znodes to add to the loaded tree at the start.
+    /// Znodes to add to the tree at the start.
     ///
-    /// See [`Universe::seed`](crate::Universe::seed).
+    /// A `data_dir` with a saved state is not seeded, unless `seed_always` is set: the seed would undo
+    /// the changes that clients have made to its znodes. See [`Universe::seed`](crate::Universe::seed).
     seed: Tree = Tree::new();
+
+    /// Apply --seed at each start, even to a --data-dir with a saved state.
+    ///
+    /// Sets the znodes of [`seed`](Config::seed) that clients have changed, and creates those that they
+    /// have deleted.
+    #[cfg(feature = "data")]
+    seed_always: bool = false, Spec::switch(None, "seed-always").needs("seed");
 
     /// What the server does when a panic drops it. Default: it prints its story.
     stories: Stories = Stories::default();

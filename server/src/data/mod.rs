@@ -46,7 +46,7 @@ use tokio::sync::Notify;
 pub use self::data_source::DataSource;
 pub use self::error::{DataDirError, ExportError, LoadError, SaveError, SnapshotFault};
 pub(crate) use self::saves::Saving;
-pub(crate) use self::start::load;
+pub(crate) use self::start::{is_seeded, load};
 pub use self::state::SavedState;
 use self::{
     error::BeginError,

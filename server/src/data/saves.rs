@@ -10,7 +10,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     config::{Config, TxnLog},
-    data::{self, DataDir, LoadError, LogSettings, LogWriter, SaveError},
+    data::{self, BeginError, DataDir, LoadError, LogSettings, LogWriter, SaveError},
     race::first_of,
     turn::turns::Turns,
     universe::state::UniverseState,
@@ -43,7 +43,23 @@ impl UniverseState {
         self: &Arc<Self>,
         dir: Option<DataDir>,
     ) -> Result<(), LoadError> {
-        *self.server.saving.dir.lock() = dir;
+        let Some(mut dir) = dir else {
+            return Ok(());
+        };
+        let shared = Arc::clone(self);
+        let begin = move || {
+            let path = shared.config.data_dir.clone().unwrap_or_default();
+            let begun = shared.turns.inspect(|engine| dir.begin(engine));
+            begun.map_err(|error| match error {
+                BeginError::Dir(source) => LoadError::DataDir { dir: path, source },
+                BeginError::Save(error) => LoadError::Save(error),
+            })?;
+            *shared.server.saving.dir.lock() = Some(dir);
+            Ok(())
+        };
+        tokio::task::spawn_blocking(begin)
+            .await
+            .expect("writing a note does not panic, and the runtime is alive")?;
         if self.config.txn_log != TxnLog::Off {
             // A log continues from the saved state.
             self.save().await.map_err(LoadError::Save)?;

@@ -6,18 +6,14 @@ use minikeeper_engine::{Engine, Settings};
 
 use crate::{
     config::Config,
-    data::{
-        DataDir,
-        data_source::DataSource,
-        error::{BeginError, LoadError},
-    },
+    data::{DataDir, data_source::DataSource, error::LoadError},
 };
 
 /// The mask of zxid bits that are added to the first session id, to skip the ids that earlier runs used.
 const SESSIONS_BEFORE: i64 = (1 << 40) - 1;
 
 /// Loads the state to start with: given, saved, imported or fresh. Also returns the directory to save
-/// to, if there is one.
+/// to, if there is one. Writes nothing.
 pub(crate) async fn load(
     config: &mut Config,
     mut settings: Settings,
@@ -87,9 +83,11 @@ fn load_dir(
             });
         }
     };
-    data_dir.begin(&engine).map_err(|error| match error {
-        BeginError::Dir(source) => unusable(source),
-        BeginError::Save(error) => LoadError::Save(error),
-    })?;
     Ok((engine, Some(data_dir)))
+}
+
+/// Returns whether [`Config::seed`] is applied: not to a state that an earlier server saved, in which
+/// clients may have changed the same znodes.
+pub(crate) fn is_seeded(config: &Config, dir: &Option<DataDir>) -> bool {
+    config.seed_always || dir.as_ref().is_none_or(DataDir::is_fresh)
 }

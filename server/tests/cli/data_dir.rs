@@ -514,3 +514,41 @@ fn save_interval_without_data_dir_is_wrong_usage() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--data-dir"));
 }
+
+/// As in a container with a volume, where `MINIKEEPER_SEED_PATH` is always set.
+#[test]
+fn seed_does_not_undo_changes_at_a_restart_unless_always() {
+    let dir = scratch_dir("seed_once");
+    let seed = scratch_dir("seed_once_files");
+    fs::create_dir_all(&seed).unwrap();
+    fs::write(seed.join("tree.yaml"), "/config: default\n").unwrap();
+    let (dir, seed) = (dir.to_str().unwrap(), seed.to_str().unwrap());
+    let start = |more: &[&str]| {
+        let args = [&["--port", "0", "--data-dir", dir][..], more].concat();
+        Running::start_with(&args, &[("MINIKEEPER_SEED_PATH", seed)])
+    };
+    let ctl = |server: &Running, verb: &[&str]| {
+        let address = server.address().to_string();
+        let output = run(&[&["ctl", "--server", &address][..], verb].concat());
+        assert!(output.status.success(), "{verb:?}: {output:?}");
+        text(&output.stdout).to_owned()
+    };
+    let tree = |server: &Running| ctl(server, &["export-tree", "--format", "yaml"]);
+    let mut first = start(&[]);
+    assert_eq!(first.line_after("seeded: "), "1 created, 0 changed");
+    ctl(&first, &["set", "/config", "changed"]);
+    first.signal(Signal::TERM);
+    first.end();
+    let mut second = start(&[]);
+    let said = second.line_after("not seeded: ");
+    assert_eq!(
+        said,
+        "the data directory has a saved state; --seed-always applies --seed to it"
+    );
+    assert_eq!(tree(&second), "/config: \"changed\"\n");
+    second.signal(Signal::TERM);
+    second.end();
+    let mut third = start(&["--seed-always"]);
+    assert_eq!(third.line_after("seeded: "), "0 created, 1 changed");
+    assert_eq!(tree(&third), "/config: \"default\"\n");
+}
