@@ -123,7 +123,7 @@ pub use faults::{
     who::FaultFor,
 };
 pub use journal::{
-    entry::{JournalEntry, JournalOperation, JournalRequest, Occurrence},
+    entry::{DeletionReason, JournalEntry, JournalOperation, JournalRequest, Occurrence},
     filter::{Expected, JournalError, JournalFilter},
 };
 pub use locks::{

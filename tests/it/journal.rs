@@ -9,7 +9,8 @@ use std::{
 
 use expect_test::expect;
 use minikeeper::{
-    Expected, Fault, JournalError, JournalFilter, Occurrence, OpCode, Universe, blocking::Server,
+    Expected, Fault, JournalError, JournalFilter, Occurrence, OpCode, Universe, Znode,
+    blocking::Server, tree,
 };
 use minikeeper_protocol::{CreateMode, ErrorCode, MultiOp, Request};
 use minikeeper_test_kit::wire::{self, Wire};
@@ -84,6 +85,7 @@ fn journal_contains_what_clients_did_and_what_it_caused() {
         #1 S1 multi [setData /a version 7 1 B] -> BADVERSION
         #1 S1 exists /a -> OK
         #1 S1 closeSession -> OK
+        S1 deleted /a/n-0000000000 (session closed)
         S1 session closed
         #1 S1 disconnected: session closed by its client
         #2 S2 disconnected: closed by the client
@@ -140,6 +142,69 @@ fn request_that_a_fault_refuses_keeps_its_operation_and_path() {
         #1 S1 create /a EPHEMERAL 2 B -> BADVERSION
     "#]]
     .assert_eq(&lines(&server, &"create /a -> BADVERSION".parse().unwrap()));
+}
+
+/// Clients saw events of deletions, and their locks gone, without an entry that said why.
+#[test]
+fn journal_contains_what_the_server_deletes_itself() {
+    let scene = scene(|config| config.container_check_interval_ms = 1_000);
+    let server = &scene.server;
+    let (mut one, expiring) = Wire::open(scene.address(), TIMEOUT_MS);
+    let (mut two, _) = Wire::open(scene.address(), TIMEOUT_MS);
+    let znode = Znode::from("").time_to_live(Duration::from_secs(5));
+    let container = Znode::from("").container();
+    server
+        .seed(&tree! { "/ttl" => znode, "/locks" => container })
+        .unwrap();
+    one.must(&wire::create("/locks/a", b"", CreateMode::Ephemeral));
+    one.must(&wire::create("/unwatched", b"", CreateMode::Ephemeral));
+    two.must(&wire::create("/own", b"", CreateMode::Ephemeral));
+    two.must(&wire::exists("/locks/a", true));
+    server.clear_journal().unwrap();
+    let mut tail = server.tail("deleted".parse().unwrap()).unwrap();
+    server.expire(expiring.session_id).unwrap();
+    two.event();
+    one.expect_closed();
+    server.advance(Duration::from_secs(6));
+    two.must(&Request::CloseSession);
+    two.expect_closed();
+    expect![[r#"
+        S1 deleted /locks/a (session expired)
+        S1 deleted /unwatched (session expired)
+        deleted /locks (empty container)
+        deleted /ttl (time to live over)
+        S2 deleted /own (session closed)
+    "#]]
+    .assert_eq(&lines(server, &"deleted".parse().unwrap()));
+    expect![[r#"
+        S1 deleted /locks/a (session expired)
+        #3 S2 <- NodeDeleted /locks/a
+    "#]]
+    .assert_eq(&lines(server, &"/locks/a".parse().unwrap()));
+    let deleted = done(get(scene.address(), "journal?kind=deleted"));
+    let mut shown = String::new();
+    for entry in deleted["entries"].as_array().unwrap() {
+        let cause = entry["cause"].as_u64().map(|number| {
+            let since = format!("journal?since={number}&limit=1000");
+            let all = done(get(scene.address(), &since));
+            all["entries"][0]["op"].clone()
+        });
+        let owned = entry["session"].is_string();
+        shown += &format!("{} {} {owned} {cause:?}\n", entry["path"], entry["why"]);
+        assert!(entry["zxid"].as_str().unwrap().starts_with("0x"), "{entry}");
+    }
+    expect![[r#"
+        "/locks/a" "session_expired" true None
+        "/unwatched" "session_expired" true None
+        "/locks" "empty_container" false None
+        "/ttl" "time_to_live" false None
+        "/own" "session_closed" true Some(String("closeSession"))
+    "#]]
+    .assert_eq(&shown);
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let tailed = runtime.block_on(tail.next(NonZero::<usize>::MIN)).unwrap();
+    assert!(matches!(&tailed[0].what, Occurrence::Deleted { path, .. } if path == "/locks/a"));
+    scene.end();
 }
 
 #[test]

@@ -159,7 +159,9 @@ export interface JournalEntry {
   /** A request: how long the turn took that served it, in microseconds */
   duration_us?: number;
   event?: 'NodeCreated' | 'NodeDeleted' | 'NodeDataChanged' | 'NodeChildrenChanged';
-  /** An event: the number of the entry that caused it */
+  /** A znode that the server deleted without a request for it */
+  why?: 'session_expired' | 'session_closed' | 'empty_container' | 'time_to_live';
+  /** An event or a deletion: the number of the entry that caused it */
   cause?: number;
   /** An event: whether a fault holds it */
   is_held?: true;

@@ -13,7 +13,7 @@ export type FaultAction =
 
 /** Only entries of this kind; `session` and `connection` are all kinds that begin so. */
 export type Kind =
-  'request' | 'event' | 'fault' | 'session' | 'session_opened' | 'session_resumed' | 'session_expired' |
+  'request' | 'event' | 'deleted' | 'fault' | 'session' | 'session_opened' | 'session_resumed' | 'session_expired' |
   'session_closed' | 'connection' | 'connection_opened' | 'connection_closed' | 'clock' | 'verb' | 'omitted';
 
 /** How the test ended. */
@@ -344,7 +344,7 @@ export interface Verbs {
   }): Promise<number>;
 
   /**
-   * List what happened: requests and their results, events, faults, sessions, the clock.
+   * List what happened: requests and their results, events, deletions, faults, sessions, the clock.
    *
    * Returns the newest matching entries, oldest first, and in `next` the number that the next entry gets: pass it
    * as `since` to read what follows. `text` is the entry in a line. Entries never contain data of znodes. The

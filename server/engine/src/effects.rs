@@ -101,6 +101,22 @@ impl Limit {
     }
 }
 
+/// Why the server deletes a znode that no request names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Removal {
+    /// It is an ephemeral, and its session has ended.
+    SessionEnded {
+        /// The session.
+        session: SessionId,
+        /// Whether the session expired; otherwise its client closed it.
+        expired: bool,
+    },
+    /// It is a container that has lost its last child, or never had one.
+    EmptyContainer,
+    /// Its time to live is over.
+    TimeToLive,
+}
+
 /// Receives what the shell must carry out, in order.
 ///
 /// Called while the engine is borrowed, so an implementation only records its calls.
@@ -122,6 +138,8 @@ pub trait Effects {
     fn session_opened(&mut self, _session: SessionId, _timeout_ms: u32) {}
     /// Reports that a session has ended.
     fn session_ended(&mut self, _session: SessionId, _expired: bool) {}
+    /// Reports that the server deletes a znode that no request names. The events of the deletion follow.
+    fn removed(&mut self, _path: &[u8], _zxid: Zxid, _why: Removal) {}
     /// Returns whether the engine must call [`changed`](Effects::changed).
     fn keeps_changes(&self) -> bool {
         false

@@ -60,7 +60,7 @@ pub use crate::{
         digest::{DigestAlgorithm, UnknownDigestAlgorithm},
         sasl::SaslSettings,
     },
-    effects::{CloseReason, Effects, Event, Limit},
+    effects::{CloseReason, Effects, Event, Limit, Removal},
     engine::{Counts, Engine, Handover, Keep},
     input::{ConnId, Input, Now, Secret, Settings},
     persist::{

@@ -92,6 +92,8 @@ pub(super) struct ClientFacts {
     pub(super) synced: u64,
     /// The ephemerals that it created. Some may be gone.
     pub(super) ephemerals: Vec<String>,
+    /// The number of those that the server deleted when the session ended.
+    pub(super) removed: u64,
 }
 
 /// What is known of a path.

@@ -134,6 +134,9 @@ impl Pass {
                 facts.left = entry.number;
                 facts.left_at = entry.at;
             }
+            (Occurrence::Deleted { path, .. }, session) => {
+                self.removed(entry.number, session, path);
+            }
             (Occurrence::SessionEnded { expired }, Some(session)) => {
                 self.ended(entry.number, entry.at, session, *expired);
             }
@@ -853,6 +856,18 @@ impl Pass {
         }
     }
 
+    /// The server deleted a znode, whose owner's session has ended if it was an ephemeral.
+    #[inline(never)]
+    fn removed(&mut self, number: u64, owner: Option<SessionId>, path: &str) {
+        let facts = self.paths.of(path);
+        (facts.owner, facts.children) = (None, 0);
+        (facts.changed, facts.changed_by) = (number, owner);
+        self.leave(number, parent_of(path));
+        if let Some(owner) = owner {
+            self.session(owner).removed += 1;
+        }
+    }
+
     /// A child is gone.
     #[inline(never)]
     fn leave(&mut self, number: u64, parent: &str) {
@@ -875,8 +890,7 @@ impl Pass {
         let now = self.now;
         let parent = parent_of(path);
         let above = self.paths.of(parent);
-        // Children that end by themselves are not counted.
-        above.children += u64::from(!mode.contains("TTL") && mode != "CONTAINER");
+        above.children += 1;
         above.children_changed = number;
         above.has_had_ephemerals |= is_ephemeral;
         let facts = self.paths.of(path);
@@ -938,7 +952,8 @@ impl Pass {
             .ip
             .map_or_else(|| "this process".to_owned(), |ip| ip.to_string());
         let ephemerals = mem::take(&mut facts.ephemerals);
-        let mut held = 0;
+        let mut held = mem::take(&mut facts.removed);
+        // Journals of earlier versions have no entries for these.
         for it in ephemerals {
             if let Some(facts) = self.paths.find(&it)
                 && facts.owner == Some(session)

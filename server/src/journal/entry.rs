@@ -6,6 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use minikeeper_engine::Removal;
 use minikeeper_protocol::{CreateMode, ErrorCode, EventKind, OpCode, SessionId, Zxid};
 
 use crate::journal::record::{DecodedRecord, Operation, RecordKind};
@@ -51,6 +52,17 @@ pub enum Occurrence {
         /// Whether a fault holds it back.
         is_held: bool,
     },
+    /// The server deleted a znode that no request names. The entry's session is the owner of an ephemeral.
+    Deleted {
+        /// The path of the znode.
+        path: String,
+        /// The zxid of the change.
+        zxid: Zxid,
+        /// Why.
+        why: DeletionReason,
+        /// The entry of the closeSession that caused it; `None` otherwise.
+        cause: Option<u64>,
+    },
     /// A fault acted on a client's message.
     Fault {
         /// The number of the fault.
@@ -91,6 +103,82 @@ pub enum Occurrence {
         /// How many.
         count: u64,
     },
+}
+
+/// Why the server deleted a znode that no request names, in a [`JournalEntry`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum DeletionReason {
+    /// It was an ephemeral of a session that expired.
+    SessionExpired,
+    /// It was an ephemeral of a session that its client closed.
+    SessionClosed,
+    /// It was a container that had lost its last child, or never had one.
+    EmptyContainer,
+    /// Its time to live was over.
+    TimeToLive,
+}
+
+impl DeletionReason {
+    /// Every reason. The code of a reason is its place.
+    const ALL: [Self; 4] = [
+        Self::SessionExpired,
+        Self::SessionClosed,
+        Self::EmptyContainer,
+        Self::TimeToLive,
+    ];
+
+    pub(crate) const fn code(self) -> i32 {
+        self as i32
+    }
+
+    fn from_code(code: i32) -> Self {
+        let place = usize::try_from(code).unwrap_or_default();
+        Self::ALL
+            .get(place)
+            .copied()
+            .unwrap_or(Self::SessionExpired)
+    }
+
+    /// Returns the reason in a word, as JSON has it: `session_expired`, `session_closed`,
+    /// `empty_container` or `time_to_live`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SessionExpired => "session_expired",
+            Self::SessionClosed => "session_closed",
+            Self::EmptyContainer => "empty_container",
+            Self::TimeToLive => "time_to_live",
+        }
+    }
+
+    /// Returns the reason of a [`name`](Self::name).
+    #[cfg(feature = "control")]
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+impl From<Removal> for DeletionReason {
+    fn from(why: Removal) -> Self {
+        match why {
+            Removal::SessionEnded { expired: true, .. } => Self::SessionExpired,
+            Removal::SessionEnded { .. } => Self::SessionClosed,
+            Removal::EmptyContainer => Self::EmptyContainer,
+            Removal::TimeToLive => Self::TimeToLive,
+        }
+    }
+}
+
+impl fmt::Display for DeletionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SessionExpired => "session expired",
+            Self::SessionClosed => "session closed",
+            Self::EmptyContainer => "empty container",
+            Self::TimeToLive => "time to live over",
+        })
+    }
 }
 
 /// A request in a [`JournalEntry`].
@@ -206,6 +294,7 @@ impl JournalEntry {
     pub(crate) const KINDS: &[&str] = &[
         "request",
         "event",
+        "deleted",
         "fault",
         "session",
         "session_opened",
@@ -239,6 +328,12 @@ impl JournalEntry {
                 zxid: record.zxid,
                 cause,
                 is_held: record.is_flagged,
+            },
+            RecordKind::Deleted => Occurrence::Deleted {
+                path: text_of(text),
+                zxid: record.zxid,
+                why: DeletionReason::from_code(record.op),
+                cause,
             },
             RecordKind::Fault => Occurrence::Fault {
                 fault: record.cause,
@@ -292,6 +387,7 @@ impl JournalEntry {
         match self.what {
             Occurrence::Request(_) => "request",
             Occurrence::Event { .. } => "event",
+            Occurrence::Deleted { .. } => "deleted",
             Occurrence::Fault { .. } => "fault",
             Occurrence::SessionBegan { is_new: true, .. } => "session_opened",
             Occurrence::SessionBegan { .. } => "session_resumed",
@@ -316,11 +412,13 @@ impl JournalEntry {
     }
 
     /// Returns every path of the entry: of the request, of the znode that it created, of the
-    /// operations in it, or of the event.
+    /// operations in it, of the event, or of the znode that the server deleted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let (one, request) = match &self.what {
             Occurrence::Request(request) => (request.path.as_deref(), Some(request)),
-            Occurrence::Event { path, .. } => (Some(path.as_str()), None),
+            Occurrence::Event { path, .. } | Occurrence::Deleted { path, .. } => {
+                (Some(path.as_str()), None)
+            }
             Occurrence::Fault { path, .. } => (path.as_deref(), None),
             _ => (None, None),
         };
@@ -449,6 +547,7 @@ impl fmt::Display for Occurrence {
                 let held = if *is_held { ", held by a fault" } else { "" };
                 write!(f, "<- {} {}{held}", event_name(*kind), Line(path))
             }
+            Self::Deleted { path, why, .. } => write!(f, "deleted {} ({why})", Line(path)),
             Self::Fault {
                 fault,
                 action,

@@ -11,13 +11,13 @@ pub(crate) mod record;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use minikeeper_engine::{Event, Input, Now};
+use minikeeper_engine::{Event, Input, Now, Removal};
 use minikeeper_protocol::{
     MultiOp, MultiReadOp, OpCode, ReplyHeader, Request, SessionId, Ustring, Xid, Zxid,
 };
 
 use self::{
-    entry::JournalEntry,
+    entry::{DeletionReason, JournalEntry},
     record::{Context, Decoder, Operation, Record, RecordKind, address_of},
 };
 use crate::{recording::recorder::Recorder, turn::stats::Peer};
@@ -376,6 +376,23 @@ impl Journal {
             ..Record::default()
         };
         self.push(to, &record, record::bounded(event.path), b"");
+    }
+
+    /// Adds that the server deletes a znode that no request names.
+    pub(crate) fn deleted(&mut self, path: &[u8], zxid: Zxid, why: Removal) {
+        let session = match why {
+            Removal::SessionEnded { session, .. } => session,
+            Removal::EmptyContainer | Removal::TimeToLive => SessionId::NONE,
+        };
+        let record = Record {
+            op: DeletionReason::from(why).code(),
+            zxid,
+            cause: self.cause(),
+            kind: RecordKind::Deleted,
+            ..Record::default()
+        };
+        let who = Who::without_connection(session);
+        self.push(who, &record, record::bounded(path), b"");
     }
 
     /// Adds the act of a fault on a client's message. The action is a word such as `delay`.

@@ -40,10 +40,11 @@ pub(crate) enum RecordKind {
     Clock,
     Verb,
     Omitted,
+    Deleted,
 }
 
 impl RecordKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Request,
         Self::Event,
         Self::Fault,
@@ -54,6 +55,7 @@ impl RecordKind {
         Self::Clock,
         Self::Verb,
         Self::Omitted,
+        Self::Deleted,
     ];
 }
 
@@ -80,7 +82,7 @@ pub(crate) struct Record {
     pub(crate) has_no_reply: bool,
     pub(crate) zxid: Zxid,
     pub(crate) xid: i32,
-    /// The operation's code, or that of the event's kind; 0 if it is not known.
+    /// The operation's code, that of the event's kind, or that of the reason of a deletion; 0 if it is not known.
     pub(crate) op: i32,
     /// The code of the error in the reply; 0 if there is none.
     pub(crate) error: i32,

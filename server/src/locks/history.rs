@@ -174,7 +174,8 @@ impl Replay {
         let is_older = match &entry.what {
             Occurrence::Request(request) if request.op == "createSession" => None,
             Occurrence::SessionBegan { is_new, .. } => Some(!is_new),
-            Occurrence::SessionEnded { .. } => Some(true),
+            // Ephemerals are deleted first.
+            Occurrence::SessionEnded { .. } | Occurrence::Deleted { .. } => Some(true),
             _ => Some(false),
         };
         if let (Some(session), Some(is_older)) = (entry.session, is_older) {

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc, task::Waker};
 
 use minikeeper_engine::{
     Change, ChangeHead, CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Mark, Now,
+    Removal,
 };
 use minikeeper_protocol::{
     ConnectResponse, ErrorCode, MultiResult, ReplyHeader, ReplyRef, Request, SessionId, Xid, Zxid,
@@ -454,6 +455,12 @@ impl Effects for TurnEffects<'_> {
             journal.session_began(who, timeout_ms, self.opens_session);
         }
         tracing::info!(%session, timeout_ms, "session opened");
+    }
+
+    fn removed(&mut self, path: &[u8], zxid: Zxid, why: Removal) {
+        if let Some(journal) = &mut self.journal {
+            journal.deleted(path, zxid, why);
+        }
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 //! Source: `docs/zookeeper-protocol.md` sections 10.5 and 15; ZooKeeper's `ContainerManager`.
 
 use crate::{
-    effects::Effects,
+    effects::{Effects, Removal},
     input::Now,
     ops::delete,
     persist::change,
@@ -30,6 +30,11 @@ pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects
     for id in due {
         let zxid = state.next_zxid();
         change::collecting(state, zxid, id, now, effects);
+        let why = match state.tree[id].owner.ttl_ms() {
+            Some(_) => Removal::TimeToLive,
+            None => Removal::EmptyContainer,
+        };
+        effects.removed(state.tree[id].path(), zxid, why);
         delete::delete_and_notify(state, id, zxid, effects);
     }
     state.cleanup_ms = None;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyRef, SessionId, Zxid};
 
 use crate::{
-    effects::{CloseReason, Effects, Limit},
+    effects::{CloseReason, Effects, Limit, Removal},
     input::{ConnId, Now},
     ops::{delete, pending_reply::PendingReply},
     persist::change::{self, ChangeHead},
@@ -136,9 +136,14 @@ fn end(
     effects: &mut impl Effects,
 ) {
     change::session_ending(state, head(state, session, zxid, now), session, effects);
+    let why = Removal::SessionEnded {
+        session: state.sessions[session].id,
+        expired,
+    };
     let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
     for (_, id) in ephemerals {
         work::visit();
+        effects.removed(state.tree[id].path(), zxid, why);
         delete::delete_and_notify(state, id, zxid, effects);
     }
     if let Some(conn) = state.sessions[session].conn {

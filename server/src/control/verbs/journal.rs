@@ -14,7 +14,8 @@ use crate::{
     },
     journal::{
         entry::{
-            JournalEntry, JournalOperation, JournalRequest, Occurrence, event_name, known_mode,
+            DeletionReason, JournalEntry, JournalOperation, JournalRequest, Occurrence, event_name,
+            known_mode,
         },
         filter::{Expected, JournalError, JournalFilter},
     },
@@ -56,7 +57,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "journal",
         method: Method::Get,
-        docs: "List what happened: requests and their results, events, faults, sessions, the clock\n\n\
+        docs: "List what happened: requests and their results, events, deletions, faults, sessions, the clock\n\n\
                Returns the newest matching entries, oldest first, and in `next` the number that the \
                next entry gets: pass it as `since` to read what follows. `text` is the entry in a \
                line. Entries never contain data of znodes. The journal keeps what happened last, \
@@ -303,6 +304,17 @@ pub(crate) fn shown(entry: &JournalEntry) -> Value {
             put("cause", (*cause).into());
             put("is_held", is_held.then_some(true).into());
         }
+        Occurrence::Deleted {
+            path,
+            zxid,
+            why,
+            cause,
+        } => {
+            put("path", path.as_str().into());
+            put("zxid", zxid.to_string().into());
+            put("why", why.name().into());
+            put("cause", (*cause).into());
+        }
         Occurrence::Fault {
             fault,
             action,
@@ -395,6 +407,12 @@ fn parsed(entry: &Value) -> Option<JournalEntry> {
             zxid: Zxid(text("zxid").and_then(session_id)?.0),
             cause: entry["cause"].as_u64(),
             is_held: entry["is_held"] == true,
+        },
+        "deleted" => Occurrence::Deleted {
+            path: path(),
+            zxid: Zxid(text("zxid").and_then(session_id)?.0),
+            why: text("why").and_then(DeletionReason::named)?,
+            cause: entry["cause"].as_u64(),
         },
         "fault" => Occurrence::Fault {
             fault: entry["fault"].as_u64()?,

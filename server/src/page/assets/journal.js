@@ -48,7 +48,8 @@ export function argumentsOf(entry) {
  * Links entries: `cause` and `effects` by number of entry, `session` of each connection, the numbers of entries that say
  * what others say too (`noise`).
  *
- * A request causes its events; so does the end of a session, whose events directly precede it. A fault belongs to the
+ * A request causes its events; so does a deletion by the server. The end of a session causes the deletions and the events
+ * that directly precede it. A fault belongs to the
  * request that follows it on the same connection.
  */
 export function link(entries) {
@@ -59,19 +60,29 @@ export function link(entries) {
     links.effects.get(cause).push(effect);
   };
   const faults = new Map();
-  let events = [];
+  // What belongs to the end of a session, which comes after it.
+  let before = [];
+  let deletion;
   entries.forEach((entry, index) => {
     links.at.set(entry.number, index);
     if (entry.connection && entry.session) links.session.set(entry.connection, entry.session);
     if (entry.kind === "event") {
       if (entry.cause) join(entry.cause, entry.number);
-      else events.push(entry.number);
+      else if (deletion !== undefined) join(deletion, entry.number);
+      else before.push(entry.number);
+      return;
+    }
+    if (entry.kind === "deleted") {
+      deletion = entry.number;
+      if (entry.cause) join(entry.cause, entry.number);
+      else before.push(entry.number);
       return;
     }
     if (entry.kind === "session_expired" || entry.kind === "session_closed") {
-      for (const number of events) join(entry.number, number);
+      for (const number of before) join(entry.number, number);
     }
-    events = [];
+    before = [];
+    deletion = undefined;
     if (entry.kind === "fault") faults.set(entry.connection, entry);
     if (entry.kind === "request") {
       const fault = faults.get(entry.connection);
@@ -107,7 +118,7 @@ export function related(number, links) {
 }
 
 const ALIASES = { create: ["create2", "createContainer", "createTTL"], getChildren: ["getChildren2"] };
-const KINDS = new Set(["request", "event", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed",
+const KINDS = new Set(["request", "event", "deleted", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed",
   "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]);
 
 /** Returns a function that matches paths: `*` is any part of a name, `**` any part of a path. */

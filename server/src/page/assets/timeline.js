@@ -260,6 +260,8 @@ function What({ entry, path }) {
       return html`<b>${entry.op}</b>${at}${entry.operations && html`<span class="path"><span class="head">${entry.operations.map((it) => `${it.op} ${it.path}`).join(", ")}</span></span>`}<i>${argumentsOf(entry)}</i>`;
     case "event":
       return html`<b class="event">← ${entry.event}</b>${at}${entry.is_held && html`<em class="warn">held</em>`}`;
+    case "deleted":
+      return html`<b class="event">deleted</b>${at}<i>${entry.why.replaceAll("_", " ")}</i>`;
     case "fault":
       return html`<b class="warn">fault ${entry.fault}</b><span class="warn">${entry.action}</span><span>${entry.op}</span>${at}`;
     case "session_opened":

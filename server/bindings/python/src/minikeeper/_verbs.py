@@ -480,11 +480,11 @@ class Verbs:
         op: Optional[str] = None,
         result: Optional[str] = None,
         session: Optional[str] = None,
-        kind: Optional[Literal["request", "event", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
+        kind: Optional[Literal["request", "event", "deleted", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
         since: Optional[int] = None,
         limit: int = 1000,
     ) -> Journal:
-        """List what happened: requests and their results, events, faults, sessions, the clock.
+        """List what happened: requests and their results, events, deletions, faults, sessions, the clock.
 
         Returns the newest matching entries, oldest first, and in `next` the number that the next entry gets: pass
         it as `since` to read what follows. `text` is the entry in a line. Entries never contain data of znodes.
@@ -523,7 +523,7 @@ class Verbs:
         op: Optional[str] = None,
         result: Optional[str] = None,
         session: Optional[str] = None,
-        kind: Optional[Literal["request", "event", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
+        kind: Optional[Literal["request", "event", "deleted", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
         since: Optional[int] = None,
     ) -> int:
         """Count entries of the journal.
@@ -559,7 +559,7 @@ class Verbs:
         op: Optional[str] = None,
         result: Optional[str] = None,
         session: Optional[str] = None,
-        kind: Optional[Literal["request", "event", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
+        kind: Optional[Literal["request", "event", "deleted", "fault", "session", "session_opened", "session_resumed", "session_expired", "session_closed", "connection", "connection_opened", "connection_closed", "clock", "verb", "omitted"]] = None,
         since: Optional[int] = None,
         exactly: Optional[int] = None,
         at_least: Optional[int] = None,

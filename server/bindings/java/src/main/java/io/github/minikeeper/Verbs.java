@@ -226,7 +226,7 @@ abstract class Verbs {
   }
 
   /**
-   * List what happened: requests and their results, events, faults, sessions, the clock.
+   * List what happened: requests and their results, events, deletions, faults, sessions, the clock.
    *
    * <p>Returns the newest matching entries, oldest first, and in {@code next} the number that the next entry gets:
    * pass it as {@code since} to read what follows. {@code text} is the entry in a line. Entries never contain data of
