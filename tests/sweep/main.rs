@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `behaviour` | what a sweep finds, and what it says of it |
 //! | `guide` | the code of `docs/find-the-fault.md` |
+//! | `names` | names that differ from run to run, and what is not tried |
 //! | `recipes` | the recipes pass with every fault |
 #![allow(
     clippy::unwrap_used,
@@ -14,4 +15,5 @@
 
 mod behaviour;
 mod guide;
+mod names;
 mod recipes;

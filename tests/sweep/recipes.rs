@@ -105,7 +105,8 @@ fn sweep(world: World, seed: u64, pairs: Option<Duration>) -> SweepReport {
         .seed(seed)
         .jobs(2);
     match pairs {
-        Some(time) => sweep.pairs().time(time).run(),
+        // As many pairs as there is time for.
+        Some(time) => sweep.pairs().time(time).allow_untried(u64::MAX).run(),
         None => sweep.run(),
     }
 }

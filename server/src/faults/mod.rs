@@ -3,7 +3,7 @@
 //!
 //! A [`fault::Fault`] is what a test describes: an [`action`], and conditions on the operation
 //! ([`op`]), path (`glob`), client ([`who`]) and chance (`chance`). [`rule`] is a fault in force,
-//! with its counts ([`hits`]) and held events; [`delayed`] holds requests to serve later, and
+//! with its counts ([`hits`]) and held events, which a sweep puts at a [`place`]; [`delayed`] holds requests to serve later, and
 //! [`aftermath`] alters the output of a turn. This module decides; turns and connections carry the
 //! decisions out. While no fault is set, the cost is one load of an atomic flag.
 //!
@@ -18,6 +18,7 @@ pub(crate) mod fault;
 pub(crate) mod glob;
 pub(crate) mod hits;
 pub(crate) mod op;
+pub(crate) mod place;
 pub(crate) mod rule;
 pub(crate) mod who;
 
@@ -39,6 +40,7 @@ use self::{
     error::FaultError,
     fault::Fault,
     hits::{FaultHit, Hits},
+    place::Place,
     rule::{HeldEvent, Rule, Subject},
 };
 use crate::{
@@ -203,11 +205,24 @@ impl Faults {
     /// # Errors
     /// When the fault makes no sense, or there are too many.
     pub(crate) fn add(&self, fault: Fault) -> Result<(u64, Arc<Hits>), FaultError> {
+        self.add_at(fault, None)
+    }
+
+    /// Adds a fault that acts at a place, whatever else it says of clients, operations and paths.
+    ///
+    /// # Errors
+    /// See [`Faults::add`].
+    pub(crate) fn add_at(
+        &self,
+        fault: Fault,
+        place: Option<Place>,
+    ) -> Result<(u64, Arc<Hits>), FaultError> {
         let mut table = self.table.lock();
         if table.rules.len() >= FAULTS_MAX {
             return Err(FaultError::TooMany { max: FAULTS_MAX });
         }
-        let rule = Rule::new(table.injected + 1, fault)?;
+        let mut rule = Rule::new(table.injected + 1, fault)?;
+        rule.place = place;
         table.injected += 1;
         let added = (rule.id, Arc::clone(&rule.hits));
         table.rules.push(rule);

@@ -14,6 +14,7 @@ use crate::{
         glob::{self, Glob},
         hits::Hits,
         op::FaultOp,
+        place::{Deed, PathPattern, Place},
         who::FaultFor,
     },
     turn::stats::Peer,
@@ -51,6 +52,8 @@ pub(crate) struct Rule {
     pub(crate) hits: Arc<Hits>,
     /// Events it holds, oldest first.
     pub(crate) held: Vec<HeldEvent>,
+    /// Where it acts, in place of the other conditions of the fault.
+    pub(crate) place: Option<Place>,
     glob: Option<Glob>,
     chance: Chance,
     matches: u64,
@@ -79,6 +82,7 @@ impl Rule {
             fault,
             hits: Arc::default(),
             held: Vec::new(),
+            place: None,
             glob,
             matches: 0,
             acts: 0,
@@ -92,6 +96,10 @@ impl Rule {
             FaultAction::Error(_) => !matches!(subject.input, Input::Connect { .. }),
             _ => true,
         };
+        if let Some(place) = &mut self.place {
+            // Also what the fault does not act on tells the clients apart.
+            return is_reached(place, subject) && is_met && self.decide();
+        }
         let Fault { ops, who, .. } = &self.fault;
         is_met
             && who.is(subject.session, client, subject.peer)
@@ -152,6 +160,14 @@ impl Rule {
         peer: &Peer,
         path: &[u8],
     ) -> bool {
+        if let Some(place) = &mut self.place {
+            let event = Deed {
+                session,
+                op: None,
+                is_at: &|pattern| pattern.matches(path),
+            };
+            return self.fault.action.is_on_events() && place.is_reached(&event) && self.decide();
+        }
         self.fault.action.is_on_events()
             && self.fault.who.is(session, client, peer)
             && self.glob.as_ref().is_none_or(|glob| glob.matches(path))
@@ -185,6 +201,26 @@ impl Rule {
         };
         request.any_path(|path| glob.matches(path.as_bytes()))
     }
+}
+
+/// Takes note of a request, and returns whether a place is reached with it.
+fn is_reached(place: &mut Place, subject: &Subject<'_>) -> bool {
+    let Input::Request { request, .. } = subject.input else {
+        return false;
+    };
+    let op = request.op();
+    if op == OpCode::Ping || subject.session == SessionId::NONE {
+        return false;
+    }
+    let deed = Deed {
+        session: subject.session,
+        op: Some(op),
+        is_at: &|pattern| {
+            matches!(pattern, PathPattern::Any)
+                || request.any_path(|path| pattern.matches(path.as_bytes()))
+        },
+    };
+    place.is_reached(&deed)
 }
 
 const fn is_create(op: OpCode) -> bool {

@@ -9,8 +9,9 @@ use crate::{
     recording::Recording,
     sweep::{
         SweepError,
-        plan::{RunResult, RunVerdict},
-        point::{self, EVENT_DELAY, FaultPoint, SweepFault},
+        acts::ENTRIES_MAX,
+        plan::{Run, RunResult, RunVerdict},
+        point::{EVENT_DELAY, SweepFault},
     },
     universe::Universe,
 };
@@ -35,7 +36,7 @@ impl Armed {
     ///
     /// # Errors
     /// When a point makes no sense, or the server keeps no journal.
-    pub(crate) fn new(universe: &Universe, points: &[FaultPoint]) -> Result<Self, SweepError> {
+    pub(crate) fn new(universe: &Universe, run: &Run) -> Result<Self, SweepError> {
         let refused = |error: &dyn std::error::Error| SweepError(error.to_string());
         let mut armed = Self {
             universe: universe.clone(),
@@ -51,11 +52,9 @@ impl Armed {
         let config = &universe.shared.config;
         let late_ms = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
         let late = Duration::from_millis(late_ms);
-        for point in points {
-            let guard = universe.inject(point.to_fault(late)?);
-            let guard = guard.map_err(|error| refused(&error))?;
-            let hits = Arc::clone(guard.counters());
-            let id = guard.keep();
+        for (point, place) in run.points.iter().zip(&run.places) {
+            let injected = universe.inject_at(point.to_fault(late)?, place.clone());
+            let (id, hits) = injected.map_err(|error| refused(&error))?;
             armed.faults.push((id, Arc::clone(&hits)));
             if let SweepFault::ReplyLate | SweepFault::ServerRestarted | SweepFault::EventLate =
                 point.fault
@@ -81,7 +80,7 @@ impl Armed {
         let entries = self.universe.copy_journal(self.since);
         let entries = entries.map_or_else(
             |_| Vec::new(),
-            |copied| copied.entries().take(point::ENTRIES_MAX).collect(),
+            |copied| copied.entries().take(ENTRIES_MAX).collect(),
         );
         RunResult {
             verdict,

@@ -310,7 +310,7 @@ impl Running<'_> {
             let server = (self.builder)().stories(Stories::Off).start().await;
             server.map_err(|error| SweepError(format!("cannot start a server: {error}")))
         })?;
-        let armed = Armed::new(server.universe(), &run.points)?;
+        let armed = Armed::new(server.universe(), run)?;
         let output = self.of.folder.join(format!("output-{job}"));
         let verdict = self.run_command(&server, run, &output)?;
         let has_failed = verdict != RunVerdict::Passed;

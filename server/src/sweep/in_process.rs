@@ -243,7 +243,7 @@ where
             let builder = (self.builder)().stories(Stories::Off);
             let server = builder.start().await.expect("a server starts");
             let server = Arc::new(server);
-            let armed = Armed::new(server.universe(), &run.points);
+            let armed = Armed::new(server.universe(), run);
             let armed = armed.expect("the points come from a run");
             let test = catch(|| (self.test)(Arc::clone(&server)));
             let verdict = match test {

@@ -1,15 +1,19 @@
 //! Sweeps: a test runs once without faults, and then once for every place where something can go
 //! wrong.
 //!
-//! [`point`] derives the fault points from the journal of a run. [`plan`] decides what the next run
-//! does and judges the last one; it is pure. [`armed`] injects the faults of a run into a universe,
-//! and [`report`] tells what was found. Three callers run tests so: [`in_process`] on paused time,
+//! [`acts`] reads from the journal what the clients of a run did. [`names`] learns what differs
+//! between runs without faults, and [`model`] where the fault points are and how to find each again; a
+//! [`point`] is the text of one. [`plan`] decides what the next run does and judges the last one; it is
+//! pure. [`armed`] injects the faults of a run into a universe, and [`report`] tells what was found. Three callers run tests so: [`in_process`] on paused time,
 //! `minikeeper sweep` a command, and the verbs `sweep_...` tests in other languages.
 
+pub(crate) mod acts;
 pub(crate) mod armed;
 pub mod command;
 #[cfg(feature = "sweep")]
 pub(crate) mod in_process;
+pub(crate) mod model;
+pub(crate) mod names;
 pub(crate) mod plan;
 pub(crate) mod point;
 pub(crate) mod remote;

@@ -1,14 +1,22 @@
 //! Decides what the runs of a sweep do, and judges them. Pure: no clock, no server.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
-    faults::chance::Chance,
+    faults::{
+        chance::Chance,
+        op::FaultOp,
+        place::{PathPattern, Place, PlaceBy},
+    },
     journal::entry::JournalEntry,
-    order,
     story::cut,
     sweep::{
-        point::{self, FaultPoint, SweepFault},
+        model::Model,
+        point::{FaultPoint, SweepFault},
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
     },
 };
@@ -65,12 +73,18 @@ const PAIRS_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of failures that a report lists.
 const FAILURES_MAX: usize = 1_000;
 
+/// The maximum number of runs in which a point is tried that is not reached.
+const ATTEMPTS_MAX: usize = 5;
+
+/// The maximum number of runs without faults at the beginning.
+const LOOKS_MAX: usize = 3;
+
 /// Why a run is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Purpose {
     /// The test without faults, whose requests are the places.
     Explore,
-    /// The same once more: a test that then fails is flaky.
+    /// The same once more: a test that then fails is flaky, and what differs is random.
     Check,
     Try,
     /// The points of a failed run once more.
@@ -81,14 +95,37 @@ enum Purpose {
     Finish,
 }
 
-/// A run to do.
+/// Where the place of a point is known from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Known {
+    /// The place with this index in the model.
+    Place(usize),
+    /// A run with a fault, in which this client came to the place, counted from 1.
+    Rank(u64),
+    /// The caller named it, and no run without faults shows it.
+    Named,
+}
+
+/// A point to try.
 #[derive(Clone, PartialEq, Eq, Debug)]
+struct Target {
+    point: FaultPoint,
+    known: Known,
+}
+
+/// A run to do.
+#[derive(Clone, Debug)]
 pub(crate) struct Run {
     /// Counted from 1.
     pub(crate) number: u64,
     /// What goes wrong in it.
     pub(crate) points: Vec<FaultPoint>,
+    /// How the place of each point is found; `None` where the conditions of a fault suffice.
+    pub(crate) places: Vec<Option<Place>>,
     purpose: Purpose,
+    targets: Vec<Target>,
+    /// How many runs have not reached these points.
+    attempt: usize,
 }
 
 impl Run {
@@ -99,7 +136,7 @@ impl Run {
 }
 
 /// What to do next.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Next {
     Run(Run),
     /// What is next depends on runs that have not ended.
@@ -132,11 +169,11 @@ pub(crate) struct Plan {
     options: SweepOptions,
     chance: Chance,
     /// To do before anything else, last first.
-    urgent: Vec<(Purpose, Vec<FaultPoint>)>,
+    urgent: Vec<(Purpose, Vec<Target>, usize)>,
     /// The points to try, last first.
-    singles: Vec<FaultPoint>,
-    /// The pairs to try, last first.
-    pairs: Vec<Vec<FaultPoint>>,
+    singles: Vec<Target>,
+    /// The pairs to try, and the runs that the caller named, last first.
+    pairs: Vec<Vec<Target>>,
     /// Their memory. Unit: bytes.
     pairs_bytes: usize,
     /// The number of pairs for which there was no room.
@@ -145,7 +182,12 @@ pub(crate) struct Plan {
     failing: BTreeSet<FaultPoint>,
     /// The number of runs that have begun and not ended.
     running: u64,
-    is_explored: bool,
+    /// What the test does without faults, once it has run.
+    model: Option<Model>,
+    /// The number of runs without faults at the beginning that have passed.
+    looks: usize,
+    /// The places of the points of failures, for when they get another name.
+    places: BTreeMap<FaultPoint, usize>,
     is_checked: bool,
     is_finished: bool,
     report: SweepReport,
@@ -155,14 +197,16 @@ impl Plan {
     pub(crate) fn new(options: SweepOptions) -> Self {
         Self {
             chance: Chance::new(options.seed),
-            urgent: vec![(Purpose::Explore, Vec::new())],
+            urgent: vec![(Purpose::Explore, Vec::new(), 0)],
             singles: Vec::new(),
             pairs: Vec::new(),
             pairs_bytes: 0,
             forgotten: 0,
             failing: BTreeSet::new(),
             running: 0,
-            is_explored: false,
+            model: None,
+            looks: 0,
+            places: BTreeMap::new(),
             is_checked: false,
             is_finished: false,
             report: SweepReport {
@@ -185,8 +229,11 @@ impl Plan {
                 .runs_max
                 .is_some_and(|max| self.report.runs >= max);
         // What confirms a failure is not left out.
-        if let Some((purpose, points)) = self.urgent.pop() {
-            return self.begin(purpose, points);
+        let is_urgent =
+            |(purpose, _, _): &(Purpose, Vec<Target>, usize)| !is_spent || *purpose != Purpose::Try;
+        if let Some(place) = self.urgent.iter().rposition(is_urgent) {
+            let (purpose, targets, attempt) = self.urgent.remove(place);
+            return self.begin(purpose, targets, attempt);
         }
         if !self.is_checked {
             return if self.running > 0 {
@@ -198,10 +245,10 @@ impl Plan {
         }
         if !is_spent {
             if let Some(point) = self.singles.pop() {
-                return self.begin(Purpose::Try, vec![point]);
+                return self.begin(Purpose::Try, vec![point], 0);
             }
             if let Some(pair) = self.next_pair() {
-                return self.begin(Purpose::Try, pair);
+                return self.begin(Purpose::Try, pair, 0);
             }
         }
         if self.running > 0 {
@@ -213,20 +260,27 @@ impl Plan {
             return Next::Over;
         }
         self.is_finished = true;
-        self.begin(Purpose::Finish, Vec::new())
+        self.begin(Purpose::Finish, Vec::new(), 0)
     }
 
     /// Returns the number of points that wait to be tried.
     fn left(&self) -> u64 {
-        (self.singles.len() + self.pairs.len()) as u64 + self.forgotten
+        let again = self.urgent.iter();
+        let again = again
+            .filter(|(purpose, _, _)| *purpose == Purpose::Try)
+            .count();
+        (self.singles.len() + self.pairs.len() + again) as u64 + self.forgotten
     }
 
-    fn next_pair(&mut self) -> Option<Vec<FaultPoint>> {
+    fn next_pair(&mut self) -> Option<Vec<Target>> {
         loop {
             let pair = self.pairs.pop()?;
             self.pairs_bytes = self.pairs_bytes.saturating_sub(bytes_of(&pair));
             // A pair with a point that fails alone shows nothing new.
-            if self.options.only.is_empty() && pair.iter().any(|point| self.failing.contains(point))
+            if self.options.only.is_empty()
+                && pair
+                    .iter()
+                    .any(|target| self.failing.contains(&target.point))
             {
                 continue;
             }
@@ -234,13 +288,28 @@ impl Plan {
         }
     }
 
-    fn begin(&mut self, purpose: Purpose, points: Vec<FaultPoint>) -> Next {
+    fn begin(&mut self, purpose: Purpose, mut targets: Vec<Target>, attempt: usize) -> Next {
         self.running += 1;
         self.report.runs += 1;
+        let is_only = self.report.is_only;
+        for target in &mut targets {
+            // What the caller names keeps its name.
+            if let (Known::Place(place), Some(model), false) = (target.known, &self.model, is_only)
+            {
+                target.point = model.renamed(&target.point, place);
+            }
+        }
+        let model = self.model.as_ref();
+        let places = targets
+            .iter()
+            .map(|target| place_of(model, target, attempt));
         Next::Run(Run {
             number: self.report.runs,
-            points,
+            points: targets.iter().map(|target| target.point.clone()).collect(),
+            places: places.collect(),
             purpose,
+            targets,
+            attempt,
         })
     }
 
@@ -261,7 +330,7 @@ impl Plan {
                 }
             }
             Purpose::Try => self.tried(run, failure, result),
-            Purpose::Confirm => self.confirmed(&run, failure.is_some(), &result),
+            Purpose::Confirm => self.confirmed(run, failure.is_some(), &result),
             Purpose::Reduce => {
                 let alone = &run.points[0];
                 if failure.is_some() && result.is_reached {
@@ -290,37 +359,113 @@ impl Plan {
             self.report.story.clone_from(&result.story);
             return;
         }
-        if purpose == Purpose::Check {
-            self.is_checked = true;
-            return;
+        self.looks += 1;
+        match &mut self.model {
+            None => self.model = Some(Model::new(&result.entries)),
+            Some(model) => {
+                model.learn(&result.entries);
+                let difference = model.difference(&result.entries);
+                self.report.nondeterminism = self.report.nondeterminism.take().or(difference);
+                // Names that are equal by chance, or clients that are taken for others.
+                let is_in_doubt = model.is_in_doubt() || self.report.nondeterminism.is_some();
+                if !is_in_doubt || self.looks >= LOOKS_MAX {
+                    self.prepare();
+                    return;
+                }
+            }
         }
-        self.is_explored = true;
+        self.urgent.push((Purpose::Check, Vec::new(), 0));
+    }
+
+    /// Lists the points, once the test has run without faults.
+    fn prepare(&mut self) {
+        self.is_checked = true;
+        let Some(model) = &mut self.model else {
+            return;
+        };
+        model.number();
         if !self.options.only.is_empty() {
-            self.is_checked = true;
-            self.pairs = self.options.only.iter().rev().cloned().collect();
+            let target = |point: &FaultPoint| Target {
+                point: point.clone(),
+                known: model.place_of(point).map_or(Known::Named, Known::Place),
+            };
+            let runs = self.options.only.iter().rev();
+            self.pairs = runs
+                .map(|points| points.iter().map(target).collect())
+                .collect();
             self.report.points = self.pairs.len() as u64;
             return;
         }
-        let faults = self.options.faults.clone();
-        self.singles = point::points_of(&result.entries, &faults, self.options.all);
-        let every = point::points_of(&result.entries, &faults, true).len();
-        self.report.points = self.singles.len() as u64;
-        self.report.equivalent = (every - self.singles.len()) as u64;
-        let found = self.singles.len();
-        self.singles.retain(|point| {
-            !self
-                .options
-                .tried
-                .iter()
-                .any(|tried| tried[..] == [point.clone()])
-        });
-        self.report.earlier = (found - self.singles.len()) as u64;
+        let points = model.points(&self.options.faults, self.options.all);
+        let every = model.points(&self.options.faults, true).len();
+        self.report.points = points.len() as u64;
+        self.report.equivalent = (every - points.len()) as u64;
+        let is_tried = |point: &FaultPoint| {
+            let mut tried = self.options.tried.iter();
+            tried.any(|tried| tried[..] == [point.clone()])
+        };
+        self.singles = points
+            .into_iter()
+            .filter(|(point, _)| !is_tried(point))
+            .map(|(point, place)| Target {
+                point,
+                known: Known::Place(place),
+            })
+            .collect();
+        self.report.earlier = self.report.points - self.singles.len() as u64;
         shuffle(&mut self.singles, &mut self.chance);
-        self.urgent.push((Purpose::Check, Vec::new()));
+    }
+
+    /// Learns from a run in which no fault acted, so that it is one without faults.
+    fn learn(&mut self, entries: &[JournalEntry]) {
+        if entries.iter().any(|entry| entry.kind() == "fault") {
+            return;
+        }
+        let Some(model) = &mut self.model else {
+            return;
+        };
+        if !model.learn(entries) || self.report.is_only {
+            return;
+        }
+        // What was found must be found again by its name.
+        let rename = |point: &mut FaultPoint| {
+            if let Some(place) = self.places.get(point) {
+                *point = model.renamed(point, *place);
+            }
+        };
+        let found = self.report.failures.iter_mut();
+        let found = found.flat_map(|failure| &mut failure.points);
+        found
+            .chain(self.report.unreached.iter_mut().flatten())
+            .for_each(rename);
+        let places = std::mem::take(&mut self.places);
+        for (point, place) in places {
+            self.places.insert(model.renamed(&point, place), place);
+        }
+        let failing = std::mem::take(&mut self.failing);
+        for point in failing {
+            let place = self.places.get(&point);
+            let renamed = place.map(|place| model.renamed(&point, *place));
+            self.failing.insert(renamed.unwrap_or(point));
+        }
     }
 
     fn tried(&mut self, run: Run, failure: Option<(String, bool)>, result: RunResult) {
-        if result.is_reached || failure.is_some() {
+        let is_told = result.is_reached || failure.is_some();
+        if !is_told {
+            self.learn(&result.entries);
+            let attempt = run.attempt + 1;
+            if attempt < ATTEMPTS_MAX {
+                self.urgent.push((Purpose::Try, run.targets, attempt));
+                return;
+            }
+        }
+        for target in &run.targets {
+            if let Known::Place(place) = target.known {
+                self.places.insert(target.point.clone(), place);
+            }
+        }
+        if is_told {
             self.report.tried += 1;
         } else {
             self.report.not_reached += 1;
@@ -331,7 +476,7 @@ impl Plan {
         let Some((_, is_hang)) = failure else {
             self.report.passed += u64::from(result.is_reached);
             if result.is_reached && self.options.depth > 1 && run.points.len() == 1 {
-                self.add_pairs(&run.points[0], &result.entries);
+                self.add_pairs(&run.targets[0], &result.entries);
             }
             return;
         };
@@ -344,13 +489,14 @@ impl Plan {
             [point] => {
                 self.failing.insert(point.clone());
             }
-            points => {
-                let alone = points.iter().map(|point| vec![point.clone()]);
-                let reductions = alone.map(|points| (Purpose::Reduce, points));
+            _ => {
+                let alone = run.targets.iter().map(|target| vec![target.clone()]);
+                let reductions = alone.map(|targets| (Purpose::Reduce, targets, 0));
                 self.urgent.extend(reductions);
             }
         }
-        self.urgent.push((Purpose::Confirm, run.points.clone()));
+        self.urgent
+            .push((Purpose::Confirm, run.targets.clone(), run.attempt));
         self.found(run, failure, result);
     }
 
@@ -364,7 +510,16 @@ impl Plan {
         }
     }
 
-    fn confirmed(&mut self, run: &Run, has_failed: bool, result: &RunResult) {
+    fn confirmed(&mut self, run: Run, has_failed: bool, result: &RunResult) {
+        if !has_failed && !result.is_reached {
+            // It tells nothing of the failure.
+            self.learn(&result.entries);
+            let attempt = run.attempt + 1;
+            if attempt < 2 * ATTEMPTS_MAX {
+                self.urgent.push((Purpose::Confirm, run.targets, attempt));
+            }
+            return;
+        }
         let failure =
             (self.report.failures.iter_mut()).find(|failure| failure.points == run.points);
         let Some(failure) = failure else {
@@ -379,20 +534,22 @@ impl Plan {
     }
 
     /// Adds the pairs of a point that passes with each point after it.
-    fn add_pairs(&mut self, first: &FaultPoint, entries: &[JournalEntry]) {
-        let acted = entries.iter().position(|entry| entry.kind() == "fault");
-        let Some(acted) = acted else {
+    fn add_pairs(&mut self, first: &Target, entries: &[JournalEntry]) {
+        let Some(model) = &self.model else {
             return;
         };
-        let before = point::points_of(&entries[..acted], &self.options.faults, true);
-        let before: BTreeSet<_> = order::collect(before);
-        for second in point::points_of(entries, &self.options.faults, self.options.all) {
-            if before.contains(&second) {
-                continue;
-            }
+        let seconds = model.points_behind(entries, &self.options.faults, self.options.all);
+        for (second, rank) in seconds {
             self.report.points += 1;
+            let second = Target {
+                point: second,
+                known: Known::Rank(rank),
+            };
             let pair = vec![first.clone(), second];
-            if self.options.tried.contains(&pair) {
+            let is_tried =
+                |tried: &Vec<FaultPoint>| tried.iter().eq(pair.iter().map(|target| &target.point));
+            if self.options.tried.iter().any(is_tried) {
+                self.report.earlier += 1;
                 continue;
             }
             let bytes = bytes_of(&pair);
@@ -425,14 +582,39 @@ impl Plan {
     }
 }
 
-/// Returns the memory of a pair, about. Unit: bytes.
-fn bytes_of(points: &[FaultPoint]) -> usize {
-    let of_point =
-        |point: &FaultPoint| size_of::<FaultPoint>() + point.path.capacity() + point.op.capacity();
-    size_of::<Vec<FaultPoint>>() + points.iter().map(of_point).sum::<usize>()
+/// Says how to find the place of a point.
+fn place_of(model: Option<&Model>, target: &Target, attempt: usize) -> Option<Place> {
+    let FaultPoint {
+        client,
+        op,
+        nth,
+        path,
+        ..
+    } = &target.point;
+    if *client == 0 {
+        // Handshakes are counted.
+        return None;
+    }
+    let rank = match target.known {
+        Known::Place(place) => return model?.aim(place, attempt),
+        Known::Rank(rank) => rank,
+        Known::Named => 1,
+    };
+    let what = (op.parse::<FaultOp>().ok(), PathPattern::new(path), *nth);
+    let mut place = Place::new(PlaceBy::Anyone, (Arc::default(), 0), what);
+    place.rank = rank;
+    Some(place)
 }
 
-fn shuffle(points: &mut [FaultPoint], chance: &mut Chance) {
+/// Returns the memory of a pair, about. Unit: bytes.
+fn bytes_of(targets: &[Target]) -> usize {
+    let of_point =
+        |point: &FaultPoint| size_of::<Target>() + point.path.capacity() + point.op.capacity();
+    let of_points = targets.iter().map(|target| of_point(&target.point));
+    size_of::<Vec<Target>>() + of_points.sum::<usize>()
+}
+
+fn shuffle(points: &mut [Target], chance: &mut Chance) {
     for last in (1..points.len()).rev() {
         points.swap(last, chance.below(last + 1));
     }
@@ -550,6 +732,7 @@ mod tests {
             runs,
             [
                 vec![],
+                vec![],
                 vec![point(1)],
                 vec![point(1)],
                 vec![point(2)],
@@ -575,8 +758,8 @@ mod tests {
             }
         });
         let pair = vec![point(1), point(2)];
-        assert_eq!(runs[..3], [vec![], pair.clone(), pair.clone()]);
-        assert!(runs[3..].contains(&vec![point(1)]) && runs[3..].contains(&vec![point(2)]));
+        assert_eq!(runs[..4], [vec![], vec![], pair.clone(), pair.clone()]);
+        assert!(runs[4..].contains(&vec![point(1)]) && runs[4..].contains(&vec![point(2)]));
         let found: Vec<_> = report
             .failures
             .iter()
@@ -605,9 +788,9 @@ mod tests {
     #[test]
     fn budget_ends_a_sweep_and_the_rest_is_counted() {
         let mut options = only(&[&[1], &[2], &[3], &[4]]);
-        options.runs_max = Some(3);
+        options.runs_max = Some(4);
         let (runs, report) = sweep(options, |_| RunVerdict::Passed);
-        assert_eq!(runs.len(), 3);
+        assert_eq!(runs.len(), 4);
         assert_eq!((report.tried, report.left), (2, 2));
         assert_eq!(report.reasons(), ["2 points were not tried"]);
     }

@@ -71,7 +71,7 @@ impl Sweeps {
             }
             match sweep.plan.next(sweep.watch.elapsed()) {
                 Next::Run(run) => {
-                    let armed = Armed::new(universe, &run.points)?;
+                    let armed = Armed::new(universe, &run)?;
                     sweep.running = Some((run.clone(), armed));
                     Ok(Some(run))
                 }

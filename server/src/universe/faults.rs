@@ -9,6 +9,7 @@ use crate::{
         error::{FaultError, NotHit},
         fault::Fault,
         hits::{FaultHit, Hits, Seen},
+        place::Place,
     },
     turn::fault_turn,
     universe::Universe,
@@ -55,6 +56,24 @@ impl Universe {
             hits,
             is_kept: false,
         })
+    }
+
+    /// Injects a fault that acts once, at a place if there is one.
+    ///
+    /// # Errors
+    /// See [`Universe::inject`].
+    pub(crate) fn inject_at(
+        &self,
+        mut fault: Fault,
+        place: Option<Place>,
+    ) -> Result<(u64, Arc<Hits>), FaultError> {
+        if place.is_some() {
+            // The place counts.
+            fault.skip = 0;
+        }
+        let added = self.shared.turns.faults.add_at(fault, place)?;
+        self.shared.turns.activity.notify_turned();
+        Ok(added)
     }
 
     /// Lists the injected faults, oldest first.
@@ -272,12 +291,6 @@ impl FaultGuard {
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits.seen().hits
-    }
-
-    /// Returns its counters, which outlive it.
-    #[cfg(feature = "control")]
-    pub(crate) const fn counters(&self) -> &Arc<Hits> {
-        &self.hits
     }
 
     /// Returns what the fault has acted on last.

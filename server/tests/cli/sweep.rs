@@ -112,19 +112,31 @@ fn command_that_copes_passes_and_a_resumed_sweep_leaves_out_what_passed() {
     assert!(report.contains("report: "), "{report}");
     let (code, report, _) = sweep(&[&options[..], &["--resume"]].concat(), script);
     assert_eq!(code, 0, "{report}");
-    assert!(report.contains("minikeeper sweep: clean: 0 of "), "{report}");
+    assert!(
+        report.contains("minikeeper sweep: clean: 0 of "),
+        "{report}"
+    );
     assert!(report.contains(" points passed earlier"), "{report}");
     let (code, report, told) = sweep(&[&options[..], &["--runs", "4"]].concat(), script);
     assert_eq!(code, 3, "{report}");
-    assert!(report.starts_with("minikeeper sweep: incomplete ("), "{report}");
-    assert!(report.contains(" points were not tried): 2 of "), "{report}");
+    assert!(
+        report.starts_with("minikeeper sweep: incomplete ("),
+        "{report}"
+    );
+    assert!(
+        report.contains(" points were not tried): 2 of "),
+        "{report}"
+    );
     assert!(told.contains("the sweep is incomplete: "), "{told}");
     let (code, report, _) = sweep(
         &[&options[..], &["--runs", "4", "--allow-untried", "100"]].concat(),
         script,
     );
     assert_eq!(code, 0, "{report}");
-    assert!(report.starts_with("minikeeper sweep: clean: 2 of "), "{report}");
+    assert!(
+        report.starts_with("minikeeper sweep: clean: 2 of "),
+        "{report}"
+    );
 }
 
 #[test]
@@ -220,12 +232,9 @@ fn signal_ends_the_command_and_the_sweep() {
     }
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
-    assert!(
-        stdout
-            .lines()
-            .map_while(Result::ok)
-            .any(|line| line.contains("incomplete (the sweep was interrupted; nothing was tried): 0 of 0"))
-    );
+    assert!(stdout.lines().map_while(Result::ok).any(|line| {
+        line.contains("incomplete (the sweep was interrupted; nothing was tried): 0 of 0")
+    }));
     assert_eq!(wait(&mut child).code(), Some(3));
     // The shell has gone with what it has started.
     let process = fs::read_to_string(&note).unwrap();

@@ -59,11 +59,12 @@ ROW = "{:<24} {:>6} {:>6} {:>5} {:>7}  {:<46} {}"
 problems = []
 
 
-def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20):
+def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20, faults=()):
     """Sweeps a command. Prints its row. Returns the points that fail and the report."""
     out = work / name
     shutil.rmtree(out, ignore_errors=True)
-    words = [minikeeper, "sweep", "--out", out, "--jobs", jobs, "--time", budget, "--run-time", run_time, "--", *command]
+    options = ["--jobs", jobs, "--time", budget, "--run-time", run_time, *(f"--fault={fault}" for fault in faults)]
+    words = [minikeeper, "sweep", "--out", out, *options, "--", *command]
     begun = time.monotonic()
     done = subprocess.run(map(str, words), capture_output=True, text=True, stdin=subprocess.DEVNULL)
     seconds = time.monotonic() - begun
@@ -76,6 +77,8 @@ def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20):
     if tried != points:
         problem(name, f"{tried} of {points} points tried within {budget} s")
     lines = [line.split(" ", 1) for line in (out / "tried").read_text().splitlines()]
+    # A point that was not reached is tried again.
+    lines = [*{point: (how, point) for how, point in lines}.values()]
     failing = sorted({point for how, point in lines if how in ("failed", "hung")})
     places = {point.split(":", 1)[1] for _, point in lines}
     # The failed runs: each has a story, whose title is the point, and its output beside it.
@@ -115,20 +118,8 @@ def finds_bug(name, command, point, is_bug, **limits):
         if not is_bug(failing, output):
             problem(name, f"found what is not the bug: {failing}\n{output}")
     reproduced = "no"
-    if point in result["again"]:
-        # As a person does: the line is pasted into a shell.
-        path = f"{Path(minikeeper).parent}{os.pathsep}{os.environ['PATH']}"
-        again = subprocess.run(
-            result["again"][point],
-            shell=True,
-            cwd=work,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-        if again.returncode == 1 and point in again.stdout:
-            reproduced = "yes"
+    if shows_again(result, point):
+        reproduced = "yes"
     if reproduced == "no":
         problem(name, f"the printed command does not show {point} again")
     others = len(result["failing"]) - 1
@@ -144,7 +135,56 @@ def finds_nothing(name, command, **limits):
         problem(name, f"exit code {result['code']}\n{result['report']}")
 
 
+def names(rounds, wanted):
+    """Prints for each naming scheme how often its bug is found, the printed command shows it, and the sound version is clean."""
+    print("| scheme | template | bug found | by its command | sound and all reached |", flush=True)
+    for scheme in json.loads((HERE / "naming-schemes.json").read_text()):
+        name, template = scheme["name"], scheme["template"]
+        if wanted not in name:
+            continue
+        command = [sys.executable, HERE / "naming.py", template]
+        limits = {"faults": ["reply-lost", "event-late"], "budget": 300}
+        folder = "names-" + re.sub(r"\W+", "-", name)
+        found = again = clean = 0
+        for _ in range(rounds):
+            result = sweep(folder, command, **limits)
+            # What it says then is the bug, and nothing else.
+            bugs = [point for point in result["failing"] if point.endswith("/result-")] if result else []
+            is_found = bool(bugs) and not result["unreached"] and result["code"] == 1
+            is_again = is_found and shows_again(result, bugs[0])
+            found, again = found + is_found, again + is_again
+            if not is_again:
+                problem(name, f"not found or not shown again\n{result and result['report']}")
+            result = sweep(f"{folder}-sound", [*command, "--sound"], **limits)
+            is_clean = bool(result) and result["code"] == 0 and not result["unreached"]
+            clean += is_clean
+            if not is_clean:
+                problem(name, f"sound, and not clean\n{result and result['report']}")
+        print(f"| {name} | `{template}` | {found} of {rounds} | {again} of {rounds} | {clean} of {rounds} |", flush=True)
+
+
+def shows_again(result, point):
+    """Runs the printed command as a person does: the line is pasted into a shell."""
+    if point not in result["again"]:
+        return False
+    path = f"{Path(minikeeper).parent}{os.pathsep}{os.environ['PATH']}"
+    again = subprocess.run(
+        result["again"][point],
+        shell=True,
+        cwd=work,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return again.returncode == 1 and point in again.stdout
+
+
 def main():
+    if mode == "names":
+        names(int(recipes[0]) if recipes else 1, recipes[1] if len(recipes) > 1 else "")
+        print(f"sweep: {len(problems)} problems", flush=True)
+        sys.exit(bool(problems))
     print(ROW.format("program", "points", "faults", "runs", "time", "found", "reproduced"), flush=True)
     if mode != "curator":
         for name in QUICK if mode == "gate" else BUGS:

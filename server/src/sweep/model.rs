@@ -1,0 +1,612 @@
+//! What a test does without faults, learned from its runs: the places, and how to find each again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    sync::Arc,
+};
+
+use minikeeper_protocol::SessionId;
+
+use crate::{
+    faults::{
+        glob::Glob,
+        op::FaultOp,
+        place::{PathPattern, Place, PlaceBy, Step},
+    },
+    journal::entry::JournalEntry,
+    order,
+    sweep::{
+        acts::{self, Act, EVENT, Seen, SweepClient, acts_of, clients_of},
+        names::Names,
+        point::{FaultPoint, SweepFault},
+    },
+};
+
+/// The maximum number of runs that are kept to see how a place is found again.
+const SAMPLES_MAX: usize = 4;
+
+/// Everything learned of a test.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The first run. Its requests and events are the places.
+    first: Vec<Act>,
+    clients: Vec<SweepClient>,
+    names: Names,
+    /// The numbers of the clients.
+    numbers: BTreeMap<SessionId, u32>,
+    places: Vec<SweepPlace>,
+    /// The requests of each client of the first run.
+    histories: Vec<Arc<Vec<Step>>>,
+    /// Other runs without faults, or in which no fault acted.
+    samples: Vec<Vec<Act>>,
+}
+
+/// A place of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct SweepPlace {
+    /// Which act it is.
+    act: usize,
+    /// Where it is in the journal.
+    pub(crate) at: usize,
+    client: u32,
+    op: &'static str,
+    is_read: bool,
+    path: String,
+    nth: u64,
+    /// The number of clients that have come to it so far, itself included.
+    rank: u64,
+    /// What the client did here and before; places with the same context are equivalent.
+    context: String,
+}
+
+/// The ordinals of the requests or events that match an operation and a pattern.
+struct Ordinals {
+    op: Option<FaultOp>,
+    text: String,
+    path: PathPattern,
+    counts: BTreeMap<SessionId, u64>,
+    /// By ordinal: how many clients have come so far.
+    arrivals: BTreeMap<u64, u64>,
+}
+
+impl Model {
+    /// Begins with the first run without faults.
+    pub(crate) fn new(entries: &[JournalEntry]) -> Self {
+        let first = acts_of(entries);
+        let mut model = Self {
+            clients: clients_of(&first),
+            names: Names::new(&first),
+            first,
+            numbers: BTreeMap::new(),
+            places: Vec::new(),
+            histories: Vec::new(),
+            samples: Vec::new(),
+        };
+        model.number();
+        model.find_places();
+        model
+    }
+
+    /// Learns from another run without faults. Returns whether names are new.
+    pub(crate) fn learn(&mut self, entries: &[JournalEntry]) -> bool {
+        let acts = acts_of(entries);
+        let clients = clients_of(&acts);
+        let seen = Seen {
+            acts: &acts,
+            clients: &clients,
+        };
+        let own = Seen {
+            acts: &self.first,
+            clients: &self.clients,
+        };
+        let is_new = learn(&mut self.names, own, (&Names::new(&acts), seen));
+        if is_new {
+            self.find_places();
+        }
+        if self.samples.len() >= SAMPLES_MAX {
+            self.samples.remove(1);
+        }
+        self.samples.push(acts);
+        is_new
+    }
+
+    /// Returns whether a further run without faults may tell more: names are so short that two may be
+    /// equal by chance.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.names.has_short_names()
+    }
+
+    /// Numbers the clients by what they do first.
+    pub(crate) fn number(&mut self) {
+        let mut clients: Vec<_> = (self.clients.iter())
+            .map(|client| {
+                let of = |index: &usize| {
+                    let act = &self.first[*index];
+                    let path = act.path().map(|path| self.names.pattern(path));
+                    (act.name, path.unwrap_or_default())
+                };
+                (
+                    client.requests.iter().map(of).collect::<Vec<_>>(),
+                    client.session,
+                )
+            })
+            .collect();
+        order::sort_by(&mut clients, |(one, _), (other, _)| one.cmp(other));
+        self.numbers.clear();
+        for (number, (_, session)) in (1..).zip(clients) {
+            self.numbers.insert(session, number);
+        }
+        self.find_places();
+    }
+
+    fn find_places(&mut self) {
+        self.places = places_of(&self.first, &self.names, &self.numbers);
+        let step = |index: &usize| {
+            let act = &self.first[*index];
+            act.op.map(|op| Step {
+                op,
+                path: act.path().map_or(PathPattern::Any, |path| {
+                    PathPattern::new(&self.names.pattern(path))
+                }),
+            })
+        };
+        let clients = self.clients.iter();
+        self.histories = clients
+            .map(|client| Arc::new(client.requests.iter().filter_map(step).collect()))
+            .collect();
+    }
+
+    /// Returns the points of the first run, each with its place. Those of equivalent places are left
+    /// out, unless `all`: the same fault at the same request with the same result, after the same one.
+    pub(crate) fn points(&self, faults: &[SweepFault], all: bool) -> Vec<(FaultPoint, usize)> {
+        points_of(&self.places, self.clients.len(), faults, all)
+    }
+
+    /// Returns the points of a run in which a fault acted, behind that fault, each with the number of
+    /// clients that come to its place.
+    pub(crate) fn points_behind(
+        &self,
+        entries: &[JournalEntry],
+        faults: &[SweepFault],
+        all: bool,
+    ) -> Vec<(FaultPoint, u64)> {
+        let Some(acted) = entries.iter().position(|entry| entry.kind() == "fault") else {
+            return Vec::new();
+        };
+        let acts = acts_of(entries);
+        let clients = clients_of(&acts);
+        let seen = Seen {
+            acts: &acts,
+            clients: &clients,
+        };
+        let first = Seen {
+            acts: &self.first,
+            clients: &self.clients,
+        };
+        let mut names = Names::new(&acts);
+        learn(&mut names, seen, (&self.names, first));
+        let mut numbers = BTreeMap::new();
+        let mut last = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
+        for (client, same) in clients.iter().zip(seen.match_clients(first)) {
+            let number = same.and_then(|same| self.numbers.get(&self.clients[same].session));
+            let number = number.copied().unwrap_or_else(|| {
+                last = last.saturating_add(1);
+                last
+            });
+            numbers.insert(client.session, number);
+        }
+        let places = places_of(&acts, &names, &numbers);
+        let points = points_of(&places, clients.len(), faults, all).into_iter();
+        points
+            .filter(|(_, place)| places[*place].at >= acted)
+            .map(|(point, place)| (point, places[place].rank))
+            .collect()
+    }
+
+    /// Returns a point as its place is called now.
+    pub(crate) fn renamed(&self, point: &FaultPoint, place: usize) -> FaultPoint {
+        let SweepPlace { path, nth, .. } = &self.places[place];
+        FaultPoint {
+            path: path.clone(),
+            nth: *nth,
+            ..point.clone()
+        }
+    }
+
+    /// Finds the place of a point that a report names, perhaps one of another process.
+    pub(crate) fn place_of(&self, point: &FaultPoint) -> Option<usize> {
+        let is_of_op = |place: &&SweepPlace| place.op == point.op;
+        let is_nth = |place: &SweepPlace| place.nth == point.nth;
+        let is_of_client = |place: &SweepPlace| place.client == point.client;
+        let is_at = |place: &SweepPlace| is_same_pattern(&place.path, &point.path);
+        let depth = |path: &str| path.split('/').count();
+        let is_as_deep = |place: &SweepPlace| depth(&place.path) == depth(&point.path);
+        let tests: [&dyn Fn(&SweepPlace) -> bool; 4] = [
+            &|place| is_of_client(place) && is_nth(place) && place.path == point.path,
+            &|place| is_of_client(place) && is_nth(place) && is_at(place),
+            &|place| is_nth(place) && is_at(place),
+            // By the sequence of operations, though the path does not match.
+            &|place| is_of_client(place) && is_nth(place) && is_as_deep(place),
+        ];
+        tests.into_iter().find_map(|test| {
+            let mut places = self.places.iter().enumerate();
+            let found = places.find(|(_, place)| is_of_op(place) && test(place));
+            found.map(|(index, _)| index)
+        })
+    }
+
+    /// Says how to find a place of the first run again: in the most precise way that finds it in the
+    /// most runs. `attempt` counts from 0 those that did not.
+    pub(crate) fn aim(&self, place: usize, attempt: usize) -> Option<Place> {
+        let SweepPlace {
+            act, op, path, nth, ..
+        } = &self.places[place];
+        let target = &self.first[*act];
+        if target.is_handshake() {
+            return None;
+        }
+        let client = (self.clients.iter()).position(|client| client.session == target.session);
+        let (history, length) = match client {
+            Some(client) => {
+                let requests = &self.clients[client].requests;
+                let length = requests.partition_point(|request| request <= act);
+                (Arc::clone(&self.histories[client]), length)
+            }
+            None => (Arc::default(), 0),
+        };
+        let fault_op = op.parse::<FaultOp>().ok();
+        let is_alike = |act: &&Act| {
+            act.session == target.session
+                && match (act.op, fault_op) {
+                    (Some(op), Some(wanted)) => wanted.is_of_op(op),
+                    (None, None) => true,
+                    _ => false,
+                }
+        };
+        let ordinal = self.first[..=*act].iter().filter(is_alike).count() as u64;
+        let mut ways: Vec<(usize, Place)> = Vec::new();
+        for by in PlaceBy::ALL {
+            let is_of_requests = matches!(by, PlaceBy::History | PlaceBy::Sequence);
+            if is_of_requests && target.op.is_none() {
+                continue;
+            }
+            let what = match by {
+                PlaceBy::Operation => (fault_op, PathPattern::Any, ordinal),
+                _ => (fault_op, PathPattern::new(path), *nth),
+            };
+            let mut way = Place::new(by, (Arc::clone(&history), length), what);
+            let Some(rank) = acts::rank_at(way.clone(), &self.first, *act) else {
+                continue;
+            };
+            way.rank = rank;
+            let finds = |acts: &&Vec<Act>| acts::reaches(way.clone(), acts);
+            let found = self.samples.iter().filter(finds).count();
+            if attempt == 0 && found == self.samples.len() {
+                return Some(way);
+            }
+            ways.push((found, way));
+        }
+        // Stable, so that the most precise one of those that find it as often comes first.
+        order::sort_by_key(&mut ways, |(found, _)| std::cmp::Reverse(*found));
+        let count = ways.len().max(1);
+        ways.into_iter().nth(attempt % count).map(|(_, way)| way)
+    }
+
+    /// Says how a run without faults differs from the first in more than names, and why.
+    pub(crate) fn difference(&self, entries: &[JournalEntry]) -> Option<String> {
+        let acts = acts_of(entries);
+        let clients = clients_of(&acts);
+        let (own, other) = (
+            Seen {
+                acts: &self.first,
+                clients: &self.clients,
+            },
+            Seen {
+                acts: &acts,
+                clients: &clients,
+            },
+        );
+        let matched = own.match_clients(other);
+        let mut first: Option<(usize, String)> = None;
+        for (client, same) in self.clients.iter().zip(&matched) {
+            let Some(same) = same else {
+                continue;
+            };
+            let same = &clients[*same];
+            let Some(place) = self.first_difference(client, other, same) else {
+                continue;
+            };
+            let at = client.requests.get(place).or(client.requests.last());
+            let at = at.copied().unwrap_or_default();
+            if first.as_ref().is_some_and(|(earlier, _)| *earlier <= at) {
+                continue;
+            }
+            let named = |acts: &[Act], requests: &[usize]| match requests.get(place) {
+                Some(index) => self.shown(&acts[*index]),
+                None => "nothing".to_owned(),
+            };
+            let number = self.numbers.get(&client.session).copied().unwrap_or(0);
+            let begins = self.shown(&self.first[client.requests[0]]);
+            let text = format!(
+                "request {} of client {number} (which begins with {begins}) is {} in one run, and {} in \
+                 another. Likely cause: {}",
+                place + 1,
+                named(&self.first, &client.requests),
+                named(&acts, &same.requests),
+                cause(own.pair_up(client, other, same), own, client),
+            );
+            first = Some((at, text));
+        }
+        let mut text = if let Some((_, text)) = first {
+            text
+        } else if clients.len() != self.clients.len() {
+            format!(
+                "one run has {} clients, and another {}. Likely cause: threads that connect or not, \
+                 depending on time",
+                self.clients.len(),
+                clients.len()
+            )
+        } else {
+            return None;
+        };
+        text.insert_str(
+            0,
+            "The test is not the same each time, even without faults: ",
+        );
+        let _ = write!(text, ". Places that depend on it may not be reached.");
+        Some(text)
+    }
+
+    /// Returns the place from which on two clients do not do the same.
+    fn first_difference(
+        &self,
+        client: &SweepClient,
+        other: Seen<'_>,
+        same: &SweepClient,
+    ) -> Option<usize> {
+        let count = client.requests.len().max(same.requests.len());
+        (0..count).find(|place| {
+            let (Some(own), Some(others)) =
+                (client.requests.get(*place), same.requests.get(*place))
+            else {
+                return true;
+            };
+            let (own, others) = (&self.first[*own], &other.acts[*others]);
+            let is_same = |(own, other): (&String, &String)| {
+                PathPattern::new(&self.names.pattern(own)).matches(other.as_bytes())
+            };
+            own.op != others.op
+                || own.paths.len() != others.paths.len()
+                || !own.paths.iter().zip(&others.paths).all(is_same)
+        })
+    }
+
+    fn shown(&self, act: &Act) -> String {
+        let path = act.path().map(|path| self.names.pattern(path));
+        match path {
+            Some(path) => format!("{} {}", act.name, path.escape_debug()),
+            None => act.name.to_owned(),
+        }
+    }
+}
+
+/// Says why a client does not do the same in two runs.
+fn cause(pairing: acts::Pairing, own: Seen<'_>, client: &SweepClient) -> &'static str {
+    if pairing.left.is_empty() && pairing.others_left.is_empty() {
+        return "threads or tasks that share the client, whose requests come in any order";
+    }
+    let mut seen = BTreeSet::new();
+    let mut repeated = BTreeSet::new();
+    for index in &client.requests {
+        let act = &own.acts[*index];
+        if !seen.insert((act.name, &act.paths)) {
+            repeated.insert((act.name, &act.paths));
+        }
+    }
+    let is_repeated =
+        |index: &usize| repeated.contains(&(own.acts[*index].name, &own.acts[*index].paths));
+    if pairing.left.iter().all(is_repeated) && !repeated.is_empty() {
+        return "the clock: it asks again until something has happened, or a time is over";
+    }
+    "threads whose order decides what is done, a random choice, or the clock"
+}
+
+/// Learns the random names of a run from another one.
+fn learn(names: &mut Names, own: Seen<'_>, (other_names, other): (&Names, Seen<'_>)) -> bool {
+    let mut is_new = false;
+    for (client, same) in own.clients.iter().zip(own.match_clients(other)) {
+        let Some(same) = same else {
+            continue;
+        };
+        for (own_act, other_act) in own.pair_up(client, other, &other.clients[same]).pairs {
+            let paths = own.acts[own_act].paths.iter();
+            for (path, others) in paths.zip(&other.acts[other_act].paths) {
+                is_new |= names.learn(path, (others, other_names));
+            }
+        }
+    }
+    is_new
+}
+
+/// Returns whether two patterns are for the same paths, though one may be wider.
+fn is_same_pattern(one: &str, other: &str) -> bool {
+    let covers = |wide: &str, other: &str| PathPattern::new(wide).matches(other.as_bytes());
+    one == other || covers(one, other) || covers(other, one)
+}
+
+/// Returns the places of a run.
+fn places_of(acts: &[Act], names: &Names, numbers: &BTreeMap<SessionId, u32>) -> Vec<SweepPlace> {
+    let mut places = Vec::new();
+    let mut all_ordinals: Vec<Ordinals> = Vec::new();
+    // What each client did last.
+    let mut before: BTreeMap<u32, String> = BTreeMap::new();
+    for (index, act) in acts.iter().enumerate() {
+        let is_handshake = act.is_handshake();
+        let (client, op) = if is_handshake {
+            (0, "connect")
+        } else {
+            match numbers.get(&act.session) {
+                Some(number) => (*number, act.name),
+                // An event for a session that sends nothing.
+                None => continue,
+            }
+        };
+        let fault_op = op.parse::<FaultOp>().ok();
+        if fault_op.is_none() && act.op.is_some() {
+            continue;
+        }
+        let path = act.path().map(|path| names.pattern(path));
+        // A pattern that is too long, or of a path that is not valid, is left out.
+        let path = path.filter(|path| Glob::new(path).is_ok());
+        let path = path.unwrap_or_default();
+        let (nth, rank) = count((&acts[..=index], act), fault_op, &path, &mut all_ordinals);
+        let did = format!("{op} {path} {}", act.result);
+        let before = before.entry(client).or_default();
+        // An event does not change what its watcher did last.
+        let context = format!("{before}, {did}");
+        if act.op.is_some() {
+            *before = did;
+        }
+        places.push(SweepPlace {
+            act: index,
+            at: act.at,
+            client,
+            op,
+            is_read: is_read(op),
+            path,
+            nth,
+            rank,
+            context,
+        });
+    }
+    places
+}
+
+/// Counts an act for all ordinals that it matches. Returns its own ordinal, and its rank among the
+/// clients that came so far.
+fn count(
+    (acts, act): (&[Act], &Act),
+    op: Option<FaultOp>,
+    path: &str,
+    all: &mut Vec<Ordinals>,
+) -> (u64, u64) {
+    let own = all
+        .iter()
+        .position(|ordinals| ordinals.op == op && ordinals.text == path);
+    let mut found = None;
+    for (place, ordinals) in all.iter_mut().enumerate() {
+        let counted = ordinals.count(act);
+        if Some(place) == own {
+            found = counted;
+        }
+    }
+    found.unwrap_or_else(|| {
+        let mut ordinals = Ordinals {
+            op,
+            text: path.to_owned(),
+            path: PathPattern::new(path),
+            counts: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+        };
+        let counted = acts.iter().filter_map(|act| ordinals.count(act)).last();
+        all.push(ordinals);
+        counted.unwrap_or((1, 1))
+    })
+}
+
+impl Ordinals {
+    /// Counts an act, if it matches. Returns its ordinal and rank.
+    fn count(&mut self, act: &Act) -> Option<(u64, u64)> {
+        let is_of_op = match (act.op, self.op) {
+            (Some(op), Some(wanted)) => wanted.is_of_op(op),
+            (None, None) => true,
+            _ => false,
+        };
+        let is_at = || {
+            self.text.is_empty()
+                || act
+                    .paths
+                    .iter()
+                    .any(|path| self.path.matches(path.as_bytes()))
+        };
+        if !is_of_op || !is_at() {
+            return None;
+        }
+        // The client of a handshake is not known.
+        let session = if act.is_handshake() {
+            SessionId::NONE
+        } else {
+            act.session
+        };
+        let nth = self.counts.entry(session).or_default();
+        *nth += 1;
+        let rank = self.arrivals.entry(*nth).or_default();
+        *rank += 1;
+        Some((*nth, *rank))
+    }
+}
+
+/// Returns the points at places, each with the place's index.
+fn points_of(
+    places: &[SweepPlace],
+    clients: usize,
+    faults: &[SweepFault],
+    all: bool,
+) -> Vec<(FaultPoint, usize)> {
+    let mut seen = BTreeSet::new();
+    let mut points = Vec::new();
+    for (index, place) in places.iter().enumerate() {
+        for fault in faults {
+            if !is_possible(*fault, place, clients, all) {
+                continue;
+            }
+            if !all && !seen.insert(format!("{} {}", fault.name(), place.context)) {
+                continue;
+            }
+            let point = FaultPoint {
+                fault: *fault,
+                client: place.client,
+                op: place.op.to_owned(),
+                nth: place.nth,
+                path: place.path.clone(),
+            };
+            points.push((point, index));
+        }
+    }
+    points
+}
+
+/// Returns whether a fault makes sense at a place, and is not equivalent to another one there.
+fn is_possible(fault: SweepFault, place: &SweepPlace, clients: usize, all: bool) -> bool {
+    match place.op {
+        EVENT => fault == SweepFault::EventLate,
+        "connect" | "closeSession" => {
+            matches!(fault, SweepFault::ReplyLost | SweepFault::RequestLost)
+        }
+        _ => match fault {
+            SweepFault::EventLate => false,
+            // Whether a request that changes nothing is lost, or its reply, is the same to a client.
+            SweepFault::RequestLost => all || !place.is_read,
+            // With one client a restart is a lost reply.
+            SweepFault::ServerRestarted => all || clients > 1,
+            _ => true,
+        },
+    }
+}
+
+fn is_read(op: &str) -> bool {
+    matches!(
+        op,
+        "getData"
+            | "exists"
+            | "getChildren"
+            | "getChildren2"
+            | "getACL"
+            | "getEphemerals"
+            | "getAllChildrenNumber"
+            | "multiRead"
+            | "sync"
+            | "whoAmI"
+    )
+}

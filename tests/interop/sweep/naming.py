@@ -1,0 +1,128 @@
+"""A consumer and a producer, two threads that connect in any order, and a job whose name is random: a naming scheme.
+
+`naming.py TEMPLATE` takes the result of a job twice if the reply to a create is lost; with `--sound` it does not. The templates
+are those of naming-schemes.json.
+"""
+
+import os
+import random
+import re
+import string
+import sys
+import threading
+import time
+import uuid
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, NodeExistsError, NoNodeError, SessionExpiredError
+from kazoo.retry import KazooRetry
+
+HEX = "0123456789abcdef"
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ALPHABETS = {
+    "hex": HEX,
+    "HEX": HEX.upper(),
+    "dec": string.digits,
+    "lower": string.ascii_lowercase,
+    "base32": string.ascii_uppercase + "234567",
+    "base36": string.digits + string.ascii_lowercase,
+    "base62": string.digits + string.ascii_letters,
+    "base64url": string.digits + string.ascii_letters + "-_",
+    "crockford": CROCKFORD,
+}
+LOST = (ConnectionLoss, SessionExpiredError)
+
+
+def generated(match):
+    kind, _, argument = match.group(1).partition(":")
+    now = time.time()
+    if kind in ALPHABETS:
+        return "".join(random.choices(ALPHABETS[kind], k=int(argument)))
+    if kind == "uuid":
+        return str(uuid.uuid4())
+    if kind == "iso":
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
+    if kind == "epoch_ms":
+        return str(int(now * 1000))
+    if kind == "epoch_s":
+        return str(int(now))
+    if kind == "pid":
+        return str(os.getpid())
+    if kind == "pick":
+        return random.choice(argument.split("|"))
+    if kind == "int":
+        return str(random.randint(*map(int, argument.split("-"))))
+    if kind == "ulid":
+        at = "".join(CROCKFORD[int(now * 1000) >> shift & 31] for shift in range(45, -1, -5))
+        return at + "".join(random.choices(CROCKFORD, k=16))
+    if kind == "snowflake":
+        return str((int(now * 1000) - 1288834974657) << 22 | random.getrandbits(22))
+    raise ValueError(match.group())
+
+
+def connect():
+    zk = KazooClient(
+        os.environ["MINIKEEPER_CONNECT"],
+        timeout=5,
+        connection_retry=KazooRetry(max_tries=-1, delay=0.01, max_delay=0.05),
+        command_retry=KazooRetry(max_tries=-1, delay=0.01, max_delay=0.05),
+    )
+    zk.start(timeout=10)
+    return zk
+
+
+def create(zk, path):
+    try:
+        zk.retry(zk.create, path)
+    except NodeExistsError:
+        pass
+
+
+def produce(name):
+    zk = connect()
+    create(zk, "/jobs")
+    # The order of the requests of both does not depend on who connects first.
+    is_watched.wait(3)
+    parts = name.split("/")
+    for end in range(1, len(parts) + 1):
+        create(zk, "/jobs/" + "/".join(parts[:end]))
+    job = "/jobs/" + name
+    if is_sound:
+        create(zk, job + "/result")
+    else:
+        # The bug: again after a lost reply.
+        zk.retry(zk.create, job + "/result-", sequence=True)
+    zk.retry(zk.get, job)
+    zk.stop()
+    zk.close()
+
+
+def consume(name):
+    zk = connect()
+    until = time.monotonic() + 5
+    seen = threading.Event()
+    while not zk.retry(zk.exists, "/jobs/" + name, watch=lambda event: seen.set()):
+        is_watched.set()
+        seen.wait(1)
+        seen.clear()
+        assert time.monotonic() < until, "no job"
+    zk.stop()
+    zk.close()
+
+
+template = sys.argv[1]
+is_sound = "--sound" in sys.argv
+name = re.sub(r"\{(.*?)\}", generated, template)
+is_watched = threading.Event()
+threads = [threading.Thread(target=run, args=(name,)) for run in (produce, consume)]
+random.shuffle(threads)
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+zk = connect()
+results = zk.retry(zk.get_children, "/jobs/" + name)
+zk.stop()
+if len(results) != 1:
+    print(f"broken: {len(results)} results", flush=True)
+    sys.exit(1)
