@@ -8,8 +8,8 @@ import java.lang.annotation.Target;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Provides minikeeper to the tests of a class: each test with a parameter of type {@link io.github.minikeeper.Universe}
- * gets its own universe.
+ * Provides minikeeper to the tests of a class, and of those nested in it: each test with a parameter of type
+ * {@link io.github.minikeeper.Universe} gets its own universe.
  */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)
@@ -18,4 +18,10 @@ import org.junit.jupiter.api.extension.ExtendWith;
 public @interface Minikeeper {
   /** Options of the program, as on its command line. */
   String[] options() default {};
+
+  /**
+   * Whether all tests of the class share one universe, with what they leave in it, as a parameter of {@code @BeforeAll} needs.
+   * By default each test has its own.
+   */
+  boolean perClass() default false;
 }

@@ -3,19 +3,26 @@ package io.github.minikeeper.junit;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Executable;
 import java.lang.reflect.Parameter;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import java.util.Spliterator;
 import java.util.Spliterators;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
+import org.junit.jupiter.api.extension.ParameterResolutionException;
 import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
@@ -33,12 +40,14 @@ import org.opentest4j.TestAbortedException;
  * final MinikeeperExtension minikeeper = new MinikeeperExtension("--tick-time", "200");
  * }</pre>
  *
- * and {@link #universe()} in the test. A parameter of {@code @BeforeAll} creates one for the whole class, which its
- * tests share.
+ * and {@link #universe()} in the test.
  *
  * <p>A parameter of type {@code CuratorFramework} gets a client of the universe, connected, with sessions of 30 s; a second
- * parameter gets a second client. A test and its methods {@code @BeforeEach} and {@code @AfterEach} get the same ones. They
- * are closed after the test, when its story was told.
+ * parameter gets a second client. A test, its constructor, and its methods {@code @BeforeEach} and {@code @AfterEach} get the
+ * same ones. They are closed after the test, when its story was told.
+ *
+ * <p>Methods {@code @BeforeAll} and {@code @AfterAll}, and the constructor of a class with one instance for all tests, belong
+ * to no test: a parameter of theirs is an error, unless the tests share a universe by {@link Minikeeper#perClass}.
  *
  * <p>When a test fails, prints the story of its universe to stderr and saves it as a page and as JSON: in the folder of the
  * configuration parameter or system property {@code minikeeper.stories}, else of the environment variable
@@ -52,9 +61,12 @@ public final class MinikeeperExtension
         TestTemplateInvocationContextProvider {
   private static final ExtensionContext.Namespace NAMESPACE =
       ExtensionContext.Namespace.create(MinikeeperExtension.class);
+  private static final String SWEEP = "sweep ";
 
   private final List<String> options;
   private final ThreadLocal<Universe> current = new ThreadLocal<>();
+  /** What the constructors of the next test on this thread got. */
+  private final ThreadLocal<Constructed> constructed = new ThreadLocal<>();
 
   /** Without options; also for the annotation. */
   public MinikeeperExtension() {
@@ -80,7 +92,18 @@ public final class MinikeeperExtension
 
   @Override
   public void beforeEach(ExtensionContext context) {
-    current.set(world(context).universe);
+    Constructed made = constructed.get();
+    constructed.remove();
+    if (made != null && made.isOf(context)) {
+      made.store.remove(made);
+      context.getStore(NAMESPACE).put(key(context), made.world);
+    }
+    enter(world(context).universe);
+  }
+
+  /** Makes this the universe of the test on this thread. */
+  void enter(Universe universe) {
+    current.set(universe);
   }
 
   /** Tells the story of a failed test before its methods {@code @AfterEach}, which may close its clients. */
@@ -93,16 +116,18 @@ public final class MinikeeperExtension
   @Override
   public void afterEach(ExtensionContext context) {
     tell(context);
+    current.remove();
   }
 
   private void tell(ExtensionContext context) {
     ExtensionContext.Store store = context.getStore(NAMESPACE);
-    World world = store.get(key(), World.class);
+    World world = known(context);
     Throwable failure = context.getExecutionException().orElse(null);
     // A sweep saves the stories of its runs itself.
     if (world == null || world.isOfSweep || failure == null || failure instanceof TestAbortedException) return;
-    if (store.get("told") != null) return;
-    store.put("told", true);
+    String told = "told " + context.getUniqueId();
+    if (store.get(told) != null) return;
+    store.put(told, true);
     tell(context, world.universe, failure);
   }
 
@@ -115,6 +140,10 @@ public final class MinikeeperExtension
   /** Returns the runs of a sweep. What the next one does depends on the previous one, so each is created when that is over. */
   @Override
   public Stream<TestTemplateInvocationContext> provideTestTemplateInvocationContexts(ExtensionContext context) {
+    if (isPerClass(context)) {
+      throw new IllegalArgumentException("@MinikeeperSweep gives each run a universe of its own, and the tests of "
+          + context.getRequiredTestClass().getSimpleName() + " share one: move the sweep to a class without perClass = true");
+    }
     SweepRuns runs = new SweepRuns(this, context, server(context));
     return StreamSupport.stream(Spliterators.spliteratorUnknownSize(runs, Spliterator.ORDERED), false);
   }
@@ -124,7 +153,9 @@ public final class MinikeeperExtension
     World world = newWorld(sweep);
     world.isOfSweep = true;
     // Each run looks for its universe in the stores of its parents, too.
-    sweep.getStore(NAMESPACE).put(key(), world);
+    sweep.getStore(NAMESPACE).put(SWEEP + options, world);
+    // Its constructor runs on this thread, with the context of the class, which is a parent of this one.
+    constructed.set(new Constructed(world, null));
     return world;
   }
 
@@ -150,13 +181,43 @@ public final class MinikeeperExtension
   /** Returns the universe, or the client with the number that the parameter has among those of its method. */
   @Override
   public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
-    World world = world(context);
+    Executable called = parameter.getDeclaringExecutable();
+    boolean isOfTest = called instanceof Constructor
+        ? context.getTestInstanceLifecycle().orElse(Lifecycle.PER_METHOD) == Lifecycle.PER_METHOD
+        : context.getTestMethod().isPresent();
+    if (!isOfTest && !isPerClass(context)) throw new ParameterResolutionException(noTest(called));
+    World world = called instanceof Constructor && !isPerClass(context)
+        ? worldOfConstructor(parameter, context)
+        : world(context);
     if (isUniverse(parameter.getParameter())) return world.universe;
     // The report of a sweep calls no method of the test.
-    if (world.isOfReport) return null;
-    Parameter[] all = parameter.getDeclaringExecutable().getParameters();
-    int number = (int) Arrays.stream(all).limit(parameter.getIndex()).filter(MinikeeperExtension::isClient).count();
+    if (world.isOfReport && !(called instanceof Constructor)) return null;
+    int number = (int) Arrays.stream(called.getParameters())
+        .limit(parameter.getIndex())
+        .filter(MinikeeperExtension::isClient)
+        .count();
     return world.client(number);
+  }
+
+  private static String noTest(Executable called) {
+    String what = called instanceof Constructor
+        ? "the constructor of " + called.getDeclaringClass().getSimpleName() + ", which JUnit calls once for all tests,"
+        : called.getName() + ", which JUnit calls once for all tests,";
+    return what + " has no universe: each test has its own. Move the parameter to @BeforeEach or to the test,"
+        + " or let the tests of the class share a universe: @Minikeeper(perClass = true)";
+  }
+
+  /** The universe of the test whose instance is being created on this thread. */
+  private World worldOfConstructor(ParameterContext parameter, ExtensionContext context) {
+    Constructed made = constructed.get();
+    if (made == null || !made.takes(parameter)) {
+      // If there is a former one, a constructor has failed, and JUnit closes its universe with the class.
+      made = new Constructed(newWorld(context), context.getStore(NAMESPACE));
+      made.takes(parameter);
+      made.store.put(made, made.world);
+      constructed.set(made);
+    }
+    return made.world;
   }
 
   private static boolean isUniverse(Parameter parameter) {
@@ -168,17 +229,46 @@ public final class MinikeeperExtension
   }
 
   private World world(ExtensionContext context) {
-    ExtensionContext.Store store = context.getStore(NAMESPACE);
-    return store.getOrComputeIfAbsent(key(), key -> newWorld(context), World.class);
+    World known = known(context);
+    if (known != null) return known;
+    ExtensionContext owner = isPerClass(context) ? annotated(context).orElseThrow() : context;
+    ExtensionContext.Store store = owner.getStore(NAMESPACE);
+    return store.getOrComputeIfAbsent(key(owner), key -> newWorld(owner), World.class);
   }
 
-  private String key() {
-    return "world " + options;
+  /** The universe of a test, if it has one already. A store also has what the stores of its parents have. */
+  private World known(ExtensionContext context) {
+    ExtensionContext.Store store = context.getStore(NAMESPACE);
+    World ofSweep = store.get(SWEEP + options, World.class);
+    if (ofSweep != null) return ofSweep;
+    return store.get(key(isPerClass(context) ? annotated(context).orElseThrow() : context), World.class);
+  }
+
+  /** Names the context, so that no other one finds the universe. */
+  private String key(ExtensionContext context) {
+    return "world " + options + " " + context.getUniqueId();
+  }
+
+  /** The context of the nearest class with {@link Minikeeper}: that of the test, or one that this is nested in. */
+  private static Optional<ExtensionContext> annotated(ExtensionContext context) {
+    Optional<ExtensionContext> at = Optional.of(context);
+    while (at.isPresent() && (at.get().getTestMethod().isPresent() || annotation(at.get()).isEmpty())) {
+      at = at.get().getParent();
+    }
+    return at;
+  }
+
+  private static Optional<Minikeeper> annotation(ExtensionContext context) {
+    return context.getTestClass().flatMap(type -> AnnotationSupport.findAnnotation(type, Minikeeper.class));
+  }
+
+  private static boolean isPerClass(ExtensionContext context) {
+    return annotated(context).flatMap(MinikeeperExtension::annotation).map(Minikeeper::perClass).orElse(false);
   }
 
   private List<String> options(ExtensionContext context) {
-    return context.getTestClass()
-        .flatMap(type -> AnnotationSupport.findAnnotation(type, Minikeeper.class))
+    return annotated(context)
+        .flatMap(MinikeeperExtension::annotation)
         .map(annotation -> Arrays.asList(annotation.options()))
         .filter(given -> !given.isEmpty())
         .orElse(options);
@@ -211,6 +301,43 @@ public final class MinikeeperExtension
     }
   }
 
+  /** The universe of a test of which only constructors were called yet: its own, and those of classes that it is nested in. */
+  private static final class Constructed {
+    final World world;
+    /** JUnit calls a constructor with the context of the class, whose store has the universe until the test takes it. */
+    final ExtensionContext.Store store;
+    private final Set<Parameter> taken = new HashSet<>();
+
+    /** A run of a sweep has its universe already, and needs no store. */
+    Constructed(World world, ExtensionContext.Store store) {
+      this.world = world;
+      this.store = store;
+    }
+
+    /** Whether a parameter is of the same test: JUnit goes from the outer class to the inner one, and asks for each once. */
+    boolean takes(ParameterContext parameter) {
+      Class<?> type = parameter.getDeclaringExecutable().getDeclaringClass();
+      boolean isSame = taken.stream().map(other -> other.getDeclaringExecutable().getDeclaringClass())
+          .allMatch(other -> isIn(type, other));
+      return isSame && taken.add(parameter.getParameter());
+    }
+
+    /** Whether a test takes the universe, because it has instances of all these classes. */
+    boolean isOf(ExtensionContext context) {
+      if (store == null) return false;
+      List<Object> instances = context.getRequiredTestInstances().getAllInstances();
+      return taken.stream().map(parameter -> parameter.getDeclaringExecutable().getDeclaringClass())
+          .allMatch(type -> instances.stream().anyMatch(instance -> instance.getClass() == type));
+    }
+
+    private static boolean isIn(Class<?> type, Class<?> other) {
+      for (Class<?> at = type; at != null; at = at.getEnclosingClass()) {
+        if (at == other) return true;
+      }
+      return false;
+    }
+  }
+
   /** A universe with its clients, which JUnit closes with the context that requested it. */
   static final class World implements ExtensionContext.Store.CloseableResource {
     final Universe universe;
@@ -220,6 +347,7 @@ public final class MinikeeperExtension
     private final Consumer<Runnable> end;
     /** A {@link CuratorClients}, when a test has asked for a client: without Curator, that class cannot be loaded. */
     private Runnable clients;
+    private boolean isClosed;
 
     /** What ends it gets what closes its clients. */
     World(Universe universe, Consumer<Runnable> end) {
@@ -234,6 +362,8 @@ public final class MinikeeperExtension
 
     @Override
     public synchronized void close() {
+      if (isClosed) return;
+      isClosed = true;
       end.accept(clients == null ? () -> {} : clients);
     }
   }
