@@ -4,9 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.minikeeper.Who;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
@@ -56,7 +56,37 @@ class KillSessionTest {
     ZooKeeper zooKeeper = victim.zooKeeper();
     KillSession.kill(zooKeeper, server.getConnectString(), 1_000);
     assertFalse(witness.exists("/gone"));
-    assertThrows(IllegalStateException.class, () -> KillSession.kill(zooKeeper, server.getConnectString()));
+    assertFalse(zooKeeper.getState().isAlive());
+  }
+
+  /** Curator's never fails: a session that has ended, or a server that is not there, used to be an error here. */
+  @Test
+  void killIsSilentWhateverHasEnded() throws Exception {
+    ZooKeeper killed = victim.zooKeeper();
+    KillSession.kill(killed);
+    killAgain(killed, server.getConnectString());
+
+    ZooKeeper closed = new ZooKeeper(server.getConnectString(), 10_000, event -> {});
+    closed.close();
+    killAgain(closed, server.getConnectString());
+
+    ZooKeeper expired = witness.zooKeeper();
+    server.minikeeper().expire(Who.session(expired.getSessionId()));
+    killAgain(expired, server.getConnectString());
+
+    victim.await(ConnectionState.RECONNECTED);
+    server.stop();
+    ZooKeeper stopped = victim.zooKeeper();
+    killAgain(stopped, server.getConnectString());
+    assertFalse(stopped.getState().isAlive());
+    server.start();
+    victim.await(ConnectionState.RECONNECTED);
+  }
+
+  private static void killAgain(ZooKeeper client, String connectString) throws Exception {
+    KillSession.kill(client);
+    KillSession.kill(client, connectString);
+    KillSession.kill(client, connectString, 1_000);
   }
 
   /** Tests of Curator go on with the client at once; it used to learn of the end only when it had reconnected. */

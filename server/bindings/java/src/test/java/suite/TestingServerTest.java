@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
 import java.io.File;
 import java.lang.reflect.Executable;
 import java.lang.reflect.Method;
@@ -15,6 +17,7 @@ import java.net.ConnectException;
 import java.net.Socket;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
@@ -24,6 +27,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.curator.test.InstanceSpec;
+import org.apache.curator.test.TestingCluster;
 import org.apache.curator.test.TestingServer;
 import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
@@ -204,6 +208,48 @@ class TestingServerTest {
       assertThrows(
           Exception.class,
           () -> client.curator.create().withTtl(1_000).withMode(CreateMode.PERSISTENT_WITH_TTL).forPath("/ttl"));
+    }
+  }
+
+  /** Curator grants 1 to 20 ticks of a second, or of the spec; here it used to be 2 to 20 ticks of 3 s, as in a ZooKeeper. */
+  @Test
+  void sessionTimeoutsAreThoseOfCurator() throws Exception {
+    try (TestingServer server = new TestingServer(); TestingCluster cluster = new TestingCluster(3)) {
+      cluster.start();
+      for (String connectString : new String[] {server.getConnectString(), cluster.getConnectString()}) {
+        assertEquals(1_000, granted(connectString, 1));
+        assertEquals(1_000, granted(connectString, 1_000));
+        assertEquals(1_001, granted(connectString, 1_001));
+        assertEquals(20_000, granted(connectString, 20_000));
+        assertEquals(20_000, granted(connectString, 60_000));
+      }
+    }
+    InstanceSpec spec = InstanceSpec.builder().withPort(0).withTickTime(150).build();
+    try (TestingServer server = new TestingServer(spec, true)) {
+      assertEquals(150, granted(server.getConnectString(), 1));
+      assertEquals(3_000, granted(server.getConnectString(), 60_000));
+    }
+    Map<String, String> lines = Map.of("tickTime", "200", "minSessionTimeout", "300", "maxSessionTimeout", "70000");
+    spec = InstanceSpec.builder().withPort(0).withTickTime(150).withCustomProperties(lines).build();
+    try (TestingServer server = new TestingServer(spec, true)) {
+      assertEquals(300, granted(server.getConnectString(), 1));
+      assertEquals(60_000, granted(server.getConnectString(), 60_000));
+    }
+  }
+
+  /** The timeout that a server grants a session that asks for this one. A client would wait too short for its reply. */
+  private static int granted(String connectString, int timeoutMs) throws Exception {
+    String[] address = connectString.split("[,:]");
+    try (Socket socket = new Socket(address[0], Integer.parseInt(address[1]))) {
+      DataOutputStream out = new DataOutputStream(socket.getOutputStream());
+      // A connect request: version, last zxid, timeout, session, password, whether read-only.
+      byte[] request = ByteBuffer.allocate(45).putInt(0).putLong(0).putInt(timeoutMs).putLong(0).putInt(16).array();
+      out.writeInt(request.length);
+      out.write(request);
+      DataInputStream in = new DataInputStream(socket.getInputStream());
+      in.readInt(); // length
+      in.readInt(); // version
+      return in.readInt();
     }
   }
 

@@ -77,7 +77,7 @@ public class InstanceSpec {
    * @param quorumPort has no effect; -1 for a free one
    * @param deleteDataDirectoryOnClose whether closing the server deletes the directory
    * @param serverId has no effect; -1 for the next id
-   * @param tickTime the unit of session timeouts in milliseconds; -1 for 3,000
+   * @param tickTime the unit of session timeouts in milliseconds; -1 for that of {@code Timing2}, 1,000
    * @param maxClientCnxns the limit of connections from one address; 0 and -1 for no limit
    * @param customProperties lines of a zoo.cfg, all of them strings; may be null
    * @param hostname the address to listen on; null for 127.0.0.1

@@ -14,12 +14,16 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArraySet;
+import org.apache.curator.test.compatibility.Timing2;
 
 /**
  * Replaces Curator's class of the same name: the same constructors and methods, with minikeeper as the server.
  *
  * <p>The temp directory keeps data and sessions, so that a stopped server continues from there when it is started
  * again, on the same port. {@link #minikeeper()} has the verbs that Curator's class lacks.
+ *
+ * <p>Sessions last from 1 tick to 20 ticks, as Curator's: 1 s to 20 s. The tick is that of the spec, else that of {@link
+ * Timing2}, which the property {@code timing-multiple} multiplies.
  *
  * <p>A start reads these system properties, as Curator's does, since tests of TTLs and containers set them: {@code
  * znode.container.checkIntervalMs}, {@code maxNeverUsedIntervalMs} and {@code maxPerMinute}, and {@code zookeeper.} with
@@ -113,9 +117,12 @@ public class TestingServer implements Closeable {
   /** Sets what a spec says about a server, except for port and data. */
   static void configure(MinikeeperServer.Builder builder, InstanceSpec spec) throws IOException {
     builder.options("--listen", InetAddress.getByName(spec.getHostname()).getHostAddress());
-    if (spec.getTickTime() > 0) builder.options("--tick-time", Integer.toString(spec.getTickTime()));
     int clients = spec.getMaxClientCnxns();
     if (clients >= 0) builder.options("--max-client-cnxns", Integer.toString(clients));
+    // Those of Curator's server, unless the spec has others.
+    String tick = Integer.toString(spec.getTickTime() > 0 ? spec.getTickTime() : new Timing2().tickTime());
+    if (!spec.getCustomProperties().containsKey("tickTime")) builder.options("--tick-time", tick);
+    if (!spec.getCustomProperties().containsKey("minSessionTimeout")) builder.options("--min-session-timeout", tick);
     Properties config = config(spec);
     if (!config.isEmpty()) builder.options("--config", write(config, spec).toString());
   }
