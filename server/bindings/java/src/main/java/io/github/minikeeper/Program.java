@@ -5,21 +5,13 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
-import java.nio.ByteBuffer;
-import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.FileAttribute;
-import java.nio.file.attribute.PosixFilePermission;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
-import java.util.EnumSet;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
 /** One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here. */
@@ -27,13 +19,8 @@ final class Program {
   private static final int START_S = 30;
   private static final int STOP_S = 10;
   private static final int LINES_KEPT = 200;
-  private static final int PART_BYTES = 256 * 1024;
   private static final String LISTENING = " listening on ";
   private static final boolean IS_WINDOWS = File.separatorChar == '\\';
-  /** Fails if the file exists, so that another user cannot have prepared it. */
-  private static final Set<StandardOpenOption> NEW_FILE =
-      EnumSet.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
-
   private static Path bundled;
 
   static {
@@ -199,7 +186,7 @@ final class Program {
     return bundled().toString();
   }
 
-  /** Unpacks the program in the jar, once per process. */
+  /** Unpacks the program in the jar, or finds it unpacked, once per process. */
   private static synchronized Path bundled() {
     if (bundled != null && Files.isExecutable(bundled)) return bundled;
     try (InputStream in = Program.class.getResourceAsStream("program/" + platform() + "/minikeeper")) {
@@ -207,26 +194,11 @@ final class Program {
         throw new MinikeeperException("no program minikeeper for " + platform()
             + " in the jar: set MINIKEEPER_BIN, or the property minikeeper.bin");
       }
-      // Files.createTempFile would spend 15 ms on the first secure random number.
-      String name = "minikeeper-" + Long.toHexString(System.nanoTime()) + (IS_WINDOWS ? ".exe" : "");
-      Path file = Path.of(System.getProperty("java.io.tmpdir"), name);
-      file.toFile().deleteOnExit();
-      try (WritableByteChannel out = Files.newByteChannel(file, NEW_FILE, ownerOnly())) {
-        byte[] part = new byte[PART_BYTES];
-        for (int length = in.read(part); length >= 0; length = in.read(part)) out.write(ByteBuffer.wrap(part, 0, length));
-      }
-      bundled = file;
-      return file;
+      bundled = Unpacked.program(in.readAllBytes(), IS_WINDOWS ? ".exe" : "");
+      return bundled;
     } catch (IOException error) {
       throw new MinikeeperException("cannot unpack the program: " + error.getMessage(), 0, error);
     }
-  }
-
-  /** The permissions of a file that only the owner can write and run. Windows has others: there, the folder is the user's. */
-  private static FileAttribute<?>[] ownerOnly() {
-    if (IS_WINDOWS) return new FileAttribute<?>[0];
-    return new FileAttribute<?>[] {PosixFilePermissions.asFileAttribute(EnumSet.of(
-        PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE))};
   }
 
   /** Returns the platform as `uname -s` and `uname -m` print it; on Windows, Windows and the machine as on Linux. */
