@@ -1,6 +1,7 @@
 package io.github.minikeeper;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.ConnectException;
 import java.net.InetSocketAddress;
@@ -9,6 +10,7 @@ import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Map;
 
 /**
@@ -18,6 +20,9 @@ import java.util.Map;
 final class Control {
   /** Longer than any verb takes; waits add their own limit. */
   private static final int PATIENCE_MS = 30_000;
+  private static final int ANSWER_BYTES = 16 * 1024;
+  /** What an answer may have: it is held in memory several times while it is parsed. */
+  static final int ANSWER_BYTES_MAX = (int) Math.min(Runtime.getRuntime().maxMemory() / 8, 256 << 20);
 
   /** Where the servers listen, HOST:PORT with commas between; one, unless it is an ensemble. */
   final String addresses;
@@ -70,7 +75,7 @@ final class Control {
 
     byte[] answer;
     try (Socket socket = connect()) {
-      socket.setSoTimeout(PATIENCE_MS + withinMs);
+      long end = System.nanoTime() + (PATIENCE_MS + Math.max(0L, withinMs)) * 1_000_000;
       OutputStream out = socket.getOutputStream();
       byte[] start = head.toString().getBytes(StandardCharsets.ISO_8859_1);
       byte[] whole = new byte[start.length + content.length];
@@ -78,7 +83,7 @@ final class Control {
       System.arraycopy(content, 0, whole, start.length, content.length);
       out.write(whole);
       out.flush();
-      answer = socket.getInputStream().readAllBytes();
+      answer = answer(socket, end);
     } catch (SocketTimeoutException error) {
       throw new MinikeeperException(verb + ": the server at " + addresses + " timed out", 0, error);
     } catch (IOException error) {
@@ -91,6 +96,25 @@ final class Control {
       side = null;
     }
     return result;
+  }
+
+  /** Reads a whole answer, until this time. A server may send it in pieces, and without end. */
+  private static byte[] answer(Socket socket, long end) throws IOException {
+    InputStream in = socket.getInputStream();
+    byte[] answer = new byte[ANSWER_BYTES];
+    int length = 0;
+    while (true) {
+      long restMs = (end - System.nanoTime()) / 1_000_000;
+      if (restMs <= 0) throw new SocketTimeoutException();
+      socket.setSoTimeout((int) Math.min(restMs, Integer.MAX_VALUE));
+      int read = in.read(answer, length, answer.length - length);
+      if (read < 0) return Arrays.copyOf(answer, length);
+      length += read;
+      if (length > ANSWER_BYTES_MAX) {
+        throw new IOException("an answer of more than " + ANSWER_BYTES_MAX + " bytes, an eighth of the memory of this JVM");
+      }
+      if (length == answer.length) answer = Arrays.copyOf(answer, (int) Math.min(2L * length, ANSWER_BYTES_MAX + 1L));
+    }
   }
 
   private Socket connect() throws IOException {

@@ -17,6 +17,8 @@ final class Stories {
   // Limits of the server.
   private static final int TITLE_CHARS_MAX = 200;
   static final int FAILURE_CHARS_MAX = 4_000;
+  /** Longer than any title, which the name of a file is made of. */
+  private static final int FILE_NAME_CHARS_MAX = TITLE_CHARS_MAX + 10;
 
   private Stories() {}
 
@@ -71,11 +73,27 @@ final class Stories {
   static Optional<Path> page(Optional<String> given, String name, String html) throws IOException {
     Optional<Path> folder = folder(given);
     if (folder.isEmpty()) return Optional.empty();
+    // A server says it, which may be hostile.
+    if (!isFileName(name)) {
+      throw new IOException("the server calls the file \"" + cut(name, FILE_NAME_CHARS_MAX).replaceAll("\\p{Cntrl}", "?")
+          + "\": a name has 1 to " + FILE_NAME_CHARS_MAX + " letters, digits, ., _ and -, and does not begin with a dot");
+    }
     if (!Files.exists(folder.get())) {
       Files.createDirectories(folder.get());
       Files.writeString(folder.get().resolve(".gitignore"), "*\n");
     }
     return Optional.of(Files.writeString(folder.get().resolve(name + ".html"), html));
+  }
+
+  /** Returns a title as the name of a file. */
+  static String fileName(String title) {
+    return cut(title.replaceAll("[^A-Za-z0-9._-]", "-"), TITLE_CHARS_MAX);
+  }
+
+  /** Whether this is the name of a file in a folder, and nothing else. */
+  private static boolean isFileName(String name) {
+    if (name.isEmpty() || name.length() > FILE_NAME_CHARS_MAX || name.charAt(0) == '.') return false;
+    return name.chars().allMatch(c -> c < 128 && (Character.isLetterOrDigit(c) || "._-".indexOf(c) >= 0));
   }
 
   /** The folder for stories; none if none are saved. */
