@@ -3,7 +3,10 @@ package suite;
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectPackage;
 
+import io.github.minikeeper.ControlTest;
 import io.github.minikeeper.JsonTest;
+import io.github.minikeeper.UnpackedTest;
+import io.github.minikeeper.junit.StoriesTest;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.support.descriptor.MethodSource;
@@ -41,6 +44,10 @@ public final class Suite {
     LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
         .selectors(
             selectClass(JsonTest.class),
+            selectClass(ControlTest.class),
+            selectClass(UnpackedTest.class),
+            selectClass(StoriesTest.class),
+            selectClass(OwnUniverseTest.class),
             selectClass(UniverseTest.class),
             selectClass(SessionVerbsTest.class),
             selectClass(StateVerbsTest.class),

@@ -2,6 +2,7 @@ package suite;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectMethod;
 
 import io.github.minikeeper.SweepFault;
@@ -90,6 +91,39 @@ class SweepOnPurpose {
     client.create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/queue/n-");
     CountDownLatch onlyOne = new CountDownLatch(universe.children("/queue").size() - 1);
     onlyOne.await();
+  }
+
+  /** Goes on when it is interrupted: that used to keep the sweep from ending. */
+  @MinikeeperSweep(runSeconds = 5)
+  void swallowsInterrupts(Universe universe, CuratorFramework same) throws Exception {
+    while (true) {
+      try {
+        Thread.sleep(60_000);
+      } catch (InterruptedException swallowed) {
+        // On purpose.
+      }
+    }
+  }
+
+  @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 3)
+  void endsEarly(Universe universe, CuratorFramework same) throws Exception {
+    isSound(universe, same);
+  }
+
+  @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 3, allowUntried = 100)
+  void mayEndEarly(Universe universe, CuratorFramework same) throws Exception {
+    isSound(universe, same);
+  }
+
+  /** Its requests, apart from those of the client itself, are verbs. */
+  @MinikeeperSweep(faults = SweepFault.EVENT_LATE)
+  void sendsNothing(Universe universe, CuratorFramework same) throws Exception {
+    universe.create("/by-the-test");
+  }
+
+  @MinikeeperSweep
+  void skipsItself(Universe universe, CuratorFramework same) throws Exception {
+    assumeTrue(universe.children("/queue").size() == 1, "not here");
   }
 
   @MinikeeperSweep

@@ -42,7 +42,7 @@ class SweepTest {
     assertPrinted(
         "SUCCESSFUL run 1: no fault",
         ": " + ORPHAN + " fails: ",
-        "\nFAILED report suite.SweepOnPurpose.leavesAnOrphan\nminikeeper sweep: ",
+        "\nFAILED report minikeeper sweep: failed: ",
         " points tried: ",
         "The test fails: org.opentest4j.AssertionFailedError: expected: <1> but was: <2>",
         "\n     -Dminikeeper.sweep.only='" + ORPHAN + "'\n",
@@ -61,18 +61,56 @@ class SweepTest {
   void propertyRepeatsOneRun() throws Exception {
     assertEquals(1, run("suite.SweepOnPurpose#leavesAnOrphan", "-Dminikeeper.sweep.only=" + ORPHAN), () -> printed);
     assertPrinted("1 of 1 points tried: 0 passed, 1 failed", ": " + ORPHAN + " fails: ");
-    // Another point does not break the test, and one that is not reached tells nothing.
+    // Another point does not break the test, and one that is not reached has not been tried.
     assertEquals(0, run("suite.SweepOnPurpose#leavesAnOrphan", "-Dminikeeper.sweep.only=request-lost:1:create2:1:/queue/n-"));
     assertPrinted("\nSUCCESSFUL report", "1 of 1 points tried: 1 passed");
-    assertEquals(0, run("suite.SweepOnPurpose#leavesAnOrphan", "-Dminikeeper.sweep.only=reply-lost:1:create:9:/never"));
-    assertPrinted("\nABORTED report reply-lost:1:create:9:/never: not reached");
+    assertEquals(1, run("suite.SweepOnPurpose#leavesAnOrphan", "-Dminikeeper.sweep.only=reply-lost:1:create:9:/never"));
+    assertPrinted("\nFAILED report minikeeper sweep: incomplete (the point that was named was not reached): ");
   }
 
   @Test
   void soundTestPasses() throws Exception {
     assertEquals(0, run("suite.SweepOnPurpose#isSound"), () -> printed);
-    assertPrinted("\nSUCCESSFUL report", "minikeeper: sweep of suite.SweepOnPurpose.isSound: ", " 0 failed, 0 hung, ");
+    assertPrinted("\nSUCCESSFUL report", "minikeeper: sweep of suite.SweepOnPurpose.isSound: clean: ", " 0 failed, 0 hung, ");
     assertFalse(Files.exists(folder.resolve("stories")));
+  }
+
+  /** Green means tried: each of these used to pass. */
+  @Test
+  void incompleteSweepFails() throws Exception {
+    assertEquals(1, run("suite.SweepOnPurpose#endsEarly"), () -> printed);
+    assertPrinted("\nFAILED report minikeeper sweep: incomplete (");
+    assertEquals(1, run("suite.SweepOnPurpose#sendsNothing"), () -> printed);
+    assertPrinted("\nFAILED report minikeeper sweep: incomplete (nothing was tried");
+  }
+
+  @Test
+  void incompleteSweepIsAllowedByANumber() throws Exception {
+    assertEquals(0, run("suite.SweepOnPurpose#mayEndEarly"), () -> printed);
+    assertPrinted("minikeeper: sweep of suite.SweepOnPurpose.mayEndEarly: clean: ", "\nSUCCESSFUL report");
+  }
+
+  @Test
+  void sweepOfATestThatSkipsItselfIsSkipped() throws Exception {
+    assertEquals(0, run("suite.SweepOnPurpose#skipsItself"), () -> printed);
+    assertPrinted("ABORTED run 1: no fault Assumption failed: ", "\nABORTED report Assumption failed: ");
+    assertFalse(printed.contains("run 2"), printed);
+  }
+
+  @Test
+  void interruptedSweepIsNotGreen() throws Exception {
+    Process process = start("suite.SweepOnPurpose#hangs");
+    try {
+      // In the midst of its runs.
+      while (process.isAlive() && !Files.readString(folder.resolve("output")).contains("SUCCESSFUL run 1")) {
+        process.waitFor(5, TimeUnit.MILLISECONDS);
+      }
+    } finally {
+      process.destroy();
+    }
+    assertTrue(process.waitFor(200, TimeUnit.SECONDS), "still running");
+    assertEquals(143, process.exitValue());
+    assertFalse(Files.readString(folder.resolve("output")).contains("report"));
   }
 
   @Test
@@ -82,6 +120,16 @@ class SweepTest {
         ": " + ORPHAN + " hangs: ",
         "The test hangs: org.opentest4j.AssertionFailedError: still running after 20 s in suite.SweepOnPurpose.hangs(",
         "\n     -Dminikeeper.sweep.only='" + ORPHAN + "'\n");
+  }
+
+  @Test
+  void runThatSwallowsInterruptsIsLeftBehind() throws Exception {
+    assertEquals(1, run("suite.SweepOnPurpose#swallowsInterrupts"), () -> printed);
+    assertPrinted(
+        "minikeeper: suite.SweepOnPurpose.swallowsInterrupts, run 1: no fault: still running",
+        ", 5 s after it was interrupted; its thread is left behind, and its methods @AfterEach are not called\n",
+        "ABORTED run 1: no fault hangs: ",
+        "\nFAILED report minikeeper sweep: failed ");
   }
 
   @Test
@@ -128,18 +176,24 @@ class SweepTest {
 
   /** Runs a sweep in another process. Returns the number of failures. */
   private int run(String test, String... options) throws IOException, InterruptedException {
-    List<String> command = new ArrayList<>(List.of(System.getProperty("java.home") + "/bin/java", "-XX:+UseSerialGC"));
-    command.addAll(Arrays.asList(options));
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), "suite.SweepOnPurpose"));
-    command.addAll(List.of(test, folder.resolve("stories").toString()));
-    Path output = folder.resolve("output");
-    Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile()).start();
+    Process process = start(test, options);
     try {
       assertTrue(process.waitFor(200, TimeUnit.SECONDS), "still running");
     } finally {
       process.destroyForcibly();
     }
-    printed = Files.readString(output);
+    printed = Files.readString(folder.resolve("output"));
     return process.exitValue();
+  }
+
+  private Process start(String test, String... options) throws IOException {
+    List<String> command = new ArrayList<>(List.of(System.getProperty("java.home") + "/bin/java", "-XX:+UseSerialGC"));
+    command.addAll(Arrays.asList(options));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), "suite.SweepOnPurpose"));
+    command.addAll(List.of(test, folder.resolve("stories").toString()));
+    return new ProcessBuilder(command)
+        .redirectErrorStream(true)
+        .redirectOutput(folder.resolve("output").toFile())
+        .start();
   }
 }

@@ -26,11 +26,12 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
  * <p>The class has {@link Minikeeper}, or a static {@link MinikeeperExtension} with {@code @RegisterExtension}. Each run is
  * an invocation of the test, with an instance of the class, methods {@code @BeforeEach} and {@code @AfterEach}, and a
  * universe of its own. The first runs have no faults; their requests and events are what the others try. The runs are done
- * one after the other on one thread, also if tests run in parallel.
+ * one after the other, also if tests run in parallel, each on a thread of its own.
  *
  * <p>A run that fails is shown as skipped. The last invocation, {@code report}, fails with what the sweep has found: for
- * each failure the fault, how to repeat it, the requests around it and the page with its story. It also saves the report as a
- * page, in the folder of the stories.
+ * each failure the fault, how to repeat it, the requests around it and the page with its story. It also fails if the sweep is
+ * incomplete, because a point was not reached, a limit has left one, or nothing was tried: a green sweep has tried everything.
+ * It saves the report as a page, in the folder of the stories.
  *
  * <p>The configuration parameter or system property {@code minikeeper.sweep.only}, else the environment variable
  * MINIKEEPER_SWEEP_ONLY, names the point of the only run to do, as the report does. It applies to every sweep, so also select
@@ -59,6 +60,15 @@ public @interface MinikeeperSweep {
   /** Whether to try equivalent points, too: the same fault at the same request with the same result. */
   boolean all() default false;
 
-  /** The time after which a run hangs: then its thread is interrupted, and again each time it has passed. */
+  /**
+   * The time after which a run hangs: then its thread is interrupted. If it goes on for as long again, it is left behind, and
+   * the next run begins.
+   */
   int runSeconds() default 60;
+
+  /** How many points may stay unreached before the sweep is incomplete, which fails the test. */
+  long allowUnreached() default 0;
+
+  /** How many points, or pairs of points, the limits of time and runs may leave before the sweep is incomplete. */
+  long allowUntried() default 0;
 }

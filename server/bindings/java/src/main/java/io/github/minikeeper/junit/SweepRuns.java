@@ -5,6 +5,7 @@ import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.SweepFault;
 import io.github.minikeeper.SweepNext;
 import java.io.IOException;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -14,8 +15,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Optional;
-import java.util.Timer;
-import java.util.TimerTask;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.Extension;
@@ -44,9 +49,10 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   private final Optional<String> only;
   private final int runSeconds;
   private final long sweep;
-  private final Timer timer;
   /** The first failure, for its stack trace. */
   private Throwable first;
+  /** What a run without faults has thrown that skips the test. */
+  private TestAbortedException skipped;
   private Run running;
   private TestTemplateInvocationContext next;
   private boolean isOver;
@@ -67,7 +73,6 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
         .filter(points -> !points.isEmpty());
     server.ensureReady();
     sweep = server.sweepStart(fields(settings));
-    timer = new Timer("minikeeper sweep", true);
   }
 
   private Map<String, Object> fields(MinikeeperSweep settings) {
@@ -75,6 +80,8 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     fields.put("all", settings.all());
     fields.put("depth", settings.depth());
     fields.put("seed", settings.seed());
+    if (settings.allowUnreached() != 0) fields.put("allow_unreached", settings.allowUnreached());
+    if (settings.allowUntried() != 0) fields.put("allow_untried", settings.allowUntried());
     if (settings.runs() != 0) fields.put("runs", settings.runs());
     if (settings.timeSeconds() != 0) fields.put("time_ms", Math.multiplyExact(settings.timeSeconds(), 1_000));
     if (settings.faults().length > 0) {
@@ -101,36 +108,55 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   private TestTemplateInvocationContext begin() {
     if (running != null) running.end();
     MinikeeperExtension.World world = extension.nextWorld(context);
-    SweepNext step = world.universe.sweepNext(sweep);
-    if (step.run() > 0) {
+    SweepNext step = skipped == null ? world.universe.sweepNext(sweep) : null;
+    if (step != null && step.run() > 0) {
       running = new Run(step, world);
       return running;
     }
     isOver = true;
-    timer.cancel();
     world.isOfReport = true;
     return new Report();
   }
 
-  /** A run. Its failures count for the sweep, not for JUnit. */
-  private final class Run extends TimerTask
+  /** Throws it as it is, though the compiler takes it for another exception. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> E as(Throwable error) throws E {
+    throw (E) error;
+  }
+
+  /**
+   * A run. Its failures count for the sweep, not for JUnit.
+   *
+   * <p>It calls the constructor and the methods of the test on a thread of its own, which it leaves behind if they ignore that
+   * they are interrupted: otherwise the sweep would not end.
+   */
+  private final class Run
       implements TestTemplateInvocationContext,
+          InvocationInterceptor,
           TestExecutionExceptionHandler,
           LifecycleMethodExecutionExceptionHandler,
           AfterEachCallback {
     private final SweepNext step;
     private final MinikeeperExtension.World world;
-    private final Thread thread = Thread.currentThread();
+    private final ExecutorService executor = Executors.newSingleThreadExecutor(this::thread);
+    private Thread thread;
+    /** When the run hangs, or has ignored for as long that it does. Unit: nanoseconds. */
+    private long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(runSeconds);
     private Throwable failure;
     private Optional<Path> story = Optional.empty();
     private boolean isHung;
-    private boolean isInterrupted;
-    private boolean isEnded;
+    /** Whether its thread goes on although the run is over. */
+    private boolean isLeftBehind;
 
     Run(SweepNext step, MinikeeperExtension.World world) {
       this.step = step;
       this.world = world;
-      timer.schedule(this, runSeconds * 1_000L, runSeconds * 1_000L);
+    }
+
+    private Thread thread(Runnable task) {
+      thread = new Thread(task, "minikeeper sweep, run " + step.run());
+      thread.setDaemon(true);
+      return thread;
     }
 
     @Override
@@ -141,6 +167,79 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     @Override
     public List<Extension> getAdditionalExtensions() {
       return List.of(this);
+    }
+
+    @Override
+    public <T> T interceptTestClassConstructor(
+        Invocation<T> invocation, ReflectiveInvocationContext<Constructor<T>> constructor, ExtensionContext run)
+        throws Throwable {
+      return call(invocation);
+    }
+
+    @Override
+    public void interceptBeforeEachMethod(
+        Invocation<Void> invocation, ReflectiveInvocationContext<Method> method, ExtensionContext run) throws Throwable {
+      call(invocation);
+    }
+
+    @Override
+    public void interceptTestTemplateMethod(
+        Invocation<Void> invocation, ReflectiveInvocationContext<Method> method, ExtensionContext run) throws Throwable {
+      call(invocation);
+    }
+
+    @Override
+    public void interceptAfterEachMethod(
+        Invocation<Void> invocation, ReflectiveInvocationContext<Method> method, ExtensionContext run) throws Throwable {
+      call(invocation);
+    }
+
+    /** Calls a constructor or method of the test on the thread of the run. */
+    private <T> T call(Invocation<T> invocation) throws Throwable {
+      if (isLeftBehind) {
+        invocation.skip();
+        return null;
+      }
+      Future<T> result = executor.submit(() -> {
+        extension.enter(world.universe);
+        try {
+          return invocation.proceed();
+        } catch (Throwable error) {
+          throw SweepRuns.<Exception>as(error);
+        }
+      });
+      while (true) {
+        try {
+          return result.get(limit - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (ExecutionException error) {
+          throw error.getCause();
+        } catch (InterruptedException error) {
+          // Another limit than ours, as that of @Timeout: what it interrupts is the test.
+          thread.interrupt();
+        } catch (TimeoutException error) {
+          if (isHung) throw leftBehind();
+          hangs();
+        }
+      }
+    }
+
+    private void hangs() {
+      isHung = true;
+      limit += TimeUnit.SECONDS.toNanos(runSeconds);
+      if (failure == null) {
+        AssertionFailedError error = new AssertionFailedError("still running after " + runSeconds + " s" + place());
+        error.setStackTrace(thread.getStackTrace());
+        fails(error);
+      }
+      thread.interrupt();
+    }
+
+    private TestAbortedException leftBehind() {
+      System.err.println("minikeeper: " + title + ", " + getDisplayName(0) + ": still running" + place() + ", " + runSeconds
+          + " s after it was interrupted; its thread is left behind, and its methods @AfterEach are not called");
+      isLeftBehind = true;
+      thread.interrupt();
+      return aborted();
     }
 
     @Override
@@ -166,9 +265,12 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     }
 
     /** Takes a failure, and returns what JUnit gets instead. */
-    private synchronized Throwable counted(Throwable error) {
-      // An assumption of the test that does not hold.
-      if (error instanceof TestAbortedException && failure == null) return error;
+    private Throwable counted(Throwable error) {
+      // An assumption of the test that does not hold: then it skips itself, unless that is what the fault has done.
+      if (error instanceof TestAbortedException && failure == null && step.points().isEmpty()) {
+        skipped = (TestAbortedException) error;
+        return error;
+      }
       // A failure while the clients are still connected: the first one is the cause of others.
       if (failure == null) fails(error);
       return aborted();
@@ -185,23 +287,6 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
       story = Stories.save(name, context.getConfigurationParameter(Stories.PARAMETER), world.universe, error);
     }
 
-    /** The run hangs: interrupts it. */
-    @Override
-    public synchronized void run() {
-      if (isEnded) return;
-      if (failure == null) {
-        isHung = true;
-        AssertionFailedError error = new AssertionFailedError("still running after " + runSeconds + " s" + place());
-        error.setStackTrace(thread.getStackTrace());
-        fails(error);
-      } else {
-        System.err.println("minikeeper: " + title + ", " + getDisplayName(0) + ": still running" + place()
-            + " though it was interrupted or has failed; interrupted again");
-      }
-      isInterrupted = true;
-      thread.interrupt();
-    }
-
     /** Where the thread is in the class of the test. */
     private String place() {
       String type = context.getRequiredTestClass().getName();
@@ -215,12 +300,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     }
 
     void end() {
-      synchronized (this) {
-        isEnded = true;
-        cancel();
-        // What it was interrupted for is over.
-        if (isInterrupted) Thread.interrupted();
-      }
+      executor.shutdown();
       Map<String, Object> fields = new LinkedHashMap<>();
       fields.put("sweep", sweep);
       fields.put("outcome", isHung ? "hung" : failure == null ? "passed" : "failed");
@@ -268,22 +348,20 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     public void interceptTestTemplateMethod(
         Invocation<Void> invocation, ReflectiveInvocationContext<Method> method, ExtensionContext report) {
       invocation.skip();
+      if (skipped != null) throw skipped;
       Map<String, Object> found = server.sweepFindings(
           Map.of("sweep", sweep, "title", title, "repeat", "-D" + ONLY + "='{}'"));
       if (Boolean.TRUE.equals(found.get("is_clean"))) {
-        if (only.isPresent() && ((Number) found.get("tried")).longValue() == ((Number) found.get("not_reached")).longValue()) {
-          throw new TestAbortedException(only.get() + ": not reached\n" + found.get("text"));
-        }
         System.err.println("minikeeper: sweep of " + title + ": " + found.get("summary"));
         return;
       }
-      throw new AssertionFailedError(title + "\n" + found.get("text") + saved((String) found.get("html")), first);
+      throw new AssertionFailedError(found.get("text") + saved((String) found.get("html")), first);
     }
 
     private String saved(String html) {
       try {
         Optional<Path> page =
-            Stories.page(context.getConfigurationParameter(Stories.PARAMETER), title + ".sweep", html);
+            Stories.page(context.getConfigurationParameter(Stories.PARAMETER), Stories.fileName(title) + ".sweep", html);
         return page.map(path -> "\nsaved in " + path + "\n").orElse("");
       } catch (IOException error) {
         return "\nnot saved: " + error + "\n";
