@@ -59,6 +59,7 @@ public final class Suite {
             selectClass(StoryTest.class),
             selectClass(SweepTest.class),
             selectClass(SweepTest.WithExtensionAsField.class),
+            selectClass(SweepNamesTest.class),
             selectClass(TestingServerTest.class),
             selectClass(CuratorTestBaseTest.class),
             selectClass(TestingServerClientsTest.class),
