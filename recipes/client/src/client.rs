@@ -478,7 +478,7 @@ impl Client {
             return Call::failed(Arc::clone(&self.shared), about, error);
         }
         let is_seen_to = if_abandoned.is_some();
-        let submit = |inner: &mut crate::shared::Inner, now| {
+        let submit = |inner: &mut crate::shared::Inner, now: Duration| {
             let slot = inner.notifications.slots.insert(Slot::Waiting(None));
             let watch = watch.map(|kind| {
                 (
@@ -490,7 +490,7 @@ impl Client {
                 caller: Some(u32::try_from(slot).expect("memory runs out before 2^32 calls")),
                 payload_bytes: bytes,
                 epoch: self.epoch,
-                deadline: self.timeout.map(|timeout| now + timeout),
+                deadline: self.timeout.map(|timeout| now.saturating_add(timeout)),
                 watch,
                 if_abandoned: if_abandoned.map(Box::new),
             };

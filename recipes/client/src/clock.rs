@@ -27,6 +27,9 @@ pub(crate) struct Clock {
     suspended: fn() -> Duration,
 }
 
+/// Stands for a time that an instant cannot express: thirty years.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 impl Clock {
     pub(crate) fn start() -> Self {
         Self::with_suspended(suspended)
@@ -46,7 +49,10 @@ impl Clock {
 
     /// Returns the instant of this time, unless the system is suspended until then.
     pub(crate) fn at(self, time: Time) -> Instant {
-        self.start + time.saturating_sub(self.suspended_since())
+        let time = time.saturating_sub(self.suspended_since());
+        self.start
+            .checked_add(time)
+            .unwrap_or_else(|| self.start + FAR)
     }
 
     fn suspended_since(self) -> Duration {

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    core::machine::Attempt,
+    core::{machine::Attempt, outcome::Cause},
     shared::Shared,
     transport::{Reader, Transport},
 };
@@ -228,8 +228,14 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // Nothing more is read, so callers must not keep waiting.
         drop(self.shared.uninstall());
-        self.shared
-            .with(|inner, now| inner.core.stop(now, &mut inner.notifications));
+        self.shared.with(|inner, now| {
+            if inner.core.is_stopped() {
+                return;
+            }
+            let cause = Cause::DriverEnded;
+            inner.last_failure = Some(cause.to_string());
+            inner.core.stop_for(now, cause, &mut inner.notifications);
+        });
     }
 }
 

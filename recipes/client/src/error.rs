@@ -290,9 +290,11 @@ impl Error {
     pub const fn class(&self) -> ErrorClass {
         match self {
             Self::OutcomeUnknown { cause, .. } | Self::NotSent { cause, .. } => match cause {
-                Cause::ConnectionLost | Cause::Server(_) => ErrorClass::Again,
+                Cause::ConnectionLost | Cause::ReplyUnreadable | Cause::Server(_) => {
+                    ErrorClass::Again
+                }
                 Cause::SessionLost => ErrorClass::SessionOver,
-                Cause::Closed => ErrorClass::Closed,
+                Cause::Closed | Cause::DriverEnded => ErrorClass::Closed,
                 Cause::DeadlinePassed => ErrorClass::DeadlinePassed,
                 Cause::ReplyTooLarge { .. } | Cause::TooManyPending { .. } => ErrorClass::Refused,
             },

@@ -25,6 +25,13 @@ pub(crate) enum Slot {
 /// gets [`WatchEvent::Overflowed`](crate::WatchEvent::Overflowed) in their place.
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;
 
+/// The most that the events take that wait for one reader, beyond which they are dropped too. Unit:
+/// bytes.
+pub(crate) const EVENTS_BYTES_MAX: usize = 16 << 20;
+
+/// The approximate size of an event without its path. Unit: bytes.
+const EVENT_BYTES: usize = 64;
+
 /// What waits for the reader of a persistent watch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Notice {
@@ -47,20 +54,33 @@ pub(crate) struct WatchSlot {
 /// The events that one reader has not read.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    pub(crate) notices: VecDeque<Notice>,
+    notices: VecDeque<Notice>,
+    /// The size of the events. Unit: bytes, estimated.
+    bytes: usize,
     pub(crate) waker: Option<Waker>,
 }
 
 impl EventQueue {
     /// Adds an event. Returns the reader's waker.
     fn push(&mut self, kind: EventKind, path: &Ustring, zxid: Zxid) -> Option<Waker> {
-        if self.notices.len() >= EVENTS_MAX {
+        let bytes = self.bytes + size_of_event(path);
+        if self.notices.len() >= EVENTS_MAX || bytes > EVENTS_BYTES_MAX {
             return self.mark(Notice::Overflowed);
         }
+        self.bytes = bytes;
         // The path is copied, because it is a slice of the read buffer.
         let path = bytes::Bytes::copy_from_slice(path.as_bytes()).into();
         self.notices.push_back(Notice::Event(kind, path, zxid));
         self.waker.take()
+    }
+
+    /// Removes and returns the oldest notice.
+    pub(crate) fn pop(&mut self) -> Option<Notice> {
+        let notice = self.notices.pop_front()?;
+        if let Notice::Event(_, path, _) = &notice {
+            self.bytes -= size_of_event(path);
+        }
+        Some(notice)
     }
 
     /// Marks a place where events are missing, once. Returns the reader's waker.
@@ -74,6 +94,10 @@ impl EventQueue {
         }
         self.waker.take()
     }
+}
+
+fn size_of_event(path: &Ustring) -> usize {
+    path.as_bytes().len() + EVENT_BYTES
 }
 
 /// See the [module](self).
@@ -204,10 +228,25 @@ mod tests {
             queue.push(EventKind::DataChanged, &path, Zxid(zxid as i64));
         }
         assert_eq!(queue.notices.len(), EVENTS_MAX + 1);
-        queue.notices.drain(..EVENTS_MAX);
+        for _ in 0..EVENTS_MAX {
+            assert!(queue.pop().is_some());
+        }
+        assert_eq!(queue.bytes, 0);
         queue.push(EventKind::Deleted, &path, Zxid(7));
         let event = Notice::Event(EventKind::Deleted, path, Zxid(7));
         assert_eq!(queue.notices, [Notice::Overflowed, event]);
+    }
+
+    #[test]
+    fn queue_is_bounded_in_bytes() {
+        // Only the number of events was bounded: with long paths they took gigabytes.
+        let mut queue = EventQueue::default();
+        let path = Ustring::from("x".repeat(1 << 20).as_str());
+        for _ in 0..100 {
+            queue.push(EventKind::DataChanged, &path, Zxid(1));
+        }
+        assert_eq!(queue.notices.len(), 15 + 1);
+        assert!(queue.bytes <= EVENTS_BYTES_MAX);
     }
 
     #[test]

@@ -608,6 +608,25 @@ impl From<CreateMode> for CreateOptions {
     }
 }
 
+/// Returns the parent and the unique part of the name, if the name begins as those of Curator's
+/// locks do: with `_c_`, a UUID and `-`.
+fn protected(path: &Ustring) -> Option<(Ustring, Ustring)> {
+    const BYTES: usize = 40;
+    let bytes = path.clone().into_bytes();
+    let slash = bytes.iter().rposition(|byte| *byte == b'/')?;
+    let name = bytes.slice(slash + 1..);
+    let is_protected = name.len() > BYTES
+        && name.starts_with(b"_c_")
+        && name[BYTES - 1] == b'-'
+        && name[3..BYTES - 1]
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    is_protected.then(|| {
+        let parent = bytes.slice(..slash.max(1));
+        (parent.into(), name.slice(..BYTES).into())
+    })
+}
+
 /// Returns the clean-up that deletes the znode which a dropped call may have created.
 pub(crate) fn withdrawn(path: &Ustring) -> IfAbandoned {
     let bytes = path.clone().into_bytes();
@@ -621,19 +640,36 @@ pub(crate) fn withdrawn(path: &Ustring) -> IfAbandoned {
 impl Client {
     /// Deletes a znode that was created in this epoch, in the background: it retries in the same
     /// session until the znode is gone, and tries once in the next session. Does nothing on a
-    /// closed client, whose session is over anyway.
+    /// closed client, whose session is over anyway. A znode that has children is given up after
+    /// about half a minute, see [`Client::clean_ups_forbidden`].
+    ///
+    /// If there is no znode with this path, and its name begins as those of Curator's locks do
+    /// (`_c_`, a UUID, `-`), the client looks for a znode whose name begins with the same UUID.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
     pub fn clean_up(&self, epoch: Epoch, path: &str) -> Result<(), Error> {
         let path = paths::full(self.root.as_ref(), path, false)?;
-        self.hand_over(epoch, Target::Named(path));
+        let target = match protected(&path) {
+            Some((parent, prefix)) => Target::Created {
+                path,
+                parent,
+                prefix,
+            },
+            None => Target::Named(path),
+        };
+        self.hand_over(epoch, target);
         Ok(())
     }
 
     /// Like [`Client::clean_up`], for a znode whose creation got no reply: any child of `parent`
     /// whose name begins with `prefix`. The client looks for the znode only in the same session,
     /// after a sync.
+    ///
+    /// It lists the children of `parent`. If that list is longer than
+    /// [`ClientBuilder::frame_bytes_max`](crate::ClientBuilder::frame_bytes_max), the reply ends the
+    /// connection, once in a session. From then on the client finds ephemeral znodes, from a server
+    /// of version 3.6 or later, and a znode whose whole name is `prefix`.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -661,7 +697,8 @@ impl Client {
         self.shared.with(|inner, _| inner.core.clean_ups_pending())
     }
 
-    /// Returns how many clean-ups were given up because the server does not permit them.
+    /// Returns how many clean-ups were given up because the server does not permit them, or because
+    /// the znode has children.
     #[must_use]
     pub fn clean_ups_forbidden(&self) -> u64 {
         self.shared

@@ -193,7 +193,7 @@ pub enum WatchEvent {
         /// The zxid of the change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
         zxid: Zxid,
     },
-    /// 16,384 events were waiting, and later ones were dropped. Read the tree again.
+    /// 16,384 events or 16 MiB of them were waiting, and later ones were dropped. Read the tree again.
     Overflowed,
     /// The connection was lost, and the same session has another one. Servers do not send the events
     /// of changes made meanwhile: read the tree again. [`WatchEvents`] does not return it.
@@ -257,7 +257,7 @@ impl Persistent {
         let Registration { shared, token } = &self.place;
         shared.look(|inner| {
             let slot = &mut inner.notifications.watches[token.0 as usize];
-            if let Some(notice) = slot.queue.notices.pop_front() {
+            if let Some(notice) = slot.queue.pop() {
                 let shown = |path: &_| crate::paths::shown(path, self.root_bytes);
                 return Poll::Ready(WatchEvent::of(notice, shown));
             }
@@ -323,7 +323,7 @@ impl WatchEvents {
             self.shared.look(|inner| {
                 let is_closed = inner.notifications.state == ConnectionState::Closed;
                 let queue = &mut inner.notifications.event_queues[self.key];
-                if let Some(notice) = queue.notices.pop_front() {
+                if let Some(notice) = queue.pop() {
                     let shown = |path: &_| crate::paths::shown_if_below(path, self.root.as_ref());
                     return Poll::Ready(Some(WatchEvent::of(notice, shown)));
                 }

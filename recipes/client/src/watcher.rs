@@ -95,7 +95,7 @@ pub enum GapCause {
     Reconnected,
     /// The client has another session, in which the watch was registered again.
     NewSession,
-    /// 16,384 events were waiting for the reader, and later ones were dropped.
+    /// 16,384 events or 16 MiB of them were waiting for the reader, and later ones were dropped.
     Overflowed,
 }
 

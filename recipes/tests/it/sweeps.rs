@@ -367,6 +367,57 @@ fn cut_at_bytes(recipe: Recipe) {
     assert_eq!(failed, 0, "cuts of {runs}");
 }
 
+/// Changes one byte of a reply or an event; false if there are fewer bytes.
+///
+/// The recipe ends, with any result: damage that makes another valid message cannot be seen, so two
+/// may hold a lock.
+async fn damage_at(case: &Case, at: usize, bits: u8) -> bool {
+    let scene = scene(case).await;
+    let future = pin!(scene.begin().await);
+    scene.wire.arm([Fault::DamageReplies(at, bits)]);
+    if let Ok(kept) = soon(future).await {
+        soon(kept.give_back()).await;
+    }
+    let is_reached = !scene.wire.is_armed();
+    scene.wire.arm(None);
+    scene.check().await;
+    is_reached
+}
+
+/// Damages every byte of every reply, each in a run of its own.
+#[expect(clippy::print_stdout, reason = "shown when a test fails, or on demand")]
+fn damage_bytes(recipe: Recipe) {
+    const BITS: [u8; 4] = [0x01, 0x10, 0x80, 0xff];
+    let (mut runs, mut failed) = (0, 0);
+    for case in cases(recipe) {
+        for at in steps(BYTES_STRIDE) {
+            let mut is_reached = false;
+            for bits in BITS {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .start_paused(true)
+                    .build()
+                    .unwrap();
+                let run = in_case(&case, ("damaging", bits), at, damage_at(&case, at, bits));
+                runs += 1;
+                match catch_unwind(AssertUnwindSafe(|| runtime.block_on(run))) {
+                    Ok(reached) => is_reached |= reached,
+                    Err(_) => {
+                        is_reached = true;
+                        failed += 1;
+                    }
+                }
+            }
+            if !is_reached {
+                break;
+            }
+            assert!(at < 100_000, "the loop does not end");
+        }
+    }
+    println!("{recipe:?}: {runs} damaged bytes, {failed} failed");
+    assert_eq!(failed, 0, "damaged bytes of {runs}");
+}
+
 /// A znode for which the client looks after a lost reply is not left behind when the future is
 /// dropped.
 #[tokio::test(start_paused = true)]
@@ -509,6 +560,11 @@ macro_rules! sweeps {
             #[test]
             fn cutting_at_every_byte_leaves_nothing() {
                 cut_at_bytes(Recipe::$recipe);
+            }
+
+            #[test]
+            fn damaging_every_byte_of_every_reply_leaves_nothing() {
+                damage_bytes(Recipe::$recipe);
             }
 
             #[tokio::test(start_paused = true)]

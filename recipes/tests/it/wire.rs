@@ -60,6 +60,8 @@ pub(crate) enum Fault {
     RefuseFrom(usize, ErrorCode),
     /// Notifies the test when this reply or event arrives.
     Notify(usize),
+    /// The byte with this number of the replies and events is changed by these bits.
+    DamageReplies(usize, u8),
 }
 
 /// The test's handle of the link.
@@ -346,6 +348,10 @@ async fn carry_replies(
         let is_cut = |fault| matches!(fault, Fault::CutReplies(at) if at < end);
         if let Some(Fault::CutReplies(at)) = wire.state.fault_of(is_cut) {
             return to.write_all(&frame[..at - before]).await;
+        }
+        let is_damaged = |fault| matches!(fault, Fault::DamageReplies(at, _) if at < end);
+        if let Some(Fault::DamageReplies(at, bits)) = wire.state.fault_of(is_damaged) {
+            frame[at - before] ^= bits;
         }
         let fault = wire.state.fault_of(|fault| match fault {
             Fault::LoseReply(at)

@@ -4,6 +4,11 @@
 //! sends requests for it until the server confirms the deletion or the session is over, which
 //! deletes ephemeral znodes anyway.
 //!
+//! To look for a znode the client lists the children of its parent. If that list is too long for
+//! the client, or cannot be read, its reply ends the connection (hazard H36). From then on the
+//! session lists no parent: the client asks for its own ephemeral znodes below the prefix instead,
+//! which the server selects, and deletes the znode that has the prefix as its whole name.
+//!
 //! Source: `docs/curator-recipes.md` sections 2.3, 2.5 and 2.9; hazards H11, H20 to H24.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -12,7 +17,8 @@ use minikeeper_protocol::{ErrorCode, Reply, Request, Ustring};
 
 use super::{
     backoff::{Chance, Pauses},
-    outcome::{Epoch, Time},
+    outcome::{Cause, Epoch, Time},
+    schedule::Schedule,
 };
 
 /// The waits before a failed ticket is retried.
@@ -21,11 +27,25 @@ const PAUSES: Pauses = Pauses {
     max: Duration::from_secs(5),
 };
 
+/// The wait after a request of a ticket has ended the connection: longer than a connection lives
+/// that does not count as lasting, so that the other requests get their replies first.
+const PAUSE_AFTER_END: Duration = Duration::from_secs(2);
+
+/// How often the deletion of a znode that has children is tried again.
+const NOT_EMPTY_MAX: u32 = 10;
+
 /// The znode to delete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// The znode with this path.
     Named(Ustring),
+    /// The znode with this path, or what [`Target::Prefixed`] finds if there is none: the reply to
+    /// its creation has told the path.
+    Created {
+        path: Ustring,
+        parent: Ustring,
+        prefix: Ustring,
+    },
     /// Any child of `parent` whose name begins with `prefix`: its creation got no reply.
     Prefixed { parent: Ustring, prefix: Ustring },
 }
@@ -40,7 +60,10 @@ pub(crate) struct CleanupRequest {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Step {
     Sync,
+    /// Lists the children of the parent.
     List,
+    /// Lists the ephemeral znodes of the session.
+    Ephemerals,
     Delete,
 }
 
@@ -50,8 +73,9 @@ struct Ticket {
     epoch: Epoch,
     /// The number of failures.
     attempts: u32,
-    /// When it is tried next; `None` while requests for it are pending.
-    due: Option<Time>,
+    /// Whether one of its requests has ended a connection, so that a new connection is no reason
+    /// to retry earlier.
+    is_slow: bool,
     /// Pending deletions of found children.
     deleting: u32,
 }
@@ -60,18 +84,36 @@ struct Ticket {
 #[derive(Debug)]
 pub(crate) struct Cleanups {
     tickets: BTreeMap<u32, Ticket>,
+    /// When tickets are tried next. A ticket with pending requests is absent.
+    due: Schedule<u32>,
     next: u32,
     /// Tickets given up because the server does not permit the deletion.
     forbidden: u64,
+    /// How the sessions of this epoch look for znodes.
+    search: (Epoch, Search),
     chance: Chance,
 }
 
+/// How to look for znodes whose creation got no reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Search {
+    /// By a list of the parent's children, which every server knows.
+    Children,
+    /// By the session's ephemeral znodes, after a list of children has ended a connection.
+    Ephemerals,
+    /// Not in this session: a list of children ended a connection, and the server has no list of
+    /// ephemeral znodes (before 3.6). The end of the session deletes them.
+    Nothing,
+}
+
 impl Cleanups {
-    pub(crate) const fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             tickets: BTreeMap::new(),
+            due: Schedule::default(),
             next: 0,
             forbidden: 0,
+            search: (Epoch(0), Search::Children),
             chance: Chance::new(seed),
         }
     }
@@ -79,6 +121,7 @@ impl Cleanups {
     /// Forgets every ticket.
     pub(crate) fn clear(&mut self) {
         self.tickets.clear();
+        self.due.clear();
     }
 
     /// Adds a ticket that is due at once.
@@ -89,10 +132,11 @@ impl Cleanups {
                 target,
                 epoch,
                 attempts: 0,
-                due: Some(now),
+                is_slow: false,
                 deleting: 0,
             },
         );
+        self.due.set(self.next, now);
         self.next = self.next.wrapping_add(1);
     }
 
@@ -110,7 +154,20 @@ impl Cleanups {
     }
 
     pub(crate) fn next_due(&self) -> Option<Time> {
-        self.tickets.values().filter_map(|ticket| ticket.due).min()
+        self.due.next()
+    }
+
+    fn remove(&mut self, ticket: u32) {
+        self.tickets.remove(&ticket);
+        self.due.remove(&ticket);
+    }
+
+    /// Returns how to look for znodes in a session of this epoch.
+    const fn search(&self, epoch: Epoch) -> Search {
+        match self.search {
+            (of, search) if of.0 == epoch.0 => search,
+            _ => Search::Children,
+        }
     }
 
     /// Returns the requests to send now, in a session of this epoch.
@@ -119,31 +176,44 @@ impl Cleanups {
     /// the wait of other contenders; then the ticket is dropped.
     pub(crate) fn requests(&mut self, now: Time, epoch: Epoch) -> Vec<(CleanupRequest, Request)> {
         let mut requests = Vec::new();
-        self.tickets
-            .retain(|_, ticket| ticket.epoch == epoch || matches!(ticket.target, Target::Named(_)));
-        for (number, ticket) in &mut self.tickets {
-            if ticket.due.is_none_or(|due| due > now) {
+        if self.due.next().is_none_or(|due| due > now) {
+            return requests;
+        }
+        let search = self.search(epoch);
+        for number in self.due.take_due(now) {
+            let Some(ticket) = self.tickets.get_mut(&number) else {
                 continue;
-            }
-            ticket.due = None;
-            let step = |step| CleanupRequest {
-                ticket: *number,
-                step,
+            };
+            let mut push = |step, request| {
+                let ticket = number;
+                requests.push((CleanupRequest { ticket, step }, request));
             };
             match &ticket.target {
-                Target::Named(path) => requests.push((step(Step::Delete), delete(path.clone()))),
-                Target::Prefixed { parent, .. } => {
+                Target::Named(path) | Target::Created { path, .. } => {
+                    push(Step::Delete, delete(path.clone()));
+                }
+                Target::Prefixed { .. } if ticket.epoch != epoch => {
+                    self.tickets.remove(&number);
+                }
+                Target::Prefixed { parent, prefix } => {
                     // Changes that another server has not applied yet are visible only after a sync
                     // (`docs/curator-recipes.md` section 14.6).
                     let sync = Request::Sync {
                         path: Some(parent.clone()),
                     };
-                    let list = Request::GetChildren {
-                        path: Some(parent.clone()),
-                        watch: false,
-                    };
-                    requests.push((step(Step::Sync), sync));
-                    requests.push((step(Step::List), list));
+                    match search {
+                        Search::Children => {
+                            push(Step::Sync, sync);
+                            let path = Some(parent.clone());
+                            push(Step::List, Request::GetChildren { path, watch: false });
+                        }
+                        Search::Ephemerals => {
+                            push(Step::Sync, sync);
+                            let prefix = Some(join(parent, prefix));
+                            push(Step::Ephemerals, Request::GetEphemerals { prefix });
+                        }
+                        Search::Nothing => self.due.set(number, now + PAUSES.max),
+                    }
                 }
             }
         }
@@ -163,56 +233,123 @@ impl Cleanups {
         };
         match (step.step, answer) {
             (Step::Sync, _) => {}
-            (Step::List, Ok(Reply::Children(names))) => {
+            (Step::List | Step::Ephemerals, Ok(reply)) => {
                 let Target::Prefixed { parent, prefix } = &ticket.target else {
                     return Vec::new();
                 };
-                let found = names
-                    .iter()
-                    .filter(|name| name.as_bytes().starts_with(prefix.as_bytes()));
-                let requests: Vec<_> = found
-                    .map(|name| {
-                        let step = CleanupRequest {
-                            step: Step::Delete,
-                            ..step
+                let paths = match reply {
+                    Reply::Children(names) => names
+                        .iter()
+                        .filter(|name| name.as_bytes().starts_with(prefix.as_bytes()))
+                        .map(|name| join(parent, name))
+                        .collect(),
+                    Reply::Ephemerals(mut paths) => {
+                        // The znode may be persistent, and have no number.
+                        let whole = join(parent, prefix);
+                        let is_child = |path: &Ustring| {
+                            let name = path.as_bytes().strip_prefix(whole.as_bytes());
+                            name.is_some_and(|name| !name.contains(&b'/'))
                         };
-                        (step, delete(join(parent, name)))
-                    })
-                    .collect();
-                if requests.is_empty() {
-                    self.tickets.remove(&step.ticket);
+                        paths.retain(|path| is_child(path) && *path != whole);
+                        if !prefix.as_bytes().is_empty() {
+                            paths.push(whole);
+                        }
+                        paths
+                    }
+                    _ => Vec::new(),
+                };
+                let of_delete = CleanupRequest {
+                    step: Step::Delete,
+                    ..step
+                };
+                if paths.is_empty() {
+                    self.remove(step.ticket);
                 } else {
-                    ticket.deleting = u32::try_from(requests.len()).unwrap_or(u32::MAX);
+                    ticket.deleting = u32::try_from(paths.len()).unwrap_or(u32::MAX);
                 }
-                return requests;
+                return paths
+                    .into_iter()
+                    .map(|path| (of_delete, delete(path)))
+                    .collect();
             }
-            (Step::List, Err(ErrorCode::NoNode)) => {
-                self.tickets.remove(&step.ticket);
+            (Step::List, Err(ErrorCode::NoNode)) => self.remove(step.ticket),
+            (Step::Ephemerals, Err(ErrorCode::Unimplemented)) => {
+                self.search = (epoch, Search::Nothing);
+                self.retry(now, step.ticket);
             }
-            (Step::Delete, Ok(_) | Err(ErrorCode::NoNode)) => {
-                ticket.deleting = ticket.deleting.saturating_sub(1);
-                if ticket.deleting == 0 {
-                    self.tickets.remove(&step.ticket);
+            (Step::Delete, Ok(_)) => self.deleted(step.ticket),
+            (Step::Delete, Err(ErrorCode::NoNode)) => {
+                // An earlier attempt may have deleted it.
+                let is_first = ticket.attempts == 0 && ticket.epoch == epoch;
+                if let Target::Created { parent, prefix, .. } = &ticket.target
+                    && is_first
+                {
+                    // Somebody else has deleted it, or the path was damaged on its way to here.
+                    let (parent, prefix) = (parent.clone(), prefix.clone());
+                    ticket.target = Target::Prefixed { parent, prefix };
+                    self.due.set(step.ticket, now);
+                    return self.requests(now, epoch);
                 }
+                self.deleted(step.ticket);
             }
             (_, Err(ErrorCode::NoAuth)) => {
                 self.forbidden += 1;
-                self.tickets.remove(&step.ticket);
+                self.remove(step.ticket);
             }
-            _ if ticket.epoch != epoch => {
-                self.tickets.remove(&step.ticket);
+            (Step::Delete, Err(ErrorCode::NotEmpty)) if ticket.attempts >= NOT_EMPTY_MAX => {
+                self.forbidden += 1;
+                self.remove(step.ticket);
             }
-            _ => self.failed(now, step),
+            _ if ticket.epoch != epoch => self.remove(step.ticket),
+            _ => self.retry(now, step.ticket),
         }
         Vec::new()
     }
 
+    /// Handles the confirmed deletion of one znode of a ticket. If that of another one has failed,
+    /// the ticket is tried again.
+    fn deleted(&mut self, number: u32) {
+        if self.due.contains(&number) {
+            return;
+        }
+        if let Some(ticket) = self.tickets.get_mut(&number) {
+            ticket.deleting = ticket.deleting.saturating_sub(1);
+            if ticket.deleting == 0 {
+                self.remove(number);
+            }
+        }
+    }
+
     /// Handles a clean-up request that will get no reply.
-    pub(crate) fn failed(&mut self, now: Time, step: CleanupRequest) {
+    pub(crate) fn failed(&mut self, now: Time, step: CleanupRequest, cause: Cause) {
+        let is_too_large = matches!(cause, Cause::ReplyTooLarge { .. });
         if let Some(ticket) = self.tickets.get_mut(&step.ticket)
-            && ticket.due.is_none()
+            && (is_too_large || cause == Cause::ReplyUnreadable)
         {
-            ticket.due = Some(now + PAUSES.after(ticket.attempts, &mut self.chance));
+            ticket.is_slow = true;
+            match step.step {
+                Step::List => self.search = (ticket.epoch, Search::Ephemerals),
+                Step::Ephemerals if is_too_large => {
+                    self.search = (ticket.epoch, Search::Nothing);
+                }
+                _ => {}
+            }
+        }
+        self.retry(now, step.ticket);
+    }
+
+    /// Tries a ticket again after a pause, unless that is planned already.
+    fn retry(&mut self, now: Time, number: u32) {
+        if self.due.contains(&number) {
+            return;
+        }
+        if let Some(ticket) = self.tickets.get_mut(&number) {
+            let pause = PAUSES.after(ticket.attempts, &mut self.chance);
+            let min = match ticket.is_slow {
+                true => PAUSE_AFTER_END,
+                false => Duration::ZERO,
+            };
+            self.due.set(number, now.saturating_add(pause.max(min)));
             ticket.attempts = ticket.attempts.saturating_add(1);
             ticket.deleting = 0;
         }
@@ -220,10 +357,10 @@ impl Cleanups {
 
     /// Makes all pauses end now, because there is a new connection.
     pub(crate) fn hurry(&mut self, now: Time) {
-        for ticket in self.tickets.values_mut() {
-            if let Some(due) = &mut ticket.due {
-                *due = now;
-            }
+        let is_hurried = |number: &u32| self.tickets.get(number).is_some_and(|it| !it.is_slow);
+        let waiting: Vec<_> = self.due.keys().copied().filter(is_hurried).collect();
+        for number in waiting {
+            self.due.set(number, now);
         }
     }
 }
@@ -235,7 +372,7 @@ const fn delete(path: Ustring) -> Request {
     }
 }
 
-fn join(parent: &Ustring, name: &Ustring) -> Ustring {
+pub(super) fn join(parent: &Ustring, name: &Ustring) -> Ustring {
     let mut path = parent.as_bytes().to_vec();
     if path != b"/" {
         path.push(b'/');
@@ -269,7 +406,7 @@ mod tests {
             cleanups.requests(NOW, EPOCH).is_empty(),
             "already requested"
         );
-        cleanups.failed(NOW, *step);
+        cleanups.failed(NOW, *step, Cause::ConnectionLost);
         let due = cleanups.next_due().unwrap();
         assert!(due > NOW);
         let (step, _) = cleanups.requests(due, EPOCH).remove(0);
@@ -283,7 +420,7 @@ mod tests {
         let mut now = NOW;
         for _ in 0..40 {
             let (step, _) = cleanups.requests(now, EPOCH).remove(0);
-            cleanups.failed(now, step);
+            cleanups.failed(now, step, Cause::ConnectionLost);
             let pause = cleanups.next_due().unwrap() - now;
             assert!((PAUSES.min / 2..=PAUSES.max).contains(&pause));
             now += pause;

@@ -12,12 +12,12 @@ use minikeeper_protocol::{
 };
 
 use super::{
-    cleanup::{CleanupRequest, Cleanups, Target},
+    cleanup::{CleanupRequest, Cleanups, Target, join},
     hosts::Hosts,
     outcome::{
         Cause, Change, CloseCause, Effects, Epoch, LostReason, Outcome, Time, Verdict, WatchEnd,
     },
-    requests::{Entry, IfAbandoned, Registering, Requests, Token},
+    requests::{Entry, IfAbandoned, Registering, Requests, Token, can_be_created},
     sasl::{Sasl, SaslMechanism},
     session::{self, Session},
     watches::{WatchKind, WatchToken, Watches},
@@ -127,6 +127,8 @@ pub(crate) struct Core {
     pub(super) auth_failure: Option<LostReason>,
     /// Identities to send on every connection.
     pub(super) identities: Vec<(Ustring, Bytes)>,
+    /// The number of the connection that an unexpected event has ended last.
+    pub(super) unexpected_in: Option<u64>,
     /// When the current or last connection came up.
     pub(super) up_at: Time,
     /// Whether its server is read-only.
@@ -139,8 +141,13 @@ pub(crate) struct Core {
     pub(super) heard_at: Time,
     /// When the client stops waiting for the session to end; `None` while the client is open.
     pub(super) closing: Option<Time>,
+    /// When closing no longer waits for clean-ups: half of the wait is left for the server's reply
+    /// to closeSession.
+    pub(super) clean_until: Time,
     /// Whether closeSession was sent.
     pub(super) close_sent: bool,
+    /// Why requests are no longer sent, once the client is closed.
+    pub(super) closed_for: Cause,
 }
 
 impl Core {
@@ -165,13 +172,16 @@ impl Core {
             sasl: None,
             auth_failure: None,
             identities: Vec::new(),
+            unexpected_in: None,
             up_at: Time::ZERO,
             is_read_only: false,
             ended_for: None,
             sent_at: Time::ZERO,
             heard_at: Time::ZERO,
             closing: None,
+            clean_until: Time::ZERO,
             close_sent: false,
+            closed_for: Cause::Closed,
         }
     }
 
@@ -255,7 +265,7 @@ impl Core {
     }
 
     pub(crate) fn has_output(&self) -> bool {
-        self.is_linked() && !self.requests.out.is_empty()
+        (self.is_linked() || self.is_stopped()) && !self.requests.out.is_empty()
     }
 
     pub(crate) fn take_output(&mut self, empty: Vec<u8>) -> Vec<u8> {
@@ -279,14 +289,12 @@ impl Core {
             }
             (Link::Up, None) => None,
         };
-        let session = self
-            .session
-            .as_ref()
-            .filter(|session| self.is_fading(session));
+        let session = self.session.as_ref().filter(|session| session.is_lasting);
         // Nothing is sent after `closeSession`: the end of the session cleans up.
         let cleans_up = self.link == Link::Up && !self.close_sent;
         let clean_up = self.cleanups.next_due().filter(|_| cleans_up);
         let removal = self.watches.next_removal().filter(|_| cleans_up);
+        let ends_cleaning = self.closing.is_some() && cleans_up;
         let is_overfull = self.has_too_many_clean_ups() || self.has_too_many_removals();
         let overflow = is_overfull.then_some(Time::ZERO);
         let candidates = [
@@ -296,14 +304,10 @@ impl Core {
             clean_up,
             removal,
             self.requests.next_deadline(),
+            ends_cleaning.then_some(self.clean_until),
             self.closing,
         ];
         candidates.into_iter().flatten().min()
-    }
-
-    /// Returns whether nothing keeps this session alive, so that it will be presumed lost.
-    fn is_fading(&self, session: &Session) -> bool {
-        session.is_lasting && (self.link != Link::Up || self.is_read_only)
     }
 
     fn ping_at(&self, session: &Session) -> Time {
@@ -331,7 +335,7 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         let cause = if self.closing.is_some() || self.is_stopped() {
-            Some(Cause::Closed)
+            Some(self.closed_for)
         } else {
             let is_over =
                 |epoch| epoch < self.epoch || epoch == self.epoch && self.session.is_none();
@@ -384,7 +388,10 @@ impl Core {
 
     /// Adds an identity to send on every connection.
     pub(crate) fn know_identity(&mut self, scheme: Ustring, data: Bytes) {
-        self.identities.push((scheme, data));
+        let identity = (scheme, data);
+        if !self.identities.contains(&identity) {
+            self.identities.push(identity);
+        }
     }
 
     /// Sends an identity now and on every later connection.
@@ -397,9 +404,9 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         if self.closing.is_some() || self.is_stopped() {
-            return effects.completed(caller, Outcome::NotSent(Cause::Closed));
+            return effects.completed(caller, Outcome::NotSent(self.closed_for));
         }
-        self.identities.push((scheme.clone(), data.clone()));
+        self.know_identity(scheme.clone(), data.clone());
         if self.link == Link::Up {
             self.send_identity(now, &scheme, &data, Some(Token::Caller(caller)));
         } else {
@@ -477,7 +484,9 @@ impl Core {
             // Report this before sending anything that lets other contenders get the locks of this
             // session.
             effects.changed(Change::Closed);
-            self.closing = Some(now + self.settings.close_wait);
+            let wait = self.settings.close_wait;
+            self.closing = Some(now.saturating_add(wait));
+            self.clean_until = now.saturating_add(wait / 2);
             self.cleanups.hurry(now);
             self.send_due(now);
             self.continue_closing(now, effects);
@@ -528,7 +537,8 @@ impl Core {
         if self.close_sent {
             return self.stop(now, effects);
         }
-        if was_granted && let Some(session) = &self.session {
+        if was_granted && let Some(session) = &mut self.session {
+            session.suspended(now);
             if !session.is_lasting {
                 return self.end_session(now, LostReason::ReadOnly, effects);
             }
@@ -554,7 +564,6 @@ impl Core {
         effects: &mut impl Effects,
     ) -> Result<usize, CloseCause> {
         let mut done = 0;
-        self.heard_at = now;
         while self.is_linked() {
             let rest = &batch[done..];
             let next = frame::next(rest, self.settings.frame_bytes_max);
@@ -562,6 +571,9 @@ impl Core {
             let Some(body) = next? else { break };
             let window = done + body.start..done + body.end;
             done = window.end;
+            // Only a whole message shows that the server lives: the bytes of a message without an
+            // end would keep a dead connection.
+            self.heard_at = now;
             match self.link {
                 Link::Handshaking {
                     asked_at,
@@ -624,11 +636,13 @@ impl Core {
             self.handle_disconnected(now, effects);
         }
         if let Some(session) = &self.session
-            && self.is_fading(session)
+            && session.is_lasting
             && now >= session.safe_until()
         {
-            // There may be a connection to a server that does not keep the session alive.
+            // There may be a connection to a server that does not keep the session alive, or that
+            // sends events and no replies.
             if matches!(self.link, Link::Up | Link::Authenticating { .. }) {
+                self.ended_for = Some("no reply within the session timeout".into());
                 self.handle_disconnected(now, effects);
             }
             self.end_session(now, LostReason::Presumed, effects);
@@ -649,7 +663,7 @@ impl Core {
             self.hosts.take();
             self.attempts += 1;
             self.link = Link::Connecting {
-                give_up_at: now + limit,
+                give_up_at: now.saturating_add(limit),
             };
         }
     }
@@ -743,6 +757,7 @@ impl Core {
             return;
         }
         self.sent_at = now;
+        self.watches.removal_sent(kind, path);
         let request = Request::RemoveWatches {
             path: Some(path.clone()),
             kind: kind.watcher_type().code(),
@@ -824,7 +839,7 @@ impl Core {
         self.withdraw_registration(now, &entry);
         match entry.token {
             Some(Token::Caller(caller)) => effects.completed(caller, Outcome::Unknown(cause)),
-            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step),
+            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step, cause),
             None => {
                 let target = match entry.if_abandoned.map(|it| *it) {
                     Some(IfAbandoned::DeleteCreated { parent, prefix }) => {
@@ -876,13 +891,24 @@ impl Core {
                 return;
             }
             (
-                IfAbandoned::DeleteCreated { .. },
+                IfAbandoned::DeleteCreated { parent, prefix },
                 Outcome::Answered {
                     result: Ok(Reply::Path(Some(path)) | Reply::PathStat(path, _)),
                     epoch,
                     ..
                 },
-            ) => return self.clean_up(now, epoch, Target::Named(path)),
+            ) => {
+                let target = if can_be_created(&join(&parent, &prefix), &path) {
+                    Target::Created {
+                        path,
+                        parent,
+                        prefix,
+                    }
+                } else {
+                    Target::Prefixed { parent, prefix }
+                };
+                return self.clean_up(now, epoch, target);
+            }
             (IfAbandoned::DeleteCreated { parent, prefix }, Outcome::Unknown(_)) => {
                 Target::Prefixed { parent, prefix }
             }
@@ -900,6 +926,14 @@ impl Core {
         self.clean_up(now, self.epoch, target);
     }
 
+    /// Ends the connection because a reply does not fit its request.
+    pub(crate) fn reject_reply(&mut self, now: Time, effects: &mut impl Effects) {
+        if self.link == Link::Up {
+            self.ended_for = Some("a reply does not fit its request".into());
+            self.handle_disconnected(now, effects);
+        }
+    }
+
     pub(super) fn complete_not_sent(
         &mut self,
         now: Time,
@@ -910,7 +944,7 @@ impl Core {
         self.withdraw_registration(now, &entry);
         match entry.token {
             Some(Token::Caller(caller)) => effects.completed(caller, Outcome::NotSent(cause)),
-            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step),
+            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step, cause),
             None => {}
         }
     }
@@ -929,27 +963,38 @@ impl Core {
         let Some(give_up_at) = self.closing.filter(|_| !self.is_stopped()) else {
             return;
         };
-        if self.session.is_none() || now >= give_up_at {
-            return self.stop(now, effects);
-        }
-        if self.link == Link::Up && !self.close_sent && self.cleanups.len() == 0 {
+        let is_clean = self.cleanups.len() == 0 || now >= self.clean_until;
+        if self.link == Link::Up && !self.close_sent && is_clean {
             self.close_sent = true;
             let xid = self.take_xid();
             self.send_own(now, xid, &Request::CloseSession, None);
+        }
+        if self.session.is_none() || now >= give_up_at {
+            self.stop(now, effects);
         }
     }
 
     /// Stops the client: no later event has an effect.
     pub(crate) fn stop(&mut self, now: Time, effects: &mut impl Effects) {
+        self.stop_for(now, Cause::Closed, effects);
+    }
+
+    /// Stops the client, for a reason that its calls report.
+    pub(crate) fn stop_for(&mut self, now: Time, cause: Cause, effects: &mut impl Effects) {
         if self.is_stopped() {
             return;
         }
+        self.closed_for = cause;
+        // closeSession is still written, if there is a connection.
+        let is_last_word = self.link == Link::Up && self.close_sent;
+        let last_word = is_last_word.then(|| self.requests.out.clone());
         for entry in self.requests.disconnected() {
-            self.complete_unknown(now, entry, Cause::Closed, effects);
+            self.complete_unknown(now, entry, cause, effects);
         }
         for entry in self.requests.take_kept() {
-            self.complete_not_sent(now, entry, Cause::Closed, effects);
+            self.complete_not_sent(now, entry, cause, effects);
         }
+        self.requests.out = last_word.unwrap_or_default();
         for watch in self.watches.end() {
             effects.watch_ended(watch, WatchEnd::EpochOver);
         }

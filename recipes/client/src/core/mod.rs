@@ -8,7 +8,7 @@
 //! | `machine.rs` | the machine: calls, events from the driver, sending, how requests and sessions end |
 //! | `replies.rs` | handles messages of a server: handshake, replies, events |
 //! | `sasl.rs` | the seam for SASL mechanisms, DIGEST-MD5 |
-//! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `cleanup.rs` | its parts |
+//! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `cleanup.rs`, `schedule.rs` | its parts |
 //! | `outcome.rs` | the output of the machine |
 //! | `tests.rs` | tests that play the server |
 //!
@@ -22,6 +22,7 @@ pub(crate) mod outcome;
 mod replies;
 pub(crate) mod requests;
 pub(crate) mod sasl;
+mod schedule;
 mod session;
 pub(crate) mod watches;
 

@@ -120,6 +120,12 @@ pub enum Cause {
         /// The limit, in bytes.
         bytes_max: usize,
     },
+    /// The reply cannot be read, or does not fit its request, which ended the connection: it was
+    /// damaged on the way, or the server is not a ZooKeeper server.
+    ReplyUnreadable,
+    /// The client has ended without [`Client::close`](crate::Client::close): the task that runs its
+    /// [`Driver`](crate::Driver) has panicked or was aborted, as when its runtime shuts down.
+    DriverEnded,
 }
 
 impl fmt::Display for Cause {
@@ -129,6 +135,11 @@ impl fmt::Display for Cause {
             Self::DeadlinePassed => "its deadline has passed",
             Self::SessionLost => "its session is over",
             Self::Closed => "the client is closed",
+            Self::ReplyUnreadable => "its reply cannot be read, which ended the connection",
+            Self::DriverEnded => {
+                "the client's task has ended: it panicked, or its runtime has shut down; start \
+                 another client"
+            }
             Self::Server(code) => return write!(f, "the server answered: {code}"),
             Self::TooManyPending { bytes, bytes_max } => {
                 return write!(
@@ -263,6 +274,8 @@ pub(crate) enum CloseCause {
     Message(DecodeError),
     /// A reply to no pending request.
     OutOfOrder(Xid),
+    /// An event of a znode for which the server has no watch of this client.
+    UnexpectedEvent(Ustring),
     /// The server expects TLS.
     SpeaksTls,
 }
@@ -275,6 +288,10 @@ impl fmt::Display for CloseCause {
             Self::SpeaksTls => f.write_str(
                 "this is a secure port; connect with TLS, or to the server's plain port",
             ),
+            Self::UnexpectedEvent(path) => {
+                let path = path.to_str_lossy();
+                write!(f, "event of {path:?}, which this client does not watch")
+            }
             Self::OutOfOrder(xid) => {
                 write!(f, "reply with xid {xid} does not match the oldest request")
             }

@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 use minikeeper_protocol::{
-    ConnectResponse, ErrorCode, OpCode, Reader, Reply, ReplyHeader, SessionId, WatcherEvent, Xid,
-    Zxid,
+    ConnectResponse, DecodeError, ErrorCode, OpCode, Reader, Reply, ReplyHeader, SessionId,
+    WatcherEvent, Xid, Zxid,
 };
 
 use super::{
@@ -42,12 +42,13 @@ impl Core {
         let read_only = response.read_only == Some(true);
         match &mut self.session {
             Some(session) if session.id == response.session_id => {
-                session.resumed(&response, asked_at);
+                session.resumed(&response, asked_at, self.settings.session_timeout);
             }
             _ => {
                 self.end_session(now, LostReason::Replaced, effects);
                 self.epoch.0 += 1;
-                self.session = Some(Session::granted(response, asked_at, now));
+                let asked = self.settings.session_timeout;
+                self.session = Some(Session::granted(response, asked_at, now, asked));
             }
         }
         self.is_read_only = read_only;
@@ -155,13 +156,25 @@ impl Core {
         let header = ReplyHeader::decode(&mut reader).map_err(CloseCause::Message)?;
         if header.xid == Xid::EVENT {
             let event = WatcherEvent::decode(&mut reader).map_err(CloseCause::Message)?;
-            self.handle_event(&event, header.zxid, effects);
-            return Ok(());
+            return self.handle_event(&event, header.zxid, effects);
         }
         let (entry, sent_at) = self
             .requests
             .answered(header.xid)
             .ok_or(CloseCause::OutOfOrder(header.xid))?;
+        let own;
+        // Slices of the reply must not keep the whole read buffer alive.
+        if header.error.is_none() && owns_bytes(entry.op) {
+            own = Bytes::copy_from_slice(&batch[window.start + ReplyHeader::BYTES..window.end]);
+            reader = Reader::new(&own);
+        }
+        let result = match decode(entry.op, &header, reader) {
+            Ok(result) => result,
+            Err(error) => {
+                self.complete_unknown(now, entry, Cause::ReplyUnreadable, effects);
+                return Err(CloseCause::Message(error));
+            }
+        };
         if let Some(session) = &mut self.session
             && !self.is_read_only
             && !matches!(entry.op, OpCode::Auth | OpCode::Sasl)
@@ -182,16 +195,6 @@ impl Core {
         {
             self.last_zxid = self.last_zxid.max(header.zxid);
         }
-        let result = match header.error {
-            Some(code) => Err(code),
-            // Slices of the reply must not keep the whole read buffer alive.
-            None if owns_bytes(entry.op) => {
-                let own =
-                    Bytes::copy_from_slice(&batch[window.start + ReplyHeader::BYTES..window.end]);
-                Ok(Reply::decode(entry.op, &mut Reader::new(&own)).map_err(CloseCause::Message)?)
-            }
-            None => Ok(Reply::decode(entry.op, &mut reader).map_err(CloseCause::Message)?),
-        };
         self.handle_reply(now, entry, result, header.zxid, effects);
         Ok(())
     }
@@ -201,12 +204,23 @@ impl Core {
         event: &WatcherEvent,
         zxid: Zxid,
         effects: &mut impl Effects,
-    ) {
+    ) -> Result<(), CloseCause> {
         let fired = self.watches.fire(event.kind, &event.path);
-        // Without a watch the event is of one that was dropped, and that the server still has.
-        if !fired.lasting.is_empty() || !fired.ended.is_empty() {
-            effects.event(event.kind, &event.path, zxid);
+        if fired.lasting.is_empty() && fired.ended.is_empty() {
+            // The watch was dropped, and the server still has it; or the event was damaged, and was
+            // that of another watch, which the server no longer has. On the next connection the
+            // server fires it again. A server that sends such events by itself keeps that one.
+            let is_expected = self.watches.expects(event.kind, &event.path)
+                || self
+                    .unexpected_in
+                    .is_some_and(|it| it + 1 >= self.connections);
+            if is_expected {
+                return Ok(());
+            }
+            self.unexpected_in = Some(self.connections);
+            return Err(CloseCause::UnexpectedEvent(event.path.clone()));
         }
+        effects.event(event.kind, &event.path, zxid);
         for watch in fired.lasting {
             effects.watch_fired(watch, event.kind, &event.path, zxid);
         }
@@ -214,6 +228,7 @@ impl Core {
         for watch in fired.ended {
             effects.watch_ended(watch, WatchEnd::Fired { kind, zxid });
         }
+        Ok(())
     }
 
     pub(super) fn handle_reply(
@@ -296,8 +311,11 @@ impl Core {
                 },
             ),
             Some(Token::Cleanup(step)) => {
-                for (step, request) in self.cleanups.answered(now, epoch, step, result) {
-                    self.send_cleanup(now, step, &request);
+                let next = self.cleanups.answered(now, epoch, step, result);
+                if !self.close_sent {
+                    for (step, request) in next {
+                        self.send_cleanup(now, step, &request);
+                    }
                 }
             }
             None => {
@@ -332,6 +350,37 @@ impl Core {
         self.end_session(now, reason, effects);
         self.stop(now, effects);
     }
+}
+
+/// Reads what follows the header of a reply.
+///
+/// Refuses some messages that no server sends, because they show that the reply was damaged: the
+/// success of a creation must not pass for a refusal, nor one znode for another.
+fn decode(
+    op: OpCode,
+    header: &ReplyHeader,
+    mut reader: Reader<'_>,
+) -> Result<Result<Reply, ErrorCode>, DecodeError> {
+    let value = |field, value| Err(DecodeError::Value { field, value });
+    if let Some(code) = header.error {
+        // The reply to a refused SASL token has a body.
+        let has_body = reader.remaining() > 0 && op != OpCode::Sasl;
+        if has_body || code.code() > 0 {
+            return value("error code", code.code().into());
+        }
+        return Ok(Err(code));
+    }
+    let reply = Reply::decode(op, &mut reader)?;
+    if let Reply::PathStat(_, stat) = &reply
+        && stat.czxid > header.zxid
+    {
+        return value("czxid", stat.czxid.0);
+    }
+    if matches!(reply, Reply::PathStat(..) | Reply::Multi(_)) && reader.remaining() > 0 {
+        let bytes = i64::try_from(reader.remaining()).unwrap_or(i64::MAX);
+        return value("number of bytes behind the reply", bytes);
+    }
+    Ok(Ok(reply))
 }
 
 /// Returns whether a reply to this operation contains text or data.

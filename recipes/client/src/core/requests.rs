@@ -41,6 +41,20 @@ pub(crate) enum IfAbandoned {
     RemoveWatchStill(WatchKind, Ustring),
 }
 
+/// Returns whether a creation with the requested path can have created the other one: the same, or
+/// with the number of a sequential znode, which has ten digits.
+pub(crate) fn can_be_created(requested: &Ustring, created: &Ustring) -> bool {
+    let number = created.as_bytes().strip_prefix(requested.as_bytes());
+    number.is_some_and(|number| match number {
+        [] => true,
+        [first, digits @ ..] => {
+            digits.len() >= 9
+                && (first.is_ascii_digit() || *first == b'-')
+                && digits.iter().all(u8::is_ascii_digit)
+        }
+    })
+}
+
 /// A request, and how to handle its reply.
 #[derive(Debug)]
 pub(crate) struct Entry {

@@ -23,19 +23,33 @@ pub(crate) struct Session {
     /// The server counts the timeout from the receipt, which was not earlier.
     pub(crate) contact: Time,
     pub(crate) granted_at: Time,
+    /// The shortest timeout that a server may have granted without the client knowing: the shortest
+    /// that one has granted in this session, or the requested one if that is shorter.
+    shortest: Duration,
+    /// When the latest connection ended, until the session is resumed. An attempt to resume it may
+    /// have set the shortest timeout although its reply was lost.
+    suspended_at: Option<Time>,
     /// False if a read-only server created the session: it ends with its connection, and holds
     /// nothing.
     pub(crate) is_lasting: bool,
 }
 
 impl Session {
-    pub(crate) fn granted(response: ConnectResponse, asked_at: Time, now: Time) -> Self {
+    pub(crate) fn granted(
+        response: ConnectResponse,
+        asked_at: Time,
+        now: Time,
+        asked: Duration,
+    ) -> Self {
+        let timeout = granted_timeout(&response);
         Self {
             id: response.session_id,
             password: response.password,
-            timeout: Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0)),
+            timeout,
             contact: asked_at,
             granted_at: now,
+            shortest: shortest(timeout, asked),
+            suspended_at: None,
             is_lasting: response.read_only != Some(true),
         }
     }
@@ -44,12 +58,20 @@ impl Session {
     ///
     /// A read-only server cannot keep the session alive, because the other servers do not hear from
     /// it.
-    pub(crate) fn resumed(&mut self, response: &ConnectResponse, asked_at: Time) {
+    pub(crate) fn resumed(&mut self, response: &ConnectResponse, asked_at: Time, asked: Duration) {
         if response.read_only == Some(true) {
             return;
         }
-        self.timeout = Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0));
+        self.timeout = granted_timeout(response);
+        self.shortest = self.shortest.min(shortest(self.timeout, asked));
+        self.suspended_at = None;
         self.heard(asked_at);
+    }
+
+    /// Handles the end of the connection. From now on an attempt to resume the session may shorten
+    /// its timeout.
+    pub(crate) fn suspended(&mut self, now: Time) {
+        self.suspended_at.get_or_insert(now);
     }
 
     /// Handles a reply to a request that was sent at this time.
@@ -61,9 +83,29 @@ impl Session {
     /// did not stop: until then no other contender holds its locks. After that the session must be
     /// presumed lost.
     pub(crate) fn safe_until(&self) -> Time {
-        let margin = (self.timeout / 50).max(MARGIN_MIN).min(self.timeout / 2);
-        self.contact + self.timeout - margin
+        let until = self.contact + without_margin(self.timeout);
+        match self.suspended_at {
+            Some(at) => until.min(at + without_margin(self.shortest)),
+            None => until,
+        }
     }
+}
+
+fn granted_timeout(response: &ConnectResponse) -> Duration {
+    Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0))
+}
+
+/// Returns the shorter timeout. A client that requests none leaves it to the server.
+fn shortest(granted: Duration, asked: Duration) -> Duration {
+    match asked.as_millis() {
+        0 => granted,
+        _ => granted.min(asked),
+    }
+}
+
+/// Subtracts the allowance for clock drift.
+fn without_margin(timeout: Duration) -> Duration {
+    timeout - (timeout / 50).max(MARGIN_MIN).min(timeout / 2)
 }
 
 /// Returns the first message to a server.

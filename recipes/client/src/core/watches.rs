@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use super::{
     backoff::{Chance, Pauses},
     outcome::Time,
+    schedule::Schedule,
 };
 
 /// The largest message that registers watches again, except for a single longer path. It stays far
@@ -107,16 +108,12 @@ pub(crate) struct Watches {
     /// By table and path. Sorted, so that a reconnect sends the same messages each time.
     watches: BTreeMap<(WatchKind, Ustring), ServerWatch>,
     persistent: usize,
-    /// Removals that the server refused, to be sent again.
-    refused: BTreeMap<(WatchKind, Ustring), Refused>,
-}
-
-/// A removal that the server refused.
-#[derive(Clone, Copy, Debug)]
-struct Refused {
-    count: u32,
-    /// When it is sent again; `None` while it is pending.
-    due: Option<Time>,
+    /// Removals that the server refused, to be sent again, and how often it has refused each.
+    refused: BTreeMap<(WatchKind, Ustring), u32>,
+    /// When they are sent again. Those that are pending are absent.
+    refused_due: Schedule<(WatchKind, Ustring)>,
+    /// How many removals of each watch are pending.
+    removing: BTreeMap<(WatchKind, Ustring), u32>,
 }
 
 /// The watches that an event fires.
@@ -196,6 +193,8 @@ impl Watches {
     /// again.
     pub(crate) fn reconnected(&mut self) {
         self.refused.clear();
+        self.refused_due.clear();
+        self.removing.clear();
         for watch in self.watches.values_mut() {
             watch.is_kept = !watch.waiters.is_empty();
         }
@@ -212,20 +211,48 @@ impl Watches {
         chance: &mut Chance,
     ) {
         let key = (kind.table(), path.clone());
-        if !is_refused {
-            self.refused.remove(&key);
-        } else if let Some(watch) = self.watches.get_mut(&key) {
+        if let Some(count) = self.removing.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.removing.remove(&key);
+            }
+        }
+        let watch = self.watches.get_mut(&key).filter(|_| is_refused);
+        if is_refused && watch.is_none() {
+            let count = self.refused.entry(key.clone()).or_default();
+            self.refused_due
+                .set(key, now + PAUSES.after(*count, chance));
+            *count = count.saturating_add(1);
+            return;
+        }
+        if let Some(watch) = watch {
             // It has waiters again, or will have: the last one that leaves removes it.
             watch.is_kept = true;
-            self.refused.remove(&key);
-        } else {
-            let refused = self.refused.entry(key).or_insert(Refused {
-                count: 0,
-                due: None,
-            });
-            refused.due = Some(now + PAUSES.after(refused.count, chance));
-            refused.count = refused.count.saturating_add(1);
         }
+        self.refused.remove(&key);
+        self.refused_due.remove(&key);
+    }
+
+    /// Records that the removal of a watch was sent.
+    pub(crate) fn removal_sent(&mut self, kind: WatchKind, path: &Ustring) {
+        let key = (kind.table(), path.clone());
+        *self.removing.entry(key).or_default() += 1;
+    }
+
+    /// Returns whether the server may have a watch that this event fires.
+    pub(crate) fn expects(&self, event: EventKind, path: &Ustring) -> bool {
+        let has = |kind: WatchKind, path: &Ustring| {
+            let key = (kind, path.clone());
+            self.watches.contains_key(&key)
+                || self.removing.contains_key(&key)
+                || self.refused.contains_key(&key)
+        };
+        let one_shot = [WatchKind::Data, WatchKind::Child];
+        one_shot
+            .into_iter()
+            .any(|kind| kind.ends_with(event) && has(kind, path))
+            || has(WatchKind::Persistent, path)
+            || ancestors(path).any(|path| has(WatchKind::PersistentRecursive, &path))
     }
 
     /// Returns how many removals the server has refused and not done since.
@@ -235,26 +262,19 @@ impl Watches {
 
     /// Returns when the next refused removal is due.
     pub(crate) fn next_removal(&self) -> Option<Time> {
-        self.refused
-            .values()
-            .filter_map(|refused| refused.due)
-            .min()
+        self.refused_due.next()
     }
 
     /// Returns the refused removals to send now.
     pub(crate) fn due_removals(&mut self, now: Time) -> Vec<(WatchKind, Ustring)> {
-        let mut due = Vec::new();
-        self.refused.retain(|key, refused| {
-            if refused.due.is_none_or(|due| due > now) {
+        let mut due = self.refused_due.take_due(now);
+        due.retain(|key| {
+            let Some(watch) = self.watches.get_mut(key) else {
                 return true;
-            }
-            refused.due = None;
-            if let Some(watch) = self.watches.get_mut(key) {
-                watch.is_kept = true;
-                return false;
-            }
-            due.push(key.clone());
-            true
+            };
+            watch.is_kept = true;
+            self.refused.remove(key);
+            false
         });
         due
     }
@@ -267,17 +287,7 @@ impl Watches {
         if event == EventKind::ChildrenChanged {
             return;
         }
-        let bytes = path.as_bytes();
-        let ends = (0..bytes.len())
-            .filter(|&at| bytes[at] == b'/')
-            .map(|at| at.max(1));
-        let mut last = 0;
-        for end in ends.chain([bytes.len()]) {
-            if end == last {
-                continue;
-            }
-            last = end;
-            let ancestor = Ustring::from(path.clone().into_bytes().slice(..end));
+        for ancestor in ancestors(path) {
             if let Some(watch) = self
                 .watches
                 .get(&(WatchKind::PersistentRecursive, ancestor))
@@ -312,6 +322,8 @@ impl Watches {
     pub(crate) fn end(&mut self) -> Vec<WatchToken> {
         self.persistent = 0;
         self.refused.clear();
+        self.refused_due.clear();
+        self.removing.clear();
         let mut ended = Vec::new();
         self.watches.retain(|_, watch| {
             ended.extend(watch.waiters.drain(..).map(|(_, token)| token));
@@ -344,6 +356,15 @@ impl Watches {
             _ => false,
         }
     }
+}
+
+/// Returns the root, the znodes between it and this path, and the path.
+fn ancestors(path: &Ustring) -> impl Iterator<Item = Ustring> {
+    let bytes = path.clone().into_bytes();
+    (1..=bytes.len()).filter_map(move |end| {
+        let is_end = end == 1 || bytes.get(end).is_none_or(|byte| *byte == b'/');
+        is_end.then(|| Ustring::from(bytes.slice(..end)))
+    })
 }
 
 /// Returns the messages that register all watches on a new connection. The server at once fires
