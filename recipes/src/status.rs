@@ -16,6 +16,11 @@ use tokio::time::Instant;
 /// It is the czxid of the lock's znode. The ensemble assigns czxids in increasing order, and a Java
 /// contender finds its own in the stat of its lock path.
 ///
+/// It grows as long as the servers keep their state. Those of another ensemble may be smaller: one that
+/// was built anew, one that was restored from an older backup, and any ensemble after a minikeeper
+/// server, whose czxids begin with the time unless it was started with `--initial-zxid 0`. Then reset
+/// what resources have stored.
+///
 /// # Examples
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -8,11 +8,13 @@ use std::{
 
 use bytes::Bytes;
 use minikeeper_protocol::{PathError, Ustring, ZnodePath, frame};
+use tokio::time::{sleep, timeout};
 
 use crate::{
     acl_provider::AclProvider,
     client::Client,
     core::{
+        backoff::Backoff,
         hosts::{ConnectString, ConnectStringError},
         machine::Settings,
         sasl::SaslMechanism,
@@ -26,6 +28,10 @@ use crate::{
 
 /// The default of [`ClientBuilder::call_timeout`]: the default session timeout.
 pub const CALL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+
+/// The waits between attempts to create the client's root.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The longest [`ClientBuilder::call_timeout`]: a day.
 pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -110,6 +116,9 @@ impl ClientBuilder {
 
     /// Sets how long [`ClientBuilder::connect`] waits for the first session.
     ///
+    /// It also limits how long an [`EnsembleTracker`](crate::EnsembleTracker) stays with servers of
+    /// which none can be reached.
+    ///
     /// Default: 15 s, as in Curator.
     pub const fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connection_timeout = timeout;
@@ -127,7 +136,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long [`Client::close`] waits for pending clean-ups and for the server's reply.
+    /// Sets how long [`Client::close`] waits for pending clean-ups and for the server's reply. The
+    /// clean-ups have at most half of that time: then the client ends the session, and with it its
+    /// ephemeral znodes.
     ///
     /// Default: 1 s, as in Curator.
     pub const fn close_wait(mut self, wait: Duration) -> Self {
@@ -287,7 +298,8 @@ impl ClientBuilder {
     /// [`Error::NotConnected`] when no server has replied within the
     /// [`connection_timeout`](Self::connection_timeout), [`Error::AuthFailed`] when one does not
     /// accept the client's identity; the client is then closed. Those of [`Client::create_root`], if
-    /// the client creates its chroot or namespace.
+    /// the client creates its chroot or namespace: a lost reply counts only if no retry succeeds
+    /// within the [`connection_timeout`](Self::connection_timeout).
     ///
     /// # Panics
     /// Panics outside a tokio runtime.
@@ -304,7 +316,7 @@ impl ClientBuilder {
             return Err(error);
         }
         if creates_root {
-            client.with_timeout(within).create_root().await?;
+            create_root(&client, within).await?;
         }
         Ok(client)
     }
@@ -332,6 +344,31 @@ impl ClientBuilder {
         );
         (client, driver)
     }
+}
+
+/// Creates the client's root, and tries again when a reply is lost: creating it twice does no harm.
+async fn create_root(client: &Client, within: Duration) -> Result<(), Error> {
+    let client = client.with_timeout(within);
+    let mut backoff = None;
+    let mut last = None;
+    let creating = async {
+        loop {
+            match client.create_root().await {
+                Err(error) if error.is_retryable() => last = Some(error),
+                result => return result,
+            }
+            let new = || Backoff::new(PAUSE_MIN, PAUSE_MAX, client.random());
+            sleep(backoff.get_or_insert_with(new).next_pause()).await;
+        }
+    };
+    let result = timeout(within, creating).await.ok();
+    result.unwrap_or_else(|| {
+        Err(last.unwrap_or_else(|| Error::NotConnected {
+            hosts: client.servers(),
+            within,
+            last: client.last_failure(),
+        }))
+    })
 }
 
 /// Returns a limit for calls that is in its range.

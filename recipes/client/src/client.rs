@@ -299,6 +299,10 @@ impl Client {
         .await;
     }
 
+    pub(crate) fn connection_timeout(&self) -> Duration {
+        self.shared.look(|inner| inner.core.connection_timeout())
+    }
+
     /// Ends the client and leaves the session to its timeout.
     pub(crate) fn stop(&self) {
         self.shared

@@ -2,10 +2,21 @@
 //!
 //! Source: Curator's `EnsembleTracker`; `QuorumPeer.QuorumServer` of ZooKeeper for the format.
 
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future as _, pending, poll_fn},
+    net::IpAddr,
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
-use tokio::{runtime::Handle, task::JoinHandle, time::sleep};
+use tokio::{
+    runtime::Handle,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 use crate::{
     client::Client,
@@ -28,6 +39,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// (`0.0.0.0`, `[::]`), it is the member's first address for the quorum, with the client port. A
 /// configuration that names no server, as that of a standalone server, or that cannot be read,
 /// changes nothing; [`EnsembleTracker::last_error`] has the reason.
+///
+/// If none of the servers can be reached within
+/// [`ClientBuilder::connection_timeout`](crate::ClientBuilder::connection_timeout), the servers that
+/// the client knew when the tracker started are added to them: a configuration that names only dead
+/// servers does not strand the client. They stay until a configuration names other servers.
 ///
 /// The configuration has the plain client ports only. With TLS, set the port of all servers with
 /// [`EnsembleTracker::start_with_port`]. The addresses must be reachable for the client: behind
@@ -78,7 +94,17 @@ impl EnsembleTracker {
             what: "EnsembleTracker::start",
         })?;
         let last_error = Arc::default();
-        let task = runtime.spawn(track(client.clone(), port, Arc::clone(&last_error)));
+        let (client, errors) = (client.clone(), Arc::clone(&last_error));
+        let task = runtime.spawn(async move {
+            let mut rescue = pin!(rescue(&client));
+            let mut track = pin!(track(&client, port, errors));
+            poll_fn(|cx| {
+                // It ends with the other one only.
+                let _ = rescue.as_mut().poll(cx);
+                track.as_mut().poll(cx)
+            })
+            .await;
+        });
         Ok(Self { last_error, task })
     }
 
@@ -135,8 +161,49 @@ pub enum EnsembleTrackerError {
 
 const FORM: &str = "server.N=host:port:port:role;host:port";
 
+/// Adds the first servers to a list of which none can be reached.
+async fn rescue(client: &Client) {
+    let first = client.servers();
+    let mut states = client.states();
+    loop {
+        let connected = async {
+            while !client.state().is_connected() {
+                match states.next().await {
+                    Some(_) => {}
+                    // The client is closed.
+                    None => pending().await,
+                }
+            }
+        };
+        if timeout(client.connection_timeout(), connected)
+            .await
+            .is_err()
+        {
+            let known = client.servers();
+            let mut servers: Vec<_> = known.split(',').map(str::to_owned).collect();
+            let lost = first
+                .split(',')
+                .filter(|first| !servers.iter().any(|it| it == first));
+            let lost: Vec<_> = lost.map(str::to_owned).collect();
+            if !lost.is_empty() {
+                servers.extend(lost);
+                tracing::warn!(
+                    servers = servers.join(","),
+                    "no server can be reached; trying the first ones too"
+                );
+                client.set_servers(&servers);
+            }
+        }
+        while client.state().is_connected() {
+            if states.next().await.is_none() {
+                pending::<()>().await;
+            }
+        }
+    }
+}
+
 async fn track(
-    client: Client,
+    client: &Client,
     port: Option<u16>,
     last_error: Arc<Mutex<Option<EnsembleTrackerError>>>,
 ) {

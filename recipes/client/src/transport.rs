@@ -1,10 +1,18 @@
 //! Connections to servers.
 
-use std::{future::Future, io, pin::Pin};
+use std::{
+    future::{Future, poll_fn},
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    task::Poll,
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
+    net::{TcpStream, lookup_host},
+    time::{Sleep, sleep},
 };
 
 /// The stream of replies.
@@ -44,7 +52,8 @@ impl<F: FnMut(&str) -> Connecting + Send + 'static> Transport for F {
     }
 }
 
-/// Plain TCP with `TCP_NODELAY`. The default.
+/// Plain TCP with `TCP_NODELAY`. The default. If a name has several addresses, it connects to the one
+/// that answers first, and begins with the next one every 250 ms.
 ///
 /// # Examples
 /// ```
@@ -84,9 +93,57 @@ pub(crate) fn name_and_port(host: &str) -> io::Result<(&str, u16)> {
 
 pub(crate) async fn open(host: &str) -> io::Result<TcpStream> {
     // In this form the name service also understands `fe80::1%eth0`.
-    let stream = TcpStream::connect(name_and_port(host)?).await?;
+    let addresses = lookup_host(name_and_port(host)?).await?.collect();
+    let stream = first(addresses, TcpStream::connect).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+/// How long an address of a name is tried alone, before the next one is tried too.
+///
+/// Source: RFC 8305, section 5.
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+
+/// Connects to the address that answers first. An address that drops packets does not use up the
+/// time for the others: the next one is tried after [`NEXT_ADDRESS`], or at once after a refusal.
+async fn first<T, F: Future<Output = io::Result<T>>>(
+    addresses: Vec<SocketAddr>,
+    connect: impl Fn(SocketAddr) -> F,
+) -> io::Result<T> {
+    let mut later = addresses.into_iter();
+    let mut pending: Vec<Pin<Box<F>>> = Vec::new();
+    let mut pause: Option<Pin<Box<Sleep>>> = None;
+    let mut refusal = None;
+    poll_fn(|cx| {
+        loop {
+            let mut at = 0;
+            while let Some(attempt) = pending.get_mut(at) {
+                match attempt.as_mut().poll(cx) {
+                    Poll::Ready(Ok(stream)) => return Poll::Ready(Ok(stream)),
+                    Poll::Ready(Err(error)) => {
+                        refusal = Some(error);
+                        drop(pending.remove(at));
+                        pause = None;
+                    }
+                    Poll::Pending => at += 1,
+                }
+            }
+            let is_due = pause
+                .as_mut()
+                .is_none_or(|pause| pause.as_mut().poll(cx).is_ready());
+            if is_due && let Some(address) = later.next() {
+                pending.push(Box::pin(connect(address)));
+                pause = Some(Box::pin(sleep(NEXT_ADDRESS)));
+                continue;
+            }
+            if pending.is_empty() {
+                let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+                return Poll::Ready(Err(refusal.take().unwrap_or_else(none)));
+            }
+            return Poll::Pending;
+        }
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -100,6 +157,37 @@ mod tests {
         assert_eq!(zoned, ("fe80::1%eth0", 1));
         for wrong in ["zk1", "zk1:", "zk1:x", "zk1:65536", ""] {
             assert!(name_and_port(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn address_that_does_not_answer_delays_the_next_one_a_little() {
+        // It was tried alone until the limit, 15 s, and first in each attempt.
+        let address = |last| SocketAddr::from(([10, 0, 0, last], 2181));
+        let connect = |address: SocketAddr| async move {
+            match address.to_string().split(':').next() {
+                Some("10.0.0.1") => std::future::pending().await,
+                Some("10.0.0.2") => Err(io::ErrorKind::ConnectionRefused.into()),
+                _ => Ok(address),
+            }
+        };
+        let clock = crate::clock::Clock::start();
+        for (tried, expected, after) in [
+            (&[1, 3][..], Some(3), NEXT_ADDRESS),
+            (&[1, 1, 1, 3], Some(3), 3 * NEXT_ADDRESS),
+            (&[2, 3], Some(3), Duration::ZERO),
+            (&[1, 2, 3], Some(3), NEXT_ADDRESS),
+            (&[2, 2], None, Duration::ZERO),
+            (&[], None, Duration::ZERO),
+        ] {
+            let begun_at = clock.now();
+            let addresses = tried.iter().map(|last| address(*last)).collect();
+            let found = first(addresses, connect).await.ok();
+            assert_eq!(found, expected.map(address), "{tried:?}");
+            // Tokio's clock has whole milliseconds.
+            let took = clock.now() - begun_at;
+            let slack = Duration::from_millis(10);
+            assert!(after <= took && took < after + slack, "{tried:?}: {took:?}");
         }
     }
 

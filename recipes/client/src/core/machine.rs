@@ -81,6 +81,9 @@ pub(super) enum Link {
     Stopped,
 }
 
+/// The shortest requested session timeout that limits the time for one server.
+const ASKED_MIN: Duration = Duration::from_secs(1);
+
 /// How long a client whose session needs another server stays at a read-only one.
 const READ_ONLY_STAY: Duration = Duration::from_secs(1);
 
@@ -474,6 +477,10 @@ impl Core {
         self.send_due(now);
     }
 
+    pub(crate) const fn connection_timeout(&self) -> Duration {
+        self.settings.connection_timeout
+    }
+
     pub(crate) const fn close_wait(&self) -> Duration {
         self.settings.close_wait
     }
@@ -653,7 +660,8 @@ impl Core {
             && now >= retry_at
         {
             let share = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
-            let asked = self.settings.session_timeout;
+            // The server grants more than it is asked for if that is too short.
+            let asked = self.settings.session_timeout.max(ASKED_MIN);
             let session_timeout = self
                 .session
                 .as_ref()

@@ -27,6 +27,8 @@ mod acceptance;
 mod auto_traits;
 mod connection_states;
 mod cuts;
+mod driver_end;
+mod durations;
 mod failed_delete;
 mod kit;
 mod operations;

@@ -9,7 +9,7 @@ use minikeeper_client::{
 
 use crate::{
     kit::{builder, start, until},
-    link::Link,
+    link::{Direction, Link},
 };
 
 fn to(server: &Arc<Server>, connect_string: &str) -> ClientBuilder {
@@ -226,4 +226,25 @@ async fn identities_are_sent_again_in_every_session() {
         })
         .await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn connecting_with_a_namespace_survives_a_lost_reply() {
+    // The first lost reply ended the connect, although the requests may be repeated.
+    for at in 0..400 {
+        let server = start().await;
+        let link = Link::to(&server);
+        link.cut_behind(Direction::Replies, at);
+        let builder = Client::builder("server").unwrap().transport(link.clone());
+        let builder = builder.seed(1).namespace("app/one").unwrap();
+        let client = builder.connect().await;
+        let client = client.unwrap_or_else(|error| panic!("cut after {at} bytes: {error}"));
+        assert!(server.get("/app/one").is_some());
+        if link.is_cut_pending() {
+            assert!(at > 100, "{at} bytes");
+            return;
+        }
+        client.close().await;
+    }
+    panic!("more bytes than expected");
 }

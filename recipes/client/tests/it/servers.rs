@@ -1,6 +1,7 @@
 //! The list of servers changes while the client runs.
 
 use std::{
+    io::ErrorKind,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -44,6 +45,9 @@ impl Named {
         let (mut to, log) = (link.clone(), Arc::clone(&tried));
         let transport = move |host: &str| -> Connecting {
             log.lock().unwrap().push(host.to_owned());
+            if host.starts_with("dead") {
+                return Box::pin(async { Err(ErrorKind::ConnectionRefused.into()) });
+            }
             to.connect(host)
         };
         let builder = Client::builder(servers).unwrap().transport(transport);
@@ -189,6 +193,25 @@ async fn tracker_follows_the_configuration_in_every_session() {
     scene.configure(&members(&["e"])).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(client.servers(), "d:2181");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tracker_returns_to_the_first_servers_from_a_configuration_of_dead_ones() {
+    // The client tried the dead servers only, and never heard of a later configuration.
+    let scene = Named::new("old", |builder| builder).await;
+    let client = &scene.client;
+    let _tracker = EnsembleTracker::start(client).unwrap();
+    scene.configure(&members(&["dead1", "dead2"])).await;
+    until("it has left", || !client.state().is_connected()).await;
+    until("it is back", || client.state().is_connected()).await;
+    assert_eq!(client.servers(), "dead1:2181,dead2:2181,old:2181");
+    assert_eq!(scene.current(), "old:2181");
+    scene.configure(&members(&["a"])).await;
+    until("it is applied", || client.servers() == "a:2181").await;
+    until("it has moved", || {
+        client.state().is_connected() && scene.current() == "a:2181"
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
