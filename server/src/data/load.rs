@@ -28,6 +28,14 @@ use crate::{
     files, order,
 };
 
+/// What any compressed snapshot may decompress to. Unit: bytes.
+const EXPANDED_BYTES: u64 = 256 << 20;
+
+/// How many times its own size a compressed snapshot may decompress to beyond that. The snapshot of a
+/// tree with much the same data everywhere decompresses to 50 times its size, a file that is made to
+/// fill the memory to 1,000 times.
+const EXPANDED_TIMES: u64 = 100;
+
 /// ZooKeeper's files in a data directory.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -228,10 +236,18 @@ fn read(
     settings: Settings,
 ) -> Result<(Restoration, Zxid), DataDirError> {
     let file = files::open_regular(path).map_err(DataDirError::io("open", path))?;
+    let size = file.metadata().map_err(DataDirError::io("read", path))?;
     let file = BufReader::with_capacity(BUFFER_BYTES, file);
+    let bytes_max = EXPANDED_BYTES.saturating_add(size.len().saturating_mul(EXPANDED_TIMES));
     let input: Box<dyn Read> = match kind {
-        FileKind::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
-        FileKind::Snappy => Box::new(BufReader::new(Snappy::new(file))),
+        FileKind::Gzip => {
+            let input = Expanding::new(MultiGzDecoder::new(file), bytes_max);
+            Box::new(BufReader::new(input))
+        }
+        FileKind::Snappy => {
+            let input = Expanding::new(Snappy::new(file), bytes_max);
+            Box::new(BufReader::new(input))
+        }
         FileKind::Snapshot | FileKind::Log => Box::new(file),
     };
     snapshot_file::read(input, settings, Some(zxid)).map_err(|damage| match damage.fault {
@@ -247,6 +263,40 @@ fn read(
             fault,
         },
     })
+}
+
+/// Reads decompressed data up to a limit, so that a small file cannot fill the memory.
+struct Expanding<R> {
+    input: R,
+    bytes_max: u64,
+    read: u64,
+}
+
+impl<R: Read> Expanding<R> {
+    const fn new(input: R, bytes_max: u64) -> Self {
+        Self {
+            input,
+            bytes_max,
+            read: 0,
+        }
+    }
+}
+
+impl<R: Read> Read for Expanding<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(into)?;
+        self.read += read as u64;
+        if self.read > self.bytes_max {
+            let bytes_max = self.bytes_max;
+            // Not a fault of the data: the next older snapshot must not take its place.
+            return Err(io::Error::other(format!(
+                "it decompresses to more than {bytes_max} bytes, which is {EXPANDED_TIMES} times its size and \
+                 {} MiB; if the file is what it should be, decompress it before, and remove the compressed one",
+                EXPANDED_BYTES >> 20
+            )));
+        }
+        Ok(read)
+    }
 }
 
 fn is_damage(error: &io::Error) -> bool {

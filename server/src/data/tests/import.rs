@@ -7,14 +7,14 @@ use std::{fs, io::Write as _};
 
 use flate2::{Compression, write::GzEncoder};
 use minikeeper_engine::{Engine, Settings};
-use minikeeper_protocol::Zxid;
+use minikeeper_protocol::{Zxid, jute};
 
 use super::{
     dir::{Scratch, foreign, load},
     engine,
     logs::{create, log, txn},
 };
-use crate::data::{DataSource, copy};
+use crate::data::{DataDirError, DataSource, copy};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = GzEncoder::new(Vec::new(), Compression::fast());
@@ -55,6 +55,38 @@ fn compressed_snapshots_are_read() {
             assert!(text.starts_with(&format!("\"{name}\" at byte ")), "{text}");
         }
     }
+}
+
+/// A snapshot of 2 MB made the server take 2 GB, and as many more as its author liked: no limit applied
+/// to what it was decompressed to, until the znode was whole.
+#[test]
+fn small_file_that_decompresses_to_much_is_refused() {
+    const MEMBERS: u32 = 300;
+    let mut zeros = GzEncoder::new(Vec::new(), Compression::best());
+    zeros.write_all(&vec![0; 1 << 20]).unwrap();
+    let zeros = zeros.finish().unwrap();
+    let mut start = foreign(&engine())[..16].to_vec();
+    // No sessions, no access lists, and the root with as much data as there is.
+    for int in [0, 0, 0, i32::MAX] {
+        jute::put_int(&mut start, int);
+    }
+    let mut bomb = gzip(&start);
+    for _ in 0..MEMBERS {
+        bomb.extend(&zeros);
+    }
+    assert!(bomb.len() < 500_000, "{}", bomb.len());
+    let scratch = Scratch::new("bomb");
+    scratch.put("snapshot.5.gz", &bomb);
+    // The next older one would be taken for the newest state.
+    scratch.put("snapshot.4", &copy(&engine()));
+    let refused = DataSource::new(&scratch.0).read().unwrap_err();
+    let DataDirError::Io { source, .. } = &refused else {
+        panic!("{refused}");
+    };
+    let text = source.to_string();
+    let limit = (256 << 20) + 100 * bomb.len();
+    let wanted = format!("it decompresses to more than {limit} bytes, ");
+    assert!(text.starts_with(&wanted), "{text}");
 }
 
 /// A ZooKeeper that is killed while it writes a snapshot leaves half of it, and complete logs.
