@@ -140,7 +140,7 @@ pub use net::local::LocalStream;
 #[cfg(feature = "tls")]
 pub use net::tls::TlsError;
 pub use recording::{
-    Recording, RecordingError,
+    Recording, RecordingEnd, RecordingError,
     replay::{ReplayDifference, ReplayError, Replayed, replay},
 };
 pub use server::{Builder, Server};

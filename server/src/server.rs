@@ -92,13 +92,7 @@ impl Server {
             .with_journal(config.journal_size());
         let shared = Arc::new(UniverseState::root(config, turns, ensemble));
         let universe = Universe::root(Arc::clone(&shared));
-        if let Some(path) = &shared.config.record {
-            let recorded = universe.record_to(path, shared.config.record_bytes);
-            recorded.map_err(|source| StartError::Record {
-                path: path.clone(),
-                source,
-            })?;
-        }
+        let recording = begin_recording(&universe)?;
         let mut seeded = None;
         if let Some(seed) = &seed {
             if seeds {
@@ -110,6 +104,7 @@ impl Server {
         }
         // Last, so that a seed is saved whole or not at all, and that one that is refused writes nothing.
         shared.begin_saving(loaded).await?;
+        recording.keep();
         #[cfg(feature = "control")]
         let control = &shared.config.control;
         #[cfg(feature = "control")]
@@ -271,6 +266,41 @@ impl Server {
     /// The server keeps running and tries again. It reports the next failure only after a success.
     pub async fn save_failed(&self) -> SaveError {
         self.shared.server.saving.failed().await
+    }
+}
+
+/// Begins the recording in the settings.
+fn begin_recording(universe: &Universe) -> Result<BegunRecording<'_>, StartError> {
+    let config = &universe.shared.config;
+    let path = config.record.as_deref();
+    if let Some(path) = path {
+        let recorded = universe.record_to(path, config.record_bytes);
+        recorded.map_err(|source| StartError::Record {
+            path: path.to_owned(),
+            source,
+        })?;
+    }
+    Ok(BegunRecording { path })
+}
+
+/// The recording of a server that starts. Deletes the file if the server does not start: a file that is
+/// left would make the next attempt fail, because it must not exist.
+struct BegunRecording<'a> {
+    path: Option<&'a std::path::Path>,
+}
+
+impl BegunRecording<'_> {
+    /// Keeps the file.
+    fn keep(mut self) {
+        self.path = None;
+    }
+}
+
+impl Drop for BegunRecording<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.path {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 

@@ -148,6 +148,72 @@ fn limit_below_the_state_is_refused() {
     assert!(!recording.is_truncated() && recording.ended().is_none());
 }
 
+/// The refused recording had already detached each session from its connection, which stayed open: no
+/// request of the client got a reply, and the session expired beside a socket that looked sound.
+#[test]
+fn refused_recording_changes_nothing() {
+    let server = Server::builder().manual_clock().start().unwrap();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    client.must(&wire::get("/e", true));
+    let before = server.dump();
+    let refused = server.start_recording(300).unwrap_err();
+    assert!(
+        matches!(refused, RecordingError::Limit { bytes_max: 300, .. }),
+        "{refused}"
+    );
+    assert_eq!(server.dump(), before);
+    let sessions = server.sessions();
+    assert!(sessions[0].id == session.session_id && sessions[0].is_connected);
+    server.set("/e", "1", None).unwrap();
+    client.event();
+    client.must(&wire::get("/e", false));
+    // What the refusal asks for is enough.
+    let RecordingError::Limit { needed, .. } = refused else {
+        unreachable!("checked above");
+    };
+    server.start_recording(needed + 100).unwrap();
+    client.expect_closed();
+    let (mut client, _) = resume(&server, &session);
+    client.call(&wire::get("/e", false));
+    replays(&server);
+}
+
+/// The file of a refused recording stayed, so that the next attempt failed because it existed.
+#[test]
+fn refused_recording_leaves_no_file() {
+    let dir = scratch_dir("refused-recording");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("run.rec");
+    let configured = |builder: minikeeper::blocking::BlockingBuilder| {
+        builder.configure(|config| config.record = Some(file.clone()))
+    };
+    let limit = configured(Server::builder())
+        .configure(|config| config.record_bytes = 300)
+        .start()
+        .unwrap_err();
+    assert!(
+        limit.to_string().starts_with("cannot record to "),
+        "{limit}"
+    );
+    assert!(!file.exists());
+    // Nor does one of a server that cannot start.
+    let seed = configured(Server::builder())
+        .seed(tree! { "/big" => "x".repeat(100_000) })
+        .configure(|config| config.tree_bytes_max = 10_000)
+        .start()
+        .unwrap_err();
+    assert_eq!(seed.to_string(), "cannot seed the tree");
+    assert!(!file.exists());
+    let server = configured(Server::builder()).start().unwrap();
+    assert!(file.exists());
+    let running = server.record_to(&file, 1 << 20).unwrap_err();
+    assert_eq!(running.kind(), std::io::ErrorKind::AlreadyExists);
+    let other = file.with_extension("other");
+    server.record_to(&other, 1 << 20).unwrap_err();
+    assert!(file.exists() && !other.exists());
+}
+
 #[test]
 fn file_has_everything_and_one_that_is_cut_off_is_replayed_up_to_there() {
     let dir = scratch_dir("recording");

@@ -203,6 +203,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
     if has_seed {
         announce_seed(&server);
     }
+    let mut recording = None;
     // Turns run on this task's runtime too, so this loop only waits for events that are rare.
     let outcome = loop {
         tokio::select! {
@@ -212,10 +213,28 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
             error = server.save_failed() => {
                 eprintln!("minikeeper: {}; continues to serve, and tries again", chain(&error));
             }
+            end = server.recording_ended(), if recording.is_none() => {
+                eprintln!("minikeeper: the recording has ended: {}; continues to serve", end.reason);
+                recording = Some(end);
+            }
         }
     };
     let saved = server.stop_within(STOP_TIMEOUT).await;
     let outcome = outcome.and_then(|()| saved.map_err(|error| chain(&error).into()));
+    if recording.is_none() {
+        // Its last bytes may have failed.
+        recording = tokio::select! {
+            biased;
+            end = server.recording_ended() => Some(end),
+            () = std::future::ready(()) => None,
+        };
+    }
+    let outcome = outcome.and_then(|()| match recording {
+        Some(end) if end.is_failure => {
+            Err(format!("the recording is not whole: {}", end.reason).into())
+        }
+        _ => Ok(()),
+    });
     if outcome.is_ok() {
         // Exits without freeing millions of znodes one by one.
         std::process::exit(0);

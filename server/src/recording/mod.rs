@@ -23,8 +23,11 @@ use std::{error::Error, fmt};
 use bytes::Bytes;
 use minikeeper_protocol::{DecodeError, Reader};
 
-pub use self::against::{ReplayClock, replay_against};
 use self::format::{MAGIC, RawRecord, kind};
+pub use self::{
+    against::{ReplayClock, replay_against},
+    recorder::RecordingEnd,
+};
 
 /// A recording: see [`Universe::start_recording`](crate::Universe::start_recording).
 ///
@@ -90,10 +93,15 @@ impl Recording {
     }
 
     /// Writes a file that only its owner can read, because a recording has passwords of sessions.
+    /// Replaces a file of this name: a file that was only overwritten would keep its mode.
     #[cfg(feature = "control")]
     pub(crate) fn save(&self, file: &std::path::Path) -> std::io::Result<()> {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut options = std::fs::File::options();
-        options.write(true).create(true).truncate(true);
+        options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         std::io::Write::write_all(&mut options.open(file)?, &self.bytes)
@@ -240,4 +248,39 @@ pub(crate) fn damaged(record: u64, fault: &dyn fmt::Display) -> RecordingError {
 
 pub(crate) const fn null(field: &'static str) -> DecodeError {
     DecodeError::Null { field }
+}
+
+#[cfg(all(test, unix, feature = "control"))]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::*;
+
+    /// A recording has passwords. The mode of a new file was private, that of an overwritten one
+    /// stayed what it was.
+    #[test]
+    fn saved_recording_is_private_whatever_was_there() {
+        let dir = std::env::temp_dir().join(format!("minikeeper-saved-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let recording = Recording {
+            bytes: Bytes::from_static(&MAGIC),
+            lacking: 0,
+        };
+        let (file, other, link) = (dir.join("a.rec"), dir.join("other"), dir.join("link.rec"));
+        for path in [&file, &other] {
+            std::fs::write(path, "before").unwrap();
+            let open_to_all = std::fs::Permissions::from_mode(0o666);
+            std::fs::set_permissions(path, open_to_all).unwrap();
+        }
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        for path in [&file, &link, &dir.join("new.rec")] {
+            recording.save(path).unwrap();
+            let saved = std::fs::symlink_metadata(path).unwrap();
+            assert!(saved.is_file(), "{path:?}");
+            assert_eq!(saved.mode() & 0o777, 0o600, "{path:?}");
+            assert_eq!(std::fs::read(path).unwrap(), MAGIC);
+        }
+        assert_eq!(std::fs::read(&other).unwrap(), b"before");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -1,15 +1,64 @@
 //! Writes a recording: called by turns, under the engine lock, wherever the engine is given something.
 
-use std::{fs::File, io::Write as _};
+use std::{
+    fs::File,
+    io::Write as _,
+    sync::{Arc, OnceLock},
+};
 
 use minikeeper_engine::{CloseReason, ConnId, Engine, Handover, Input, Keep, Mark, Now};
 use minikeeper_protocol::{Request, SessionId, Xid, Zxid, event, jute};
+use tokio::sync::Notify;
 
 use super::format::{self, kind};
 use crate::journal::Who;
 
 /// The room that is kept for the record which says why a recording ended. Unit: bytes.
 pub(crate) const END_BYTES: usize = 160;
+
+/// Why a recording in a file ended before its server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct RecordingEnd {
+    /// The reason.
+    pub reason: String,
+    /// Whether the file cannot be written, so that it may break off within a record.
+    pub is_failure: bool,
+}
+
+/// The end of a universe's recording in a file, for the tasks that wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct FileEnd {
+    end: OnceLock<RecordingEnd>,
+    ended: Notify,
+}
+
+impl FileEnd {
+    fn set(&self, reason: &str, is_failure: bool) {
+        let reason = reason.to_owned();
+        // A file that cannot be written has no other reason.
+        let _ = self.end.set(RecordingEnd { reason, is_failure });
+        self.ended.notify_waiters();
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn wait(&self) -> RecordingEnd {
+        loop {
+            let ended = self.ended.notified();
+            if let Some(end) = self.end.get() {
+                return end.clone();
+            }
+            ended.await;
+        }
+    }
+}
+
+/// The file of a recording.
+#[derive(Debug)]
+pub(crate) struct RecordingFile {
+    pub(crate) file: File,
+    pub(crate) end: Arc<FileEnd>,
+}
 
 /// A recording that is being written.
 #[derive(Debug)]
@@ -19,7 +68,7 @@ pub(crate) struct Recorder {
     /// What is in the file. Unit: bytes.
     written: usize,
     bytes_max: usize,
-    file: Option<File>,
+    file: Option<RecordingFile>,
     /// Whether it was started in a file, which may have failed since.
     has_file: bool,
     /// Where the last cause begins in `out`.
@@ -33,19 +82,13 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Starts with the state of this engine. `prefix` is that of the universe's paths.
-    pub(crate) fn new(
-        engine: &Engine,
-        now: Now,
-        prefix: &str,
-        bytes_max: usize,
-        file: Option<File>,
-    ) -> Self {
+    pub(crate) fn new(engine: &Engine, now: Now, prefix: &str, bytes_max: usize) -> Self {
         let mut recorder = Self {
             out: format::MAGIC.to_vec(),
             written: 0,
             bytes_max,
-            has_file: file.is_some(),
-            file,
+            has_file: false,
+            file: None,
             cause_at: format::MAGIC.len(),
             now,
             marks: Vec::new(),
@@ -84,6 +127,12 @@ impl Recorder {
             "the limit of {bytes_max} bytes is reached; raise it to record more"
         ));
         tracing::warn!(bytes_max, "limit reached: the recording ends");
+    }
+
+    /// Writes to a file from now on.
+    pub(crate) fn set_file(&mut self, file: RecordingFile) {
+        self.has_file = true;
+        self.file = Some(file);
     }
 
     /// Sets the limit.
@@ -257,12 +306,19 @@ impl Recorder {
 
     /// Writes what is not in the file, if there is one.
     pub(crate) fn flush(&mut self) {
-        let Some(file) = &mut self.file else {
+        let Some(RecordingFile { file, end }) = &mut self.file else {
             return;
         };
-        if let Err(error) = file.write_all(&self.out) {
+        let written = file.write_all(&self.out);
+        if let Err(error) = &written {
             tracing::error!(%error, "cannot write the recording: it ends");
-            self.ended = Some(format!("it cannot be written: {error}"));
+            let why = format!("it cannot be written: {error}");
+            end.set(&why, true);
+            self.ended = Some(why);
+        } else if let Some(why) = self.ended.as_ref().filter(|why| !why.is_empty()) {
+            end.set(why, false);
+        }
+        if written.is_err() {
             self.file = None;
         }
         self.written += self.out.len();
@@ -304,5 +360,31 @@ impl Drop for Recorder {
             self.end(String::new());
             self.flush();
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use minikeeper_engine::Settings;
+
+    use super::*;
+
+    /// A full disk ended the recording with a line in the log, which is off by default.
+    #[test]
+    fn full_disk_ends_the_recording_and_is_reported() {
+        let engine = Engine::new(Settings::default());
+        let end = Arc::new(FileEnd::default());
+        let mut recorder = Recorder::new(&engine, Now::default(), "", usize::MAX);
+        recorder.set_file(RecordingFile {
+            file: File::options().write(true).open("/dev/full").unwrap(),
+            end: Arc::clone(&end),
+        });
+        recorder.flush();
+        let RecordingEnd { reason, is_failure } = end.end.get().unwrap();
+        assert!(is_failure);
+        assert!(reason.starts_with("it cannot be written: "), "{reason}");
+        // What follows is dropped.
+        recorder.input(Now::default(), &Input::Tick);
+        assert_eq!(recorder.len(), 0);
     }
 }

@@ -192,7 +192,7 @@ impl Player {
             record: 1,
         };
         player.turns.turn(|core, now| {
-            let recorder = Recorder::new(&core.engine, now, "", usize::MAX, None);
+            let recorder = Recorder::new(&core.engine, now, "", usize::MAX);
             if let Some(journal) = &mut core.journal {
                 journal.recorder = Some(Box::new(recorder));
             }

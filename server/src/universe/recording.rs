@@ -1,13 +1,17 @@
 //! Recordings of a universe.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::{self, File},
+    path::Path,
+    sync::Arc,
+};
 
 use minikeeper_engine::{Input, Keep};
 
 use crate::{
     recording::{
-        Recording, RecordingError,
-        recorder::{END_BYTES, Recorder},
+        Recording, RecordingEnd, RecordingError,
+        recorder::{END_BYTES, Recorder, RecordingFile},
     },
     turn::outbox::Close,
     universe::Universe,
@@ -23,17 +27,20 @@ impl Universe {
     ///
     /// # Errors
     /// [`RecordingError::Running`] if a recording is being made, [`RecordingError::NoJournal`] if the
-    /// server keeps no journal, [`RecordingError::Sasl`] if it has SASL users.
+    /// server keeps no journal, [`RecordingError::Sasl`] if it has SASL users,
+    /// [`RecordingError::Limit`] if the state alone exceeds the limit. Nothing has changed then.
     pub fn start_recording(&self, bytes_max: usize) -> Result<(), RecordingError> {
         self.record(bytes_max, None)
     }
 
     /// Starts a recording in a file, which must not exist: see
     /// [`start_recording`](Universe::start_recording). The file has everything up to the last turn,
-    /// even if the process is killed.
+    /// even if the process is killed. [`recording_ended`](Universe::recording_ended) waits for a
+    /// recording that ends early.
     ///
     /// # Errors
-    /// As for [`start_recording`](Universe::start_recording), and when the file cannot be created.
+    /// As for [`start_recording`](Universe::start_recording), and when the file cannot be created. No
+    /// file is left then.
     pub fn record_to(
         &self,
         file: impl AsRef<Path>,
@@ -43,12 +50,29 @@ impl Universe {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(file)?;
+        let path = file.as_ref();
+        let file = RecordingFile {
+            file: options.open(path)?,
+            end: Arc::clone(&self.shared.file_end),
+        };
         let started = self.record(bytes_max, Some(file));
-        started.map_err(std::io::Error::other)
+        started.map_err(|error| {
+            // A file that is left would make the next attempt fail, because it must not exist.
+            let _ = fs::remove_file(path);
+            std::io::Error::other(error)
+        })
     }
 
-    fn record(&self, bytes_max: usize, file: Option<File>) -> Result<(), RecordingError> {
+    /// Waits until a recording in a file ends before its server does: at its limit, because the file
+    /// cannot be written, or because a snapshot from before it is restored. Returns the reason.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub async fn recording_ended(&self) -> RecordingEnd {
+        self.shared.file_end.wait().await
+    }
+
+    fn record(&self, bytes_max: usize, file: Option<RecordingFile>) -> Result<(), RecordingError> {
         let turns = &self.shared.turns;
         let mut outcome = Err(RecordingError::Stopped);
         let mut file = Some(file);
@@ -65,19 +89,22 @@ impl Universe {
                 outcome = Err(RecordingError::Sasl);
                 return Vec::new();
             }
+            // The state as it is before the restart: a replay begins with that restart.
+            let mut recorder = Recorder::new(&core.engine, now, turns.prefix(), usize::MAX);
+            let needed = recorder.len() + END_BYTES;
+            if needed > bytes_max {
+                outcome = Err(RecordingError::Limit { needed, bytes_max });
+                return Vec::new();
+            }
+            recorder.set_limit(bytes_max);
+            if let Some(file) = file.take().flatten() {
+                recorder.set_file(file);
+            }
             let mut wakes = Vec::new();
             let has_sessions = core.engine.counts().sessions > 0;
             if has_sessions {
                 core.engine.restart(Keep::Everything, now);
             }
-            let file = file.take().flatten();
-            let mut recorder = Recorder::new(&core.engine, now, turns.prefix(), usize::MAX, file);
-            let needed = recorder.len() + END_BYTES;
-            if needed > bytes_max {
-                outcome = Err(RecordingError::Limit { needed, bytes_max });
-                return wakes;
-            }
-            recorder.set_limit(bytes_max);
             for (key, member) in &core.members {
                 if has_sessions {
                     wakes.extend(member.outbox.close(Close::Shutdown));

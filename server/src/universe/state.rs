@@ -15,6 +15,7 @@ use crate::{
         ensemble::Ensemble, handshake_deadlines::HandshakeDeadlines, limits::Limits,
         listener::OpenConnections, reachability::Reachability, scratch::ScratchPool,
     },
+    recording::recorder::FileEnd,
     turn::{time_control::TimeControl, turns::Turns},
     universe::registry::Registry,
 };
@@ -34,6 +35,8 @@ pub(crate) struct UniverseState {
     pub(crate) time_control: TimeControl,
     /// Whether a panic has told its story.
     pub(crate) is_story_told: AtomicBool,
+    /// The end of its recording in a file.
+    pub(crate) file_end: Arc<FileEnd>,
     pub(crate) server: Arc<ServerState>,
 }
 
@@ -97,6 +100,7 @@ impl UniverseState {
             limits: Limits::default(),
             time_control: TimeControl::default(),
             is_story_told: AtomicBool::new(false),
+            file_end: Arc::default(),
             server,
         }
     }

@@ -90,7 +90,7 @@ impl Running {
     }
 
     #[track_caller]
-    fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command.spawn().expect("the program runs");
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         let mut first_line = String::new();

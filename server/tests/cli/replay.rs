@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::program::{Running, open, run, scratch_file, text};
+use minikeeper_protocol::ConnectRequest;
+
+use crate::program::{Running, connect, hello, open, run, scratch_file, text};
 
 #[test]
 fn recording_of_the_program_replays_here_and_on_another_one() {
@@ -36,4 +38,43 @@ fn damaged_recordings_are_refused_or_replayed_as_far_as_they_go() {
     let newer = refused(b"mkrecrd\x09");
     let wanted = "a recording of version 9; this program reads version 1\n";
     assert!(newer.ends_with(wanted), "{newer}");
+}
+
+/// A recording whose disk is full ended with a line in the log, which is off by default, and the exit
+/// code was 0.
+#[cfg(target_os = "linux")]
+#[test]
+fn recording_that_cannot_be_written_is_reported_and_fails() {
+    let file = scratch_file("full.rec");
+    let _ = fs::remove_file(&file);
+    // The limit of the size of files has the effect of a full disk. Unit of ulimit: 512 bytes.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 4; exec {} --port 0 --record {}",
+        env!("CARGO_BIN_EXE_minikeeper"),
+        file.display()
+    );
+    let mut server = Running::spawn(
+        std::process::Command::new("sh")
+            .args(["-c", &script])
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped()),
+    );
+    for _ in 0..40 {
+        hello(&mut connect(server.address()), &ConnectRequest::new(10_000));
+    }
+    let line = server.error_line();
+    let wanted = "minikeeper: the recording has ended: it cannot be written: File too large (os error 27); \
+                  continues to serve\n";
+    assert_eq!(line, wanted);
+    drop(open(server.address()));
+    let (status, _, errors) = server.terminate();
+    assert_eq!(status.code(), Some(1));
+    assert!(errors.contains("the recording is not whole: "), "{errors}");
+    let replayed = run(&["replay", file.to_str().unwrap()]);
+    let shown = text(&replayed.stdout);
+    assert!(
+        shown.contains("breaks off: it is replayed up to there"),
+        "{shown}"
+    );
 }
