@@ -116,7 +116,15 @@ impl DataSource {
         let folder = folder_in(&self.dir);
         // Read first, so that entries that a running server adds later are not missed.
         let noted = match folder.parent() {
-            Some(dir) => Note::read(dir)?.reach(),
+            Some(dir) => {
+                let note = Note::read(dir)?;
+                match note.check(dir) {
+                    Err(error) if !self.trust.damaged => return Err(error),
+                    Err(error) => tracing::warn!(err = %error, "takes what the files have"),
+                    Ok(()) => {}
+                }
+                note.reach()
+            }
             None => Zxid(0),
         };
         let log_folder = self.log_dir.as_deref().map(folder_in);

@@ -69,6 +69,15 @@ pub enum DataDirError {
         /// The newest change according to `minikeeper.lock`.
         noted: Zxid,
     },
+    /// The note that says how far the files must reach is damaged.
+    #[error(
+        "{path:?} is damaged, so that nothing says whether the newest changes are missing; restore it, or \
+         start from what the files have (--trust-damaged-data, trust_damaged_data)"
+    )]
+    DamagedNote {
+        /// The note.
+        path: PathBuf,
+    },
     /// Each file is sound, but together they contradict the rules of the tree.
     #[error("{path:?} and the logs after it make no valid state: {fault}")]
     NoState {

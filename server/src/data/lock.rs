@@ -3,7 +3,7 @@
 //! Locks the directory itself while the server runs, so that deleting a file does not let a second
 //! server in. Also locks the lock file, for file systems that do not lock directories.
 //!
-//! The file has one line, the note:
+//! The file has one line, the note, with a checksum of each of its parts:
 //!
 //! - How the last server ended. A killed server may have answered clients with zxids above its last
 //!   save, and a server rejects a client that has seen a higher zxid than its own
@@ -39,6 +39,12 @@ const RUNNING: &str = "running";
 /// How much of the lock file is read: more than a note has. Unit: bytes.
 const NOTE_BYTES_MAX: u64 = 256;
 
+/// The first words of a note before it had checksums: the state and the number of killed servers.
+const OLD_WORDS: usize = 2;
+
+/// A zxid that a note without one stands for.
+const NO_ZXID: &str = "0000000000000000";
+
 /// The offset of the two zxids in a note, where they are overwritten in place. Unit: bytes.
 const ZXIDS_AT: u64 = 24;
 
@@ -54,6 +60,8 @@ pub(crate) struct Note {
     written: Zxid,
     /// The machine's boot id at that time; empty if the system does not report it.
     boot: String,
+    /// Whether the note is damaged, so that nothing says how far the files must reach.
+    is_damaged: bool,
 }
 
 impl Note {
@@ -79,32 +87,108 @@ impl Note {
     }
 
     /// Parses a note. Counts one more killed server if the note says that the last one was running, or
-    /// if it is unintelligible, as half a note is.
+    /// if it is damaged.
     fn parse(text: &str) -> Self {
-        let mut words = text.split_whitespace();
-        let killed = match words.next() {
-            None | Some(SAVED) => 0,
-            Some(RUNNING) => {
-                let before = words.clone().next().and_then(|word| word.parse().ok());
-                before.unwrap_or(0).min(KILLED_MAX) + 1
-            }
-            Some(_) => 1,
-        };
-        let words: Vec<_> = words.collect();
-        let after = |name: &str| {
-            let at = words.iter().position(|word| *word == name)?;
-            words.get(at + 1).copied()
-        };
-        let zxid = |name: &str| {
-            let hex = after(name).filter(|hex| hex.len() == 16)?;
-            i64::from_str_radix(hex, 16).ok().map(Zxid)
-        };
-        Self {
-            killed,
-            durable: zxid("durable").unwrap_or_default(),
-            written: zxid("written").unwrap_or_default(),
-            boot: after("boot").unwrap_or_default().to_owned(),
+        // A server that was killed before it wrote anything leaves an empty file.
+        if text.is_empty() {
+            return Self::default();
         }
+        Self::parse_whole(text).unwrap_or_else(|| Self {
+            killed: 1,
+            is_damaged: true,
+            ..Self::default()
+        })
+    }
+
+    /// Parses a note; `None` if it is not exactly what a server writes.
+    fn parse_whole(text: &str) -> Option<Self> {
+        let words: Vec<_> = text.strip_suffix('\n')?.split_whitespace().collect();
+        let killed = |state: &str, before: &str| {
+            let before = before.parse::<u32>().ok()?.min(KILLED_MAX);
+            match state {
+                SAVED => Some(0),
+                RUNNING => Some(before + 1),
+                _ => None,
+            }
+        };
+        let zxid = |hex: &str| {
+            let is_hex = hex.len() == 16 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let zxid = i64::from_str_radix(hex, 16).ok();
+            zxid.filter(|_| is_hex).map(Zxid)
+        };
+        let old = |state, before, durable, written, boot: &str| {
+            Some(Self {
+                killed: killed(state, before)?,
+                durable: zxid(durable)?,
+                written: zxid(written)?,
+                boot: boot.to_owned(),
+                is_damaged: false,
+            })
+        };
+        match words[..] {
+            [SAVED] => Some(Self::default()),
+            [state, before] if words.len() == OLD_WORDS => old(state, before, NO_ZXID, NO_ZXID, ""),
+            [
+                state,
+                before,
+                "durable",
+                durable,
+                "written",
+                written,
+                "boot",
+            ] => old(state, before, durable, written, ""),
+            [
+                state,
+                before,
+                "durable",
+                durable,
+                "written",
+                written,
+                "boot",
+                boot,
+            ] => old(state, before, durable, written, boot),
+            [
+                state,
+                before,
+                "durable",
+                durable,
+                "written",
+                written,
+                "sum",
+                _,
+                ref rest @ ..,
+            ] => {
+                let boot = match *rest {
+                    ["boot", "sum", _] => "",
+                    ["boot", boot, "sum", _] => boot,
+                    _ => return None,
+                };
+                let mut note = old(state, before, durable, written, boot)?;
+                // The checksums are those of the text: a number can be written in several ways.
+                let found = Self {
+                    killed: before.parse().ok()?,
+                    ..note.clone()
+                };
+                if found.line(state) != text {
+                    return None;
+                }
+                note.is_damaged = false;
+                Some(note)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns an error if the note is damaged.
+    ///
+    /// # Errors
+    /// [`DataDirError::DamagedNote`].
+    pub(crate) fn check(&self, dir: &Path) -> Result<(), DataDirError> {
+        if self.is_damaged {
+            let path = dir.join(NAME);
+            return Err(DataDirError::DamagedNote { path });
+        }
+        Ok(())
     }
 
     /// Returns the zxid that the files must reach.
@@ -121,12 +205,25 @@ impl Note {
     fn line(&self, state: &str) -> String {
         let Self { killed, boot, .. } = self;
         let zxids = self.zxids();
-        format!("{state:<7} {killed:07} durable {zxids} boot {boot}\n")
+        let sum = sum(&format!("{state} {killed} {boot}"));
+        format!("{state:<7} {killed:07} durable {zxids} boot {boot} sum {sum}\n")
     }
 
+    /// The zxids and their checksum, which are overwritten together.
     fn zxids(&self) -> String {
-        format!("{:016x} written {:016x}", self.durable.0, self.written.0)
+        let zxids = format!("{:016x} written {:016x}", self.durable.0, self.written.0);
+        let sum = sum(&zxids);
+        format!("{zxids} sum {sum}")
     }
+}
+
+/// Returns the checksum of a part of a note.
+fn sum(part: &str) -> String {
+    // Adler's sums of short texts are small numbers that look alike.
+    let hash = part.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("{hash:08x}")
 }
 
 /// Returns the machine's boot id; empty if the system does not report it.
@@ -228,6 +325,7 @@ impl DirectoryLock {
             durable: self.found.durable.max(saved).min(reached),
             written: reached,
             boot: boot(),
+            is_damaged: false,
         };
         held.state = RUNNING;
         held.write().map_err(DataDirError::io("write", &self.path))
@@ -321,12 +419,24 @@ mod tests {
             ("saved\n", 0),
             ("running 0\n", 1),
             ("running 7\n", 8),
-            ("running 99999999999\n", 1),
             ("running 4000000000\n", KILLED_MAX + 1),
-            ("runn", 1),
-            ("something else", 1),
         ] {
-            assert_eq!(Note::parse(text).killed, expected, "{text:?}");
+            let note = Note::parse(text);
+            assert_eq!(
+                (note.killed, note.is_damaged),
+                (expected, false),
+                "{text:?}"
+            );
+        }
+        for text in [
+            "running 99999999999\n",
+            "runn",
+            "running 0",
+            "something else\n",
+            "\0\0\0\0",
+        ] {
+            let note = Note::parse(text);
+            assert_eq!((note.killed, note.is_damaged), (1, true), "{text:?}");
         }
     }
 
@@ -337,6 +447,7 @@ mod tests {
             durable: Zxid(0x1a2b),
             written: Zxid(0x1a2c),
             boot: "an-id".to_owned(),
+            is_damaged: false,
         };
         let line = note.line(RUNNING);
         let at = usize::try_from(ZXIDS_AT).unwrap();
@@ -353,5 +464,56 @@ mod tests {
         };
         assert_eq!(same.reach(), Zxid(0x1a2c));
         assert_eq!(Note::parse(&same.line(SAVED)).killed, 0);
+    }
+
+    /// A note without checksums said that the files must reach a lower zxid, or none, when a byte of it was
+    /// damaged; a truncated log beside it then lost changes in silence.
+    #[test]
+    fn no_damaged_byte_of_a_note_goes_unnoticed() {
+        let note = Note {
+            killed: 12,
+            durable: Zxid(0x1_0000_0203),
+            written: Zxid(0x1_0000_0a2c),
+            boot: boot(),
+            is_damaged: false,
+        };
+        for state in [SAVED, RUNNING] {
+            let line = note.line(state);
+            let whole = Note::parse(&line);
+            assert!(!whole.is_damaged);
+            let changed = |bytes: &[u8], what: &str| {
+                let text = String::from_utf8_lossy(bytes);
+                let damaged = Note::parse(&text);
+                assert!(damaged.is_damaged, "{what}: {text:?}");
+            };
+            for at in 0..line.len() {
+                let mut bytes = line.clone().into_bytes();
+                for value in 0..=u8::MAX {
+                    if value != line.as_bytes()[at] {
+                        bytes[at] = value;
+                        changed(&bytes, "changed byte");
+                    }
+                }
+                let bytes = line.as_bytes();
+                changed(&[&bytes[..at], &bytes[at + 1..]].concat(), "missing byte");
+                changed(&[&bytes[..=at], &bytes[at..]].concat(), "doubled byte");
+                if at > 0 {
+                    changed(&bytes[..at], "truncated");
+                }
+            }
+        }
+    }
+
+    /// Notes of earlier versions have no checksums.
+    #[test]
+    fn notes_without_checksums_are_read() {
+        let old = "running 0000002 durable 0000000000001a2b written 0000000000001a2c boot an-id\n";
+        let note = Note::parse(old);
+        assert!(!note.is_damaged);
+        assert_eq!(
+            (note.killed, note.durable, note.written),
+            (3, Zxid(0x1a2b), Zxid(0x1a2c))
+        );
+        assert_eq!(note.boot, "an-id");
     }
 }

@@ -133,7 +133,14 @@ impl DataDir {
         trusts_damaged: bool,
     ) -> Result<Engine, DataDirError> {
         let files = Files::find(&self.folder, &self.folder)?;
-        let noted = self.lock.found().reach();
+        let found = self.lock.found();
+        if let Err(error) = found.check(self.folder.parent().unwrap_or(&self.folder)) {
+            if !trusts_damaged {
+                return Err(error);
+            }
+            tracing::warn!(err = %error, "takes what the files have for the newest state");
+        }
+        let noted = found.reach();
         let trust = Trust {
             empty: false,
             damaged: trusts_damaged,
