@@ -231,7 +231,7 @@ impl Server {
     fn close(&self) -> AbortedTasks {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         let listening = self.shared.server.reachability.stop();
-        for universe in self.shared.server.universes.remove_all() {
+        for universe in self.shared.server.universes.close() {
             universe.turns.stop();
         }
         #[cfg(feature = "control")]

@@ -53,6 +53,11 @@ impl HeldPorts {
         held.map_or_else(|| bind(address), Ok)?.listen(backlog)
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_held(&self, address: SocketAddr) -> bool {
+        self.0.lock().contains_key(&address)
+    }
+
     /// Frees the ports.
     pub(crate) fn clear(&self) {
         self.0.lock().clear();
@@ -225,25 +230,29 @@ impl OpenConnections {
         config: &Config,
         address: IpAddr,
     ) -> Result<Slot, (&'static str, usize)> {
-        if self.count.load(Ordering::Acquire) >= config.connections_max {
-            return Err(("connections_max", config.connections_max));
+        let connections_max = config.connections_max;
+        // In one step: ports accept at the same time.
+        let one_more = |count| (count < connections_max).then_some(count + 1);
+        let (set, read) = (Ordering::AcqRel, Ordering::Acquire);
+        if self.count.fetch_update(set, read, one_more).is_err() {
+            return Err(("connections_max", connections_max));
         }
+        let mut slot = Slot {
+            live: Arc::clone(self),
+            counted: None,
+        };
         let per_address_max = config.connections_per_address_max;
-        let mut counted = None;
         if per_address_max > 0 {
             let mut by_address = self.by_address.lock();
             let count = by_address.entry(address).or_default();
             if *count >= per_address_max {
+                drop(by_address);
                 return Err(("connections_per_address_max", per_address_max));
             }
             *count += 1;
-            counted = Some(Box::new(address));
+            slot.counted = Some(Box::new(address));
         }
-        self.count.fetch_add(1, Ordering::AcqRel);
-        Ok(Slot {
-            live: Arc::clone(self),
-            counted,
-        })
+        Ok(slot)
     }
 
     /// Waits until no connection is open.
@@ -318,5 +327,61 @@ impl Drop for Slot {
         if left <= self.live.aside.load(Ordering::Acquire) {
             self.live.fewer.notify_waiters();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::Ipv4Addr, sync::Barrier, thread};
+
+    use super::*;
+
+    /// Two ports that accepted at the same time both saw one place left.
+    #[test]
+    fn ports_that_accept_at_the_same_time_keep_to_the_limit() {
+        const PORTS: usize = 4;
+        const ROUNDS: usize = 2_000;
+        let config = Config {
+            connections_max: 1,
+            ..Config::default()
+        };
+        let live = Arc::<OpenConnections>::default();
+        let barrier = Barrier::new(PORTS);
+        let admitted = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..PORTS {
+                scope.spawn(|| {
+                    for round in 1..=ROUNDS {
+                        barrier.wait();
+                        let slot = live.enter(&config, Ipv4Addr::LOCALHOST.into());
+                        admitted.fetch_add(usize::from(slot.is_ok()), Ordering::AcqRel);
+                        barrier.wait();
+                        assert_eq!(admitted.load(Ordering::Acquire), round);
+                        drop(slot);
+                        barrier.wait();
+                    }
+                });
+            }
+        });
+        assert_eq!(live.count.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn address_beyond_its_limit_takes_no_place() {
+        let config = Config {
+            connections_max: 2,
+            connections_per_address_max: 1,
+            ..Config::default()
+        };
+        let live = Arc::<OpenConnections>::default();
+        let enter = |last| live.enter(&config, Ipv4Addr::new(127, 0, 0, last).into());
+        let first = enter(1).unwrap();
+        for _ in 0..3 {
+            assert_eq!(enter(1).unwrap_err().0, "connections_per_address_max");
+        }
+        let second = enter(2).unwrap();
+        assert_eq!(enter(3).unwrap_err().0, "connections_max");
+        drop((first, second));
+        enter(1).unwrap();
     }
 }

@@ -26,6 +26,8 @@ const FREE_PORTS_ATTEMPTS_MAX: u32 = 100;
 pub(crate) struct Reachability {
     listening: Mutex<ListenTasks>,
     held: HeldPorts,
+    /// Held by whoever takes the server down or up, until the ports are held or listen.
+    pub(crate) transition: Arc<tokio::sync::Mutex<()>>,
     /// Starts connections when the server comes up again. Reset on [`Reachability::stop`], because
     /// it refers back to the server.
     spawner: Mutex<Spawner>,
@@ -157,6 +159,12 @@ impl Reachability {
             self.hold_ports([addresses]);
         }
         listening.map(|(listeners, _)| listeners)
+    }
+
+    /// Returns whether the port of this address is held.
+    #[cfg(test)]
+    pub(crate) fn is_held(&self, address: SocketAddr) -> bool {
+        self.held.is_held(address)
     }
 
     /// Replaces the tasks that accept connections for one server of the ensemble, unless all are

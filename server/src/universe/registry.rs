@@ -208,13 +208,10 @@ impl Universe {
             .runtime
             .spawn(time_control::run(Arc::clone(&shared)))
             .abort_handle();
-        let is_added = server
+        let added = server
             .universes
             .add(name, Arc::clone(&shared), expiry.clone());
-        if !is_added {
-            expiry.abort();
-            return Err(taken());
-        }
+        added.inspect_err(|_| expiry.abort())?;
         Ok(UniverseGuard {
             universe: Self {
                 shared,
@@ -279,6 +276,8 @@ struct RegistryState {
     sweep_at: usize,
     /// The last number given to a universe.
     made: u64,
+    /// Whether the server has stopped: it would not stop a universe that is added now.
+    is_closed: bool,
 }
 
 #[derive(Debug)]
@@ -297,6 +296,7 @@ impl Default for RegistryState {
             moved: HashMap::new(),
             sweep_at: SWEEP_MIN,
             made: 0,
+            is_closed: false,
         }
     }
 }
@@ -314,15 +314,28 @@ impl Registry {
         *made
     }
 
-    /// Adds a universe. Returns false if the name is taken.
-    pub(crate) fn add(&self, name: &str, shared: Arc<UniverseState>, expiry: AbortHandle) -> bool {
-        let by_name = &mut self.inner.lock().by_name;
-        if by_name.contains_key(name) {
-            return false;
+    /// Adds a universe.
+    ///
+    /// # Errors
+    /// When the name is taken, or the server has stopped.
+    fn add(
+        &self,
+        name: &str,
+        shared: Arc<UniverseState>,
+        expiry: AbortHandle,
+    ) -> Result<(), UniverseError> {
+        let inner = &mut *self.inner.lock();
+        if inner.is_closed {
+            return Err(UniverseError::Stopped);
         }
-        by_name.insert(name.to_owned(), RegisteredUniverse { shared, expiry });
+        let name = name.to_owned();
+        if inner.by_name.contains_key(&name) {
+            return Err(UniverseError::Taken { name });
+        }
+        let universe = RegisteredUniverse { shared, expiry };
+        inner.by_name.insert(name, universe);
         self.is_used.store(true, Ordering::Release);
-        true
+        Ok(())
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<UniverseState>> {
@@ -352,10 +365,18 @@ impl Registry {
         Some(entry.shared)
     }
 
-    /// Removes all of them.
-    pub(crate) fn remove_all(&self) -> Vec<Arc<UniverseState>> {
-        let names = self.names();
-        names.iter().filter_map(|name| self.remove(name)).collect()
+    /// Removes all of them, and refuses those that are added later.
+    pub(crate) fn close(&self) -> Vec<Arc<UniverseState>> {
+        let universes = {
+            let inner = &mut *self.inner.lock();
+            inner.is_closed = true;
+            std::mem::take(&mut inner.by_name)
+        };
+        let removed = universes.into_values().map(|universe| {
+            universe.expiry.abort();
+            universe.shared
+        });
+        removed.collect()
     }
 
     /// Returns the universe whose name begins a path.
@@ -387,5 +408,25 @@ impl Registry {
             *sweep_at = SWEEP_MIN.max(2 * moved.len());
         }
         moved.insert(session, Arc::downgrade(to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The server looked whether it was up, and added the universe after it had stopped all others: the
+    /// universe went on, with its task, on a server that was gone.
+    #[tokio::test]
+    async fn universe_added_while_the_server_closes_is_refused() {
+        let server = crate::Server::builder().start().await.unwrap();
+        let before = server.create_universe("before").unwrap();
+        // What the server does when it closes, behind the look of whoever adds a universe.
+        let universes = &server.shared.server.universes;
+        assert_eq!(universes.close().len(), 1);
+        let late = server.create_universe("late");
+        assert!(matches!(late, Err(UniverseError::Stopped)));
+        assert_eq!(server.universes(), Vec::<String>::new());
+        drop(before);
     }
 }

@@ -67,6 +67,9 @@ impl Universe {
     /// is already down. Over HTTP the answer is the address that serves
     /// [`come_up`](Universe::come_up).
     ///
+    /// # Cancel safety
+    /// If the future is dropped after it has begun, the server goes down without it.
+    ///
     /// # Examples
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -83,14 +86,25 @@ impl Universe {
         if !Arc::ptr_eq(&self.shared, root) {
             return self.shared.turns.stop();
         }
-        let mut tasks = root.server.reachability.go_down();
+        let reachability = &root.server.reachability;
+        let transition = Arc::clone(&reachability.transition).lock_owned().await;
+        let mut tasks = reachability.go_down();
         root.turns.stop();
         for universe in root.server.universes.all() {
             universe.turns.stop();
         }
-        // A port can be held only once the task that listened has ended.
-        tasks.end().await;
-        root.server.hold_ports();
+        // A port can be held only once the task that listened has ended. A task of its own, because the port
+        // would be left to others if this future were dropped meanwhile.
+        let server = Arc::clone(&root.server);
+        let held = root.server.runtime.spawn(async move {
+            tasks.end().await;
+            if server.reachability.phase() == Phase::Down {
+                server.hold_ports();
+            }
+            drop(transition);
+        });
+        // Fails only if the runtime is shutting down.
+        let _ = held.await;
         let gone = root.server.open_connections.wait_no_clients();
         if tokio::time::timeout(PATIENCE, gone).await.is_err() {
             tracing::warn!("some connections did not close in time");
@@ -123,6 +137,7 @@ impl Universe {
             return Ok(());
         }
         let server = &root.server;
+        let _transition = server.reachability.transition.lock().await;
         match server.reachability.phase() {
             Phase::Up => return Ok(()),
             Phase::Stopped => return Err(RestartError::Stopped),
@@ -192,4 +207,34 @@ fn renew(shared: &UniverseState, keep: Keep) {
         });
     });
     shared.turns.resume();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future as _, pin::pin, task::Poll};
+
+    use super::*;
+
+    /// The port was held only by the future's last step: a dropped one left it to others.
+    #[tokio::test]
+    async fn dropped_go_down_holds_the_port_all_the_same() {
+        let server = crate::Server::builder().start().await.unwrap();
+        let address = server.addr();
+        {
+            let mut going = pin!(server.go_down());
+            std::future::poll_fn(|cx| {
+                assert!(going.as_mut().poll(cx).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+        }
+        // Waits for what the dropped future has left to do.
+        drop(server.shared.server.reachability.transition.lock().await);
+        let reachability = &server.shared.server.reachability;
+        assert_eq!(reachability.phase(), Phase::Down);
+        assert!(reachability.is_held(address));
+        server.come_up(Keep::Everything).await.unwrap();
+        assert!(!reachability.is_held(address));
+        std::net::TcpStream::connect(address).unwrap();
+    }
 }
