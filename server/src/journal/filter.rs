@@ -300,6 +300,8 @@ pub enum JournalError {
         /// What is expected.
         wanted: &'static str,
     },
+    /// A list of filters is empty: every journal has nothing in order.
+    NoFilter,
     /// A text is not the JSON of a journal.
     Json {
         /// What is wrong with it.
@@ -349,6 +351,9 @@ impl fmt::Display for JournalError {
             ),
             Self::Path { pattern, why } => write!(f, "path pattern {pattern:?}: {why}"),
             Self::Filter { word, wanted } => write!(f, "filter: {word:?} is not {wanted}"),
+            Self::NoFilter => f.write_str(
+                "the list of filters is empty, so every journal would pass; give at least one",
+            ),
             Self::Json { what } => write!(
                 f,
                 "not the JSON of a journal: {what}; write it with minikeeper ctl journal --json, or take that of a story"

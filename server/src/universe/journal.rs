@@ -99,8 +99,12 @@ impl Universe {
     /// Verifies that entries match these filters in this order; others may stand between them.
     ///
     /// # Errors
-    /// [`JournalError::Order`] if they do not, otherwise as for [`count`](Universe::count).
+    /// [`JournalError::Order`] if they do not, [`JournalError::NoFilter`] if there is no filter,
+    /// otherwise as for [`count`](Universe::count).
     pub fn verify_order(&self, filters: &[JournalFilter]) -> Result<(), JournalError> {
+        if filters.is_empty() {
+            return Err(JournalError::NoFilter);
+        }
         let first = filters.iter().map(JournalFilter::first).min().unwrap_or(0);
         let entries = self.all_entries(first)?;
         filter::verify_order(filters, &entries)

@@ -194,6 +194,11 @@ pub(super) const VERBS: &[Verb] = &[
                 }
             };
             if let Some(in_order) = arguments.given("in_order") {
+                if expected.is_some() {
+                    return Err(ControlError::bad_input(
+                        "give in_order, or one of exactly, at_least and at_most",
+                    ));
+                }
                 let filters = in_order_of(in_order, arguments)?;
                 let verified = call.universe.verify_order(&filters);
                 return verified
@@ -221,9 +226,10 @@ pub(super) const VERBS: &[Verb] = &[
 
 pub(super) fn refused(error: JournalError) -> ControlError {
     match error {
-        JournalError::Path { .. } | JournalError::Filter { .. } | JournalError::Json { .. } => {
-            ControlError::bad_input(error.to_string())
-        }
+        JournalError::Path { .. }
+        | JournalError::Filter { .. }
+        | JournalError::NoFilter
+        | JournalError::Json { .. } => ControlError::bad_input(error.to_string()),
         error => ControlError::cannot_now(error.to_string()),
     }
 }
