@@ -187,7 +187,7 @@ function TimelineView({ version, live }) {
     <div class="title"><h1>Timeline</h1>
       ${!live.error && html`<button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Continue" : "Pause"}</button>`}
       <${Command} verb="tail" /></div>
-    ${live.missed > 0 && html`<p class="notice warn">The page was too slow and missed ${live.missed} entries.</p>`}
+    ${live.missed > 0 && html`<p class="notice warn">${live.missed} entries are missing: the page was too slow, or a request caused too many.</p>`}
     ${live.error && !shown.entries.length
       ? html`<${Notice} error=${{ message: live.error }} />
         <p class="notice">A server keeps a journal with <code>--control</code>, or with <code>--journal-bytes 4194304</code>.</p>`

@@ -97,8 +97,8 @@ async function stream(next, signal, add, missed, set) {
       for (const line of lines) {
         if (!line.trim()) continue;
         const entry = JSON.parse(line);
-        if (entry.kind === "missed") missed(entry.count ?? 1);
-        else entries.push(entry);
+        if (entry.kind === "omitted") missed(entry.count);
+        entries.push(entry);
         if (Number.isInteger(entry.number)) next = entry.number + 1;
       }
       if (entries.length) add(entries);

@@ -42,7 +42,7 @@ function rowsOf(entries, isShown, now_ms) {
     if (gap >= GAP_MS) rows.push({ key: `gap${entry.number}`, gap });
     last = entry.at_ms;
     jumped = 0;
-    if (entry.kind === "missed" || entry.kind === "omitted") rows.push({ key: entry.number ?? `missed${rows.length}`, entry, note: `${entry.count} entries were left out` });
+    if (entry.kind === "omitted") rows.push({ key: entry.number, entry, note: `${entry.count} entries were left out` });
     else rows.push({ key: entry.number, entry, jump: moved });
   }
   if (last !== undefined && now_ms - last >= GAP_MS) rows.push({ key: "now", gap: now_ms - last, isEnd: true });
