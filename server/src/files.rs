@@ -6,6 +6,9 @@ use std::{
     path::Path,
 };
 
+#[cfg(feature = "seed-files")]
+pub use crate::tree::files::json::parse as parse_json;
+
 /// The size limit of a file with settings, a certificate or a key. Unit: bytes.
 pub const SETTINGS_BYTES_MAX: u64 = 16 << 20;
 

@@ -71,7 +71,7 @@ pub(crate) fn tree(file: &str) -> Result<(&'static str, Value), String> {
     if !file.ends_with(".json") {
         return Ok(("yaml", text.into()));
     }
-    let value = serde_json::from_str(&text);
+    let value = files::parse_json(text.as_bytes());
     let value = value.map_err(|error| format!("{file} is not JSON: {error}"))?;
     Ok(("tree", value))
 }

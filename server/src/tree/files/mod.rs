@@ -3,6 +3,7 @@
 //! A tree is an object whose keys are paths. A znode is its data (text or null), or an object with
 //! `data` or `data_base64`, `acl`, and `container` or `ttl_ms`.
 
+pub(crate) mod json;
 mod yaml;
 
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub enum TreeFileError {
 }
 
 impl Tree {
-    /// Reads JSON.
+    /// Reads JSON. No path and no field may come twice.
     ///
     /// # Errors
     /// The position of the fault.
@@ -65,7 +66,7 @@ impl Tree {
     /// # Ok::<(), minikeeper::TreeFileError>(())
     /// ```
     pub fn from_json(text: &str) -> Result<Self, TreeFileError> {
-        let value = serde_json::from_str(text);
+        let value = json::parse(text.as_bytes());
         Self::from_value(&value.map_err(|error| TreeFileError::Json(error.to_string()))?)
     }
 
