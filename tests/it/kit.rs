@@ -256,7 +256,7 @@ impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
         // The line of that request is still in the buffer when the server logs that it has stopped.
-        let panics = line.contains(" path=/panic ") && !thread::panicking();
+        let panics = line.contains(" path=\"/panic\" ") && !thread::panicking();
         assert!(!panics, "requested by the test");
         self.0
             .lock()

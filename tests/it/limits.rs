@@ -329,3 +329,38 @@ fn listen_backlog_of_1_serves_clients_one_after_the_other() {
         Wire::open(logged.address(), TIMEOUT_MS).0.ping();
     }
 }
+
+/// The counts of all limits decided together whether a limit was logged, so that a limit which was reached
+/// after others was not named. So did those of the limits on connections.
+#[test]
+fn each_limit_is_named_in_the_log_when_it_is_first_reached() {
+    let logged = Logged::start(|config| {
+        config.watches_max = 1;
+        config.tree_bytes_max = 8_192;
+        config.multi_operations_max = 2;
+        config.acl_entries_max = 1;
+        config.connections_max = 3;
+        config.connections_per_address_max = 2;
+    });
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    client.refused(&wire::exists("/a", true));
+    for path in ["/b", "/c", "/d"] {
+        client.refused(&wire::exists(path, true));
+    }
+    logged.wait_for_line(&["WARN", "watches_max", "max=1"]);
+    // The fourth, sixth and so on of all: none of them is logged by the count of all.
+    client.refused(&wire::create("/e", &[0; 9_000], CreateMode::Persistent));
+    logged.wait_for_line(&["WARN", "tree_bytes_max", "max=8192"]);
+    let check = MultiOp::Check {
+        path: Some("/".into()),
+        version: -1,
+    };
+    client.refused(&Request::Multi(vec![check; 3]));
+    logged.wait_for_line(&["WARN", "multi_operations_max", "max=2"]);
+    let (second, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    for _ in 0..3 {
+        Wire::connect(logged.address()).expect_reset();
+    }
+    logged.wait_for_line(&["WARN", "connections_per_address_max", "max=2"]);
+    drop(second);
+}

@@ -94,7 +94,9 @@ pub(crate) struct Limits {
     held_large_bytes: AtomicUsize,
     /// The number of times that input has begun to wait.
     held_number: AtomicU64,
-    connection_rejected: AtomicU64,
+    connections_rejected: AtomicU64,
+    connections_per_address_rejected: AtomicU64,
+    handshakes_rejected: AtomicU64,
     sessionless_connections_expired: AtomicU64,
     large_requests_rejected: AtomicU64,
     throttled_ops: AtomicU64,
@@ -108,7 +110,9 @@ impl Limits {
     pub(crate) fn counts(&self, hits: LimitHits) -> LimitCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         LimitCounts {
-            connection_rejected: read(&self.connection_rejected),
+            connection_rejected: read(&self.connections_rejected)
+                + read(&self.connections_per_address_rejected)
+                + read(&self.handshakes_rejected),
             sessionless_connections_expired: read(&self.sessionless_connections_expired),
             large_requests_rejected: read(&self.large_requests_rejected),
             throttled_ops: read(&self.throttled_ops),
@@ -130,7 +134,9 @@ impl Limits {
     /// Resets the counts as `srst` does.
     pub(crate) fn reset(&self) {
         for counter in [
-            &self.connection_rejected,
+            &self.connections_rejected,
+            &self.connections_per_address_rejected,
+            &self.handshakes_rejected,
             &self.sessionless_connections_expired,
             &self.large_requests_rejected,
             &self.throttled_ops,
@@ -144,7 +150,12 @@ impl Limits {
 
     /// Counts a connection that was refused when accepted.
     pub(crate) fn refused(&self, setting: &str, max: usize, address: std::net::IpAddr) {
-        if count(&self.connection_rejected, 1) {
+        // A count for each limit: each is named in the log.
+        let rejected = match setting {
+            "connections_max" => &self.connections_rejected,
+            _ => &self.connections_per_address_rejected,
+        };
+        if count(rejected, 1) {
             tracing::warn!(%address, setting, max, "limit reached: a connection is refused");
         }
     }
@@ -171,7 +182,7 @@ impl Limits {
         if tokens == 0 || self.throttle.take(config, now_ms()) {
             return Ok(());
         }
-        if count(&self.connection_rejected, 1) {
+        if count(&self.handshakes_rejected, 1) {
             tracing::warn!(
                 setting = "connection_throttle_tokens",
                 max = tokens,

@@ -274,6 +274,17 @@ impl TurnEffects<'_> {
         }
     }
 
+    /// Counts a connection that is closed because its client does not read its events.
+    #[cold]
+    pub(crate) fn outbox_overflowed(&mut self, conn: ConnId) {
+        self.counters.limit_hits.outboxes += 1;
+        tracing::warn!(
+            conn = conn.0,
+            bytes_max = self.outbox_bytes_max,
+            "outbox_bytes_max reached: the connection is closed"
+        );
+    }
+
     /// Holds an event back if a fault says so. Returns whether it must not be sent now.
     #[cold]
     fn is_held_back(&mut self, to: ConnId, event: &Event<'_>) -> bool {
@@ -287,7 +298,7 @@ impl TurnEffects<'_> {
             EventFate::Sent => return false,
             EventFate::Held => self.turns.alarm.rearm_for(self.faults.next_deadline_ms()),
             EventFate::NoRoom => {
-                self.counters.limit_hits.outboxes += 1;
+                self.outbox_overflowed(to);
                 if self.own == Some(to) {
                     self.close = Some(Close::OutboxFull);
                 } else {
@@ -396,12 +407,7 @@ impl Effects for TurnEffects<'_> {
                     }
                 }
                 Err(overflow) => {
-                    self.counters.limit_hits.outboxes += 1;
-                    tracing::warn!(
-                        conn = to.0,
-                        bytes_max = self.outbox_bytes_max,
-                        "outbox_bytes_max reached: the connection is closed"
-                    );
+                    self.outbox_overflowed(to);
                     self.wakes.extend(overflow.waker);
                 }
             }
@@ -424,18 +430,7 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn limit_hit(&mut self, limit: Limit, max: usize) {
-        let hits = &mut self.counters.limit_hits;
-        match limit {
-            Limit::Sessions => hits.sessions += 1,
-            Limit::Watches => hits.watches += 1,
-            Limit::TreeBytes => hits.tree_bytes += 1,
-            Limit::ReplyBytes => hits.reply_bytes += 1,
-            Limit::MultiOperations => hits.multi_operations += 1,
-            Limit::AclEntries => hits.acl_entries += 1,
-            Limit::Identities => hits.identities += 1,
-        }
-        // Logs the first, then ever more rarely: a client may hit a limit in a loop.
-        if hits.refusals().is_power_of_two() {
+        if self.counters.limit_hits.count(limit) {
             tracing::warn!(
                 setting = limit.setting(),
                 max,
@@ -509,7 +504,8 @@ fn trace_request(member: &Member, input: &Input, outcome: &RequestOutcome) {
             session = %member.session,
             xid = xid.0,
             op = request.op().name(),
-            path = request.path().map(tracing::field::display),
+            // Quoted and escaped: a path with the end of a line would forge lines of the log.
+            path = request.path().map(tracing::field::debug),
             zxid = outcome.reply.map(|reply| tracing::field::display(reply.zxid)),
             err,
             "request"

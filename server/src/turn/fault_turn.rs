@@ -318,7 +318,7 @@ fn send(event: HeldEvent, effects: &mut TurnEffects<'_>) {
     let Some(member) = effects.members.get(event.conn.0 as usize) else {
         return;
     };
-    let bytes = event.frame.len();
+    let (to, bytes) = (event.conn, event.frame.len());
     let pushed = member
         .outbox
         .push(effects.outbox_bytes_max, |out| out.extend(event.frame));
@@ -331,7 +331,7 @@ fn send(event: HeldEvent, effects: &mut TurnEffects<'_>) {
             }
         }
         Err(overflow) => {
-            effects.counters.limit_hits.outboxes += 1;
+            effects.outbox_overflowed(to);
             effects.wakes.extend(overflow.waker);
         }
     }

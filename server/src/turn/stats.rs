@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
-use minikeeper_engine::Input;
+use minikeeper_engine::{Input, Limit};
 use minikeeper_protocol::{OpCode, Request, Xid, Zxid};
 
 use crate::turn::latency::Latency;
@@ -297,14 +297,20 @@ pub(crate) struct LimitHits {
 }
 
 impl LimitHits {
-    pub(crate) const fn refusals(self) -> u64 {
-        self.sessions
-            + self.watches
-            + self.tree_bytes
-            + self.reply_bytes
-            + self.multi_operations
-            + self.acl_entries
-            + self.identities
+    /// Counts a hit. Returns whether to log it: the first of this limit, then ever more rarely, because a
+    /// client may hit a limit in a loop.
+    pub(crate) const fn count(&mut self, limit: Limit) -> bool {
+        let hits = match limit {
+            Limit::Sessions => &mut self.sessions,
+            Limit::Watches => &mut self.watches,
+            Limit::TreeBytes => &mut self.tree_bytes,
+            Limit::ReplyBytes => &mut self.reply_bytes,
+            Limit::MultiOperations => &mut self.multi_operations,
+            Limit::AclEntries => &mut self.acl_entries,
+            Limit::Identities => &mut self.identities,
+        };
+        *hits += 1;
+        hits.is_power_of_two()
     }
 }
 
