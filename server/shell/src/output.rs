@@ -13,9 +13,20 @@ use parking_lot::Mutex;
 /// obeying. The escapes are those of JSON and YAML, whose texts mean the same afterwards.
 #[must_use]
 pub fn without_controls(text: &str) -> String {
+    escaped(text, |symbol| symbol != '\n')
+}
+
+/// Escapes control characters as [`without_controls`] does, and the ends of lines too, for a text that must
+/// stay one line.
+#[must_use]
+pub fn in_one_line(text: &str) -> String {
+    escaped(text, |_| true)
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for symbol in text.chars() {
-        if symbol.is_control() && symbol != '\n' {
+        if (symbol.is_control() || reorders(symbol)) && is_escaped(symbol) {
             // Writing to a string cannot fail.
             let _ = write!(out, "\\u{:04x}", u32::from(symbol));
         } else {
@@ -23,6 +34,12 @@ pub fn without_controls(text: &str) -> String {
         }
     }
     out
+}
+
+/// Returns whether a terminal shows the text around this character in another order: with it, a text can
+/// look like a different one.
+const fn reorders(symbol: char) -> bool {
+    matches!(symbol, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Prints above the line that is edited.
@@ -119,5 +136,22 @@ impl Output {
         if outcome.is_err() {
             self.is_closed.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_obeys_nothing_in_an_escaped_text() {
+        // Title, colours, clearing, the 8-bit CSI, a return that overwrites the line, reordering.
+        let hostile = "a\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31m\rb\u{8}\u{7f}\u{202e}c\u{2066}\nd ä";
+        let shown = without_controls(hostile);
+        assert_eq!(
+            shown,
+            "a\\u001b]0;title\\u0007\\u001b[2J\\u009b31m\\u000db\\u0008\\u007f\\u202ec\\u2066\nd ä"
+        );
+        assert_eq!(in_one_line(hostile), shown.replace('\n', "\\u000a"));
     }
 }

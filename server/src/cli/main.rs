@@ -37,6 +37,7 @@ use clap::{
     parser::ValueSource,
 };
 use minikeeper::{Config, Server, StartError, Tree, files, jaas_users};
+use minikeeper_shell::{in_one_line, without_controls};
 use tokio::{
     runtime::{Handle, Runtime},
     sync::oneshot,
@@ -121,7 +122,8 @@ struct ExitFailure {
 
 impl ExitFailure {
     fn report(&self) -> ExitCode {
-        eprintln!("minikeeper: {}", self.text);
+        // It may quote what a server answered or a file contains.
+        eprintln!("minikeeper: {}", without_controls(&self.text));
         ExitCode::from(self.exit_code)
     }
 }
@@ -150,7 +152,17 @@ impl From<StartError> for ExitFailure {
 fn run(args: &ServeArgs, matches: &ArgMatches) -> Result<(), ExitFailure> {
     if let Some(filter) = &args.log {
         use tracing_subscriber::layer::SubscriberExt as _;
+        use tracing_subscriber::{field::MakeExt as _, fmt::format};
+        // One event is one line, whatever clients have named things.
+        let fields = format::debug_fn(|out, field, value| {
+            let value = in_one_line(&format!("{value:?}"));
+            match field.name() {
+                "message" => out.write_str(&value),
+                name => write!(out, "{name}={value}"),
+            }
+        });
         let format = tracing_subscriber::fmt::layer()
+            .fmt_fields(fields.delimited(" "))
             .with_writer(io::stderr)
             .with_ansi(false);
         let subscriber = tracing_subscriber::registry()

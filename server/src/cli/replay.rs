@@ -13,6 +13,7 @@ use minikeeper::{
     recording::{ReplayClock, canonical::Quirks, replay_against},
     replay,
 };
+use minikeeper_shell::without_controls;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -68,7 +69,9 @@ impl ReplayArgs {
         let replayed = match outcome {
             Ok(replayed) => replayed,
             Err(ReplayError::Difference(difference)) => {
-                let _ = writeln!(io::stdout(), "{text}{difference}");
+                // It shows what the recording and another server have.
+                let shown = without_controls(&format!("{text}{difference}"));
+                let _ = writeln!(io::stdout(), "{shown}");
                 return Err("the replay differs from the recording".to_owned().into());
             }
             Err(error) => return Err(format!("{name}: {error}").into()),
@@ -84,7 +87,7 @@ impl ReplayArgs {
             );
         }
         // The reader may have closed stdout; that is no reason to fail.
-        let _ = io::stdout().write_all(text.as_bytes());
+        let _ = io::stdout().write_all(without_controls(&text).as_bytes());
         Ok(())
     }
 

@@ -537,3 +537,52 @@ fn tail_without_a_journal_says_how_to_get_one() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("--journal-bytes"));
 }
+
+/// A hostile server wrote to the user's terminal: its errors went there as they were.
+#[test]
+fn answers_of_a_hostile_server_do_not_reach_the_terminal() {
+    const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\rgone";
+    let json = serde_json::json!({"error": HOSTILE}).to_string();
+    let chunk = format!("HTTP/1.1 200 OK\r\n\r\n{HOSTILE}\n");
+    let answers = [
+        ("409 Conflict", json.as_str()),
+        ("500 Oops", HOSTILE),
+        ("200 OK", HOSTILE),
+    ];
+    let answers = answers.map(|(status, body)| {
+        let length = body.len();
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}")
+    });
+    for answer in answers.iter().chain([&chunk]) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let output = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                use std::io::{Read as _, Write as _};
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                stream.write_all(answer.as_bytes()).unwrap();
+            });
+            run(&["ctl", "--server", &address, "now"])
+        });
+        assert_eq!(output.status.code(), Some(1));
+        let shown = text(&output.stderr);
+        assert!(
+            shown.chars().all(|it| it == '\n' || !it.is_control()),
+            "{shown:?}"
+        );
+        assert!(!shown.is_empty());
+    }
+}
+
+#[test]
+fn seed_file_with_a_path_twice_is_refused() {
+    let server = server(&[]);
+    let file = scratch_file("twice.json");
+    fs::write(&file, r#"{"/a": "1", "/b": "2", "/a": "3"}"#).unwrap();
+    let path = file.to_str().unwrap();
+    let refused = fails(&server, &["seed", path]);
+    assert!(refused.contains("duplicate \"/a\" at line 1"), "{refused}");
+    let start = run(&["--port", "0", "--seed", path]);
+    assert!(text(&start.stderr).contains("duplicate \"/a\" at line 1"));
+}

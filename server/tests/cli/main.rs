@@ -471,3 +471,31 @@ fn limits_are_taken_from_the_command_line() {
     client.write_all(&1_001_i32.to_be_bytes()).unwrap();
     assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
 }
+
+/// A path with the end of a line made a line of the log that looked like another event.
+#[test]
+fn client_cannot_forge_lines_of_the_log() {
+    let server = Running::start(&["--port", "0", "--log", "trace"]);
+    let mut client = connect(server.address());
+    hello(&mut client, &ConnectRequest::new(10_000));
+    let forged = "/a\n2026-01-01T00:00:00Z ERROR minikeeper: forged\r\u{1b}[2Jx";
+    let mut out = Vec::new();
+    Request::Create(Create::new(forged, b"", CreateMode::Persistent)).encode(Xid(1), &mut out);
+    client.write_all(&out).unwrap();
+    frame(&mut client);
+    let mut browser = connect(server.address());
+    browser
+        .write_all(b"GET /%0aforged HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    browser.read_to_end(&mut Vec::new()).unwrap();
+    let (_, _, log) = server.terminate();
+    assert!(log.contains("forged"), "{log}");
+    assert!(
+        !log.lines().any(|line| line.starts_with("2026-01-01")),
+        "{log}"
+    );
+    assert!(
+        log.chars().all(|it| it == '\n' || !it.is_control()),
+        "{log:?}"
+    );
+}
