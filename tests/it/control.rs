@@ -308,3 +308,75 @@ fn http_connection_opens_no_session_and_is_not_counted_as_client() {
     stream.read_to_string(&mut text).unwrap();
     assert!(text.contains("elapsed_ms"), "{text}");
 }
+
+/// Answers that clients did not read counted against no limit.
+#[test]
+fn unread_answers_have_a_limit() {
+    let scene = scene(|config| config.unsent_bytes_max = 1 << 20);
+    let address = scene.address();
+    for number in 0..24 {
+        let path = format!("/big{number}");
+        scene.server.create(&path, "x".repeat(1_000_000)).unwrap();
+    }
+    // More than the buffers of a socket hold.
+    let mut unread = connect(address);
+    unread
+        .write_all(b"GET /v1/export_tree HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    wait_until("an answer is refused", || get(address, "now").status == 503);
+    let refused = get(address, "now");
+    let sentence = said(&refused, 503);
+    assert!(
+        sentence.contains("(unsent_bytes_max, --max-unsent-bytes)"),
+        "{sentence}"
+    );
+    // The page is the same file for all, and takes no memory.
+    let page = raw(
+        address,
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    );
+    assert!(page.starts_with(b"HTTP/1.1 200 OK"));
+    drop(unread);
+    wait_until("the next answer is sent", || {
+        get(address, "now").status == 200
+    });
+    // One alone is sent, however long it is, and whole.
+    let tree = done(get(address, "export_tree"));
+    assert!(tree.to_string().len() > 24_000_000);
+    scene.end();
+}
+
+/// The last of two equal keys counted, and a seed lost a znode in silence.
+#[test]
+fn body_with_a_key_twice_is_refused() {
+    let scene = scene(|_| {});
+    for body in [
+        r#"{"tree": {"/a": "1", "/a": "2"}}"#,
+        r#"{"tree": {"/a": {"data": "1", "data": "2"}}}"#,
+        r#"{"tree": {"/a": "1"}, "tree": {"/b": "1"}}"#,
+    ] {
+        let refused = request(
+            scene.address(),
+            "POST /v1/seed",
+            "Host: localhost\r\n",
+            body,
+        );
+        let sentence = said(&refused, 400);
+        assert!(sentence.contains("duplicate \""), "{sentence}");
+    }
+    assert!(scene.server.get("/a").is_none());
+    scene.end();
+}
+
+/// An empty order holds for every journal, and `exactly` beside an order was ignored.
+#[test]
+fn verification_of_nothing_is_refused() {
+    let scene = scene(|_| {});
+    let refused = post(scene.address(), "verify", &json!({"in_order": []}));
+    assert!(said(&refused, 400).contains("the list of filters is empty"));
+    let both = json!({"in_order": ["create"], "exactly": 7});
+    said(&post(scene.address(), "verify", &both), 400);
+    let empty = scene.server.verify_order(&[]);
+    assert_eq!(empty, Err(minikeeper::JournalError::NoFilter));
+    scene.end();
+}

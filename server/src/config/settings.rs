@@ -608,7 +608,8 @@ settings! {
     /// These are events in outboxes, and replies and events that sockets did not accept, of all
     /// connections of a universe; in-process connections do not count. Beyond the limit, the
     /// connections with the most data are closed until an eighth of it is free; their sessions live
-    /// on. ZooKeeper has no such limit.
+    /// on. Unread answers of control count by themselves: beyond the limit the next one has status 503.
+    /// ZooKeeper has no such limit.
     unsent_bytes_max: usize = 512 << 20,
         Spec::number(LIMITS, "max-unsent-bytes", Bytes, 1, ANY);
 

@@ -3,7 +3,6 @@
 //! The caller has already checked the access. Every command is a GET, as in ZooKeeper.
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::{
     HeaderMap, Method, Response, StatusCode, Uri,
     header::{self, HeaderValue},
@@ -44,7 +43,7 @@ impl<'a> AdminPage<'a> {
         shared: &UniverseState,
         server: u8,
         (method, uri, headers): (&Method, &Uri, &HeaderMap),
-    ) -> Response<Full<Bytes>> {
+    ) -> Response<Bytes> {
         match self {
             Self::Command(name) => json(command(name, shared, server, (method, uri, headers))),
             _ if !is_read(method) => json(refused_method(uri.path(), "GET, HEAD")),
@@ -104,14 +103,14 @@ fn refused_method(name: &str, allowed: &'static str) -> CommandAnswer {
     CommandAnswer::error(StatusCode::METHOD_NOT_ALLOWED, name, &error)
 }
 
-fn json(CommandAnswer { status, body }: CommandAnswer) -> Response<Full<Bytes>> {
+fn json(CommandAnswer { status, body }: CommandAnswer) -> Response<Bytes> {
     // ZooKeeper's is indented too: people read it.
     let text = format!("{:#}\n", Value::Object(body));
     response(status, "application/json", text)
 }
 
-fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(text));
+fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     for (name, value) in [

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::{
     config::ControlConfig,
-    control::{access::WrongTokens, error::ControlError, tail},
+    control::{access::WrongTokens, answer_body::UnreadAnswers, error::ControlError, tail},
     universe::{Snapshot, Universe, state::UniverseState},
 };
 
@@ -17,6 +17,7 @@ pub(crate) struct Controls {
     own: Universe,
     pub(crate) snapshots: Snapshots,
     pub(crate) wrong_tokens: WrongTokens,
+    pub(crate) unread: Arc<UnreadAnswers>,
     /// A permit for each stream of the journal.
     pub(crate) streams: Arc<Semaphore>,
     /// Becomes true when the server stops.
@@ -29,6 +30,7 @@ impl Controls {
             own,
             snapshots: Snapshots::default(),
             wrong_tokens: WrongTokens::default(),
+            unread: Arc::default(),
             streams: Arc::new(Semaphore::new(tail::STREAMS_MAX)),
             stopped: watch::Sender::new(false),
         }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Either, LengthLimitError, Limited};
 use hyper::{
     Request, Response, StatusCode,
     body::{Body as _, Incoming},
@@ -23,6 +23,7 @@ use crate::{
     control::{
         access,
         admin_server::AdminPage,
+        answer_body::AnswerBody,
         controls::Controls,
         error::ControlError,
         hyper_io::{Carrier, Timer},
@@ -104,8 +105,8 @@ async fn answer(
     controls: &Arc<Controls>,
     Ends { peer, own }: Ends,
     request: Request<Incoming>,
-) -> Result<Response<Either<Full<Bytes>, TailBody>>, Infallible> {
-    let whole_answer = |response: Response<Full<Bytes>>| Ok(response.map(Either::Left));
+) -> Result<Response<Either<AnswerBody, TailBody>>, Infallible> {
+    let whole_answer = |response| Ok(counted(controls, response).map(Either::Left));
     let (head, body) = request.into_parts();
     tracing::debug!(%peer, method = %head.method, path = head.uri.path(), "control request");
     let asset = Asset::at(head.uri.path());
@@ -118,7 +119,8 @@ async fn answer(
         }
     }
     if let Some(asset) = asset {
-        return whole_answer(asset.answer(&head.method));
+        let answer = asset.answer(&head.method);
+        return Ok(answer.map(|text| Either::Left(AnswerBody::uncounted(text))));
     }
     if let Some(page) = AdminPage::at(head.uri.path()) {
         let shared = controls.shared();
@@ -150,7 +152,25 @@ async fn answer(
     }
 }
 
-fn stream(body: TailBody) -> Response<Either<Full<Bytes>, TailBody>> {
+/// Counts an answer until the client has read it. Refuses it if clients leave too much unread.
+fn counted(controls: &Controls, response: Response<Bytes>) -> Response<AnswerBody> {
+    let bytes_max = controls.shared().config.unsent_bytes_max;
+    let (head, text) = response.into_parts();
+    let length = text.len();
+    match controls.unread.admit(text, bytes_max) {
+        Ok(body) => Response::from_parts(head, body),
+        Err(others) => {
+            let sentence = format!(
+                "the answer of {length} bytes is not sent, since clients have not read {others} bytes of others, and \
+                 the limit is {bytes_max} bytes (unsent_bytes_max, --max-unsent-bytes); read the others, or raise it"
+            );
+            let refusal = ControlError::new(StatusCode::SERVICE_UNAVAILABLE, sentence);
+            self::response(Err(refusal)).map(AnswerBody::uncounted)
+        }
+    }
+}
+
+fn stream(body: TailBody) -> Response<Either<AnswerBody, TailBody>> {
     let mut response = Response::new(Either::Right(body));
     let headers = response.headers_mut();
     let lines = HeaderValue::from_static("application/x-ndjson");
@@ -188,14 +208,14 @@ async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ControlError> 
     }
 }
 
-fn response(outcome: Result<Value, ControlError>) -> Response<Full<Bytes>> {
+fn response(outcome: Result<Value, ControlError>) -> Response<Bytes> {
     let (status, value) = match outcome {
         Ok(value) => (StatusCode::OK, value),
         Err(ControlError { status, sentence }) => (status, json!({"error": sentence})),
     };
     let mut text = value.to_string();
     text.push('\n');
-    let mut response = Response::new(Full::from(text));
+    let mut response = Response::new(Bytes::from(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     let json = HeaderValue::from_static("application/json");

@@ -16,6 +16,7 @@
 
 mod access;
 mod admin_server;
+mod answer_body;
 mod controls;
 mod error;
 pub(crate) mod handover;

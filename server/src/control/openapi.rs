@@ -9,7 +9,7 @@ use crate::control::{
 };
 
 /// The error statuses of every verb, and their reasons.
-const FAULTS: [(&str, &str); 6] = [
+const FAULTS: [(&str, &str); 7] = [
     ("400", "The request is malformed"),
     ("401", "The token is missing or wrong"),
     (
@@ -19,6 +19,7 @@ const FAULTS: [(&str, &str); 6] = [
     ("404", "The object of the request does not exist"),
     ("409", "The server's state does not allow the request"),
     ("413", "The body is too large"),
+    ("503", "Clients leave too many answers unread"),
 ];
 
 /// Returns the OpenAPI document.

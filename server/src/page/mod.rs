@@ -8,7 +8,6 @@
 pub(crate) mod bundle;
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::{
     Method, Response, StatusCode,
     header::{self, HeaderValue},
@@ -76,7 +75,7 @@ impl Asset {
     }
 
     /// Answers a request.
-    pub(crate) fn answer(&self, method: &Method) -> Response<Full<Bytes>> {
+    pub(crate) fn answer(&self, method: &Method) -> Response<Bytes> {
         let is_read = [Method::GET, Method::HEAD].contains(method);
         let (status, text) = match is_read {
             true => (StatusCode::OK, self.text),
@@ -85,7 +84,7 @@ impl Asset {
                 "{\"error\":\"the page takes GET, HEAD\"}\n",
             ),
         };
-        let mut response = Response::new(Full::from(text));
+        let mut response = Response::new(Bytes::from(text));
         *response.status_mut() = status;
         let content_type = if is_read {
             self.content_type
@@ -199,6 +198,28 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    /// The page waited for entries of the kind `missed`, which the server calls `omitted`, so that it never
+    /// said that it had lost some.
+    #[test]
+    fn kinds_of_entries_are_those_of_the_journal() {
+        let mut found = 0;
+        for asset in ASSETS.iter().filter(|asset| asset.name != "preact.js") {
+            for text in asset.text.split("entry.kind").skip(1) {
+                let compared = ["===", "!=="];
+                let operator = compared
+                    .iter()
+                    .find_map(|it| text.trim_start().strip_prefix(it));
+                let Some(kind) = operator.and_then(|text| text.split('"').nth(1)) else {
+                    continue;
+                };
+                let kinds = crate::journal::entry::JournalEntry::KINDS;
+                assert!(kinds.contains(&kind), "{}: {kind}", asset.name);
+                found += 1;
+            }
+        }
+        assert!(found >= 5, "{found}");
     }
 
     /// Data of znodes is text: no module has a way to make it markup or code.
