@@ -65,10 +65,11 @@ impl Server {
     /// Its tasks run on the calling runtime, which must have I/O and time enabled.
     ///
     /// # Errors
-    /// When a setting is invalid, the address cannot be bound, or the data directory cannot be used;
-    /// then nothing has been written.
+    /// When a setting is invalid, the runtime has no I/O or no time, the address cannot be bound, or the
+    /// data directory cannot be used; then nothing has been written.
     pub async fn start(mut config: Config) -> Result<Self, StartError> {
         config.validate()?;
+        start::check_runtime()?;
         // Takes the tree out, so that copies of the settings do not copy it.
         let seed = std::mem::take(&mut config.seed);
         // Without a tree, the code that seeds does not run, and so is not resident.
@@ -385,7 +386,7 @@ impl Builder {
         self
     }
 
-    /// Sets the zxid before the first change.
+    /// Sets the zxid before the first change. See [`Config::initial_zxid`].
     #[must_use]
     pub const fn initial_zxid(mut self, zxid: i64) -> Self {
         self.config.initial_zxid = Some(zxid);

@@ -30,6 +30,11 @@ pub enum StartError {
         /// The system's error.
         source: io::Error,
     },
+    /// There is no tokio runtime here, or it lacks what the server needs.
+    Runtime {
+        /// What is missing.
+        missing: &'static str,
+    },
     /// A setting is invalid.
     Config(ConfigError),
     /// The state to start with is missing or cannot be used.
@@ -55,6 +60,11 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listen { address, .. } => write!(f, "cannot listen on {address}"),
+            Self::Runtime { missing } => write!(
+                f,
+                "the server needs a tokio runtime with I/O and time, and there is no {missing}; use \
+                 tokio::runtime::Builder::enable_all, or blocking::Server, which has its own runtime"
+            ),
             Self::Config(_) => f.write_str("invalid setting"),
             #[cfg(feature = "data")]
             Self::Load(error) => error.fmt(f),
@@ -70,6 +80,7 @@ impl fmt::Display for StartError {
 impl Error for StartError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Runtime { .. } => None,
             Self::Config(error) => Some(error),
             #[cfg(feature = "data")]
             Self::Load(error) => error.source(),
@@ -107,6 +118,23 @@ impl From<SeedError> for StartError {
     fn from(error: SeedError) -> Self {
         Self::Seed(error)
     }
+}
+
+/// Checks that there is a runtime with time. Tokio has no question for that: what needs the missing part
+/// panics, so the panic hook reports it too. Whether there is I/O shows when the server listens.
+///
+/// # Errors
+/// [`StartError::Runtime`].
+pub(crate) fn check_runtime() -> Result<(), StartError> {
+    let missing = |missing| Err(StartError::Runtime { missing });
+    if tokio::runtime::Handle::try_current().is_err() {
+        return missing("runtime");
+    }
+    let sleep = || drop(tokio::time::sleep(std::time::Duration::ZERO));
+    if std::panic::catch_unwind(sleep).is_err() {
+        return missing("time");
+    }
+    Ok(())
 }
 
 pub(crate) fn clock(config: &Config) -> Clock {

@@ -348,6 +348,46 @@ fn start_on_a_taken_port_fails_with_the_address() {
 }
 
 #[test]
+fn start_on_a_runtime_without_time_or_io_fails_with_what_is_missing() {
+    // It panicked, as on the runtime of a simulator.
+    fn builder() -> tokio::runtime::Builder {
+        tokio::runtime::Builder::new_current_thread()
+    }
+    type Build = fn() -> tokio::runtime::Builder;
+    let cases: [(&str, Build); 3] = [
+        ("time", builder),
+        ("time", || {
+            let mut with = builder();
+            with.enable_io();
+            with
+        }),
+        ("I/O", || {
+            let mut with = builder();
+            with.enable_time();
+            with
+        }),
+    ];
+    let check = |error: &StartError, expected: &str| {
+        let StartError::Runtime { missing } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(*missing, expected);
+        assert!(error.to_string().contains("enable_all"), "{error}");
+    };
+    for (missing, build) in cases {
+        let runtime = build().build().unwrap();
+        let error = runtime.block_on(Server::builder().start()).unwrap_err();
+        check(&error, missing);
+    }
+    let start = std::pin::pin!(Server::builder().start());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let std::task::Poll::Ready(Err(error)) = start.poll(&mut cx) else {
+        panic!("it fails at once");
+    };
+    check(&error, "runtime");
+}
+
+#[test]
 fn start_with_a_bad_setting_fails_with_its_name() {
     for (setting, change) in [
         (

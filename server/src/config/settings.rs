@@ -251,7 +251,7 @@ macro_rules! number_fields {
     )*};
 }
 
-number_fields!(u32, u64, usize);
+number_fields!(u32, u64, i64, usize);
 
 /// In whole milliseconds.
 impl SettingField for Duration {
@@ -435,6 +435,8 @@ const TLS: Option<&str> = Some("TLS");
 const ANY: u64 = u64::MAX;
 /// The largest `int` of Java: lengths and timeouts have 31 bits on the wire.
 pub(super) const INT: u64 = i32::MAX as u64;
+/// The largest `long` of Java.
+const LONG: u64 = i64::MAX as u64;
 /// Connections, sessions and watches have 32-bit numbers; one number means "none".
 const NUMBERED: u64 = u32::MAX as u64 - 1;
 /// The reply to a change can have four times the bytes of the request, and a path is echoed with up
@@ -808,9 +810,14 @@ settings! {
 
     /// The zxid before the first change.
     ///
-    /// `None` derives it from the time, so that a restarted server is ahead of every zxid that clients
-    /// have seen; with a manual clock it is 0.
-    initial_zxid: Option<i64> = None;
+    /// By default it is the time in milliseconds, times 2^20, so that a restarted server is ahead of
+    /// every zxid that clients have seen; with a manual clock it is 0. Such zxids are greater than
+    /// those of a ZooKeeper ensemble. Fencing tokens are zxids: a resource that has seen the tokens of
+    /// this server refuses those of the ensemble. With 0, tokens begin as those of a new ensemble
+    /// do; but a client that outlives a restart without saved state is ahead of the server, which
+    /// refuses it until its session is over. It applies only if no state was saved.
+    initial_zxid: Option<i64> = None,
+        Spec::number(None, "initial-zxid", Count, 0, LONG).unset("the time in ms, times 2^20");
 
     /// Save the state here on shutdown and load it at the start.
     ///

@@ -48,9 +48,15 @@ impl HeldPorts {
     }
 
     /// Listens on an address, whether or not its port is held.
+    ///
+    /// # Errors
+    /// The system's, and [`io::ErrorKind::Unsupported`] if the runtime has no I/O.
     pub(crate) fn listen(&self, address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
         let held = self.0.lock().remove(&address);
-        held.map_or_else(|| bind(address), Ok)?.listen(backlog)
+        let socket = held.map_or_else(|| bind(address), Ok)?;
+        // Tokio panics if there is no I/O, and cannot be asked before.
+        let listen = std::panic::AssertUnwindSafe(|| socket.listen(backlog));
+        std::panic::catch_unwind(listen).unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))
     }
 
     #[cfg(test)]

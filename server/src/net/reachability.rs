@@ -368,7 +368,12 @@ pub(crate) fn listen(
     config: &Config,
     held: &HeldPorts,
 ) -> Result<(TcpListener, SocketAddr), StartError> {
-    let refused = |source| StartError::Listen { address, source };
+    let refused = |source: io::Error| match source.kind() {
+        io::ErrorKind::Unsupported if source.raw_os_error().is_none() => {
+            StartError::Runtime { missing: "I/O" }
+        }
+        _ => StartError::Listen { address, source },
+    };
     let listener = held
         .listen(address, config.listen_backlog)
         .map_err(refused)?;
