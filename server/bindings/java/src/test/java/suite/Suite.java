@@ -60,6 +60,7 @@ public final class Suite {
             selectClass(SweepTest.class),
             selectClass(SweepTest.WithExtensionAsField.class),
             selectClass(SweepNamesTest.class),
+            selectClass(SweptRunTest.class),
             selectClass(TestingServerTest.class),
             selectClass(CuratorTestBaseTest.class),
             selectClass(TestingServerClientsTest.class),

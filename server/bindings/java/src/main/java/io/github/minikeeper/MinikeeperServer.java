@@ -41,6 +41,10 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
   /** Starts it unless it is running; after {@link #stop}, on the same port. */
   public synchronized void start() {
     if (program != null && program.isRunning()) return;
+    if (System.getenv("MINIKEEPER_SWEEP_RUN") != null) {
+      throw new MinikeeperException("the test has a server of its own, and minikeeper sweep acts on its own server only: mark the"
+          + " test with @MinikeeperSweep and run it without minikeeper sweep");
+    }
     List<String> all = new ArrayList<>(List.of("--port", Integer.toString(port)));
     all.addAll(options);
     program = new Program(all);

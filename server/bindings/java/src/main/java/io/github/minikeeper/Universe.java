@@ -41,8 +41,9 @@ public class Universe extends Verbs {
     return new Universe(connectString, control.token, name);
   }
 
+  /** Returns the fault with this number, which {@code faults()} lists. */
   @Override
-  final Fault fault(long id) {
+  public final Fault fault(long id) {
     return new Fault(this, id);
   }
 

@@ -140,6 +140,7 @@ public final class MinikeeperExtension
   /** Returns the runs of a sweep. What the next one does depends on the previous one, so each is created when that is over. */
   @Override
   public Stream<TestTemplateInvocationContext> provideTestTemplateInvocationContexts(ExtensionContext context) {
+    if (SweptRun.isOne()) throw SweptRun.refused("the test is a sweep itself");
     if (isPerClass(context)) {
       throw new IllegalArgumentException("@MinikeeperSweep gives each run a universe of its own, and the tests of "
           + context.getRequiredTestClass().getSimpleName() + " share one: move the sweep to a class without perClass = true");
@@ -281,6 +282,10 @@ public final class MinikeeperExtension
   }
 
   private World newWorld(ExtensionContext context) {
+    if (SweptRun.isOne()) {
+      SweptRun run = SweptRun.begin(options(context));
+      return new World(run.universe(), clients -> run.end(failure -> tell(context, run.universe(), failure), clients));
+    }
     MinikeeperServer server = server(context);
     // Another test may have left the server down.
     server.ensureReady();

@@ -40,6 +40,8 @@ public final class MinikeeperRule extends ExternalResource {
   private String name;
   private String title = "";
   private volatile Universe universe;
+  /** If this process is a run of {@code minikeeper sweep}. */
+  private SweptRun run;
 
   /** With options of the program, as on its command line. */
   public MinikeeperRule(String... options) {
@@ -79,6 +81,11 @@ public final class MinikeeperRule extends ExternalResource {
 
   @Override
   protected void before() {
+    if (SweptRun.isOne()) {
+      run = SweptRun.begin(options);
+      universe = run.universe();
+      return;
+    }
     server = SERVERS.computeIfAbsent(options, Worlds::start);
     // Another test may have left the server down.
     server.ensureReady();
@@ -92,7 +99,11 @@ public final class MinikeeperRule extends ExternalResource {
     Universe ended = universe;
     if (ended == null) return;
     try {
-      Worlds.end(server, ended, name, this::tell, () -> {});
+      if (run != null) {
+        run.end(this::tell, () -> {});
+      } else {
+        Worlds.end(server, ended, name, this::tell, () -> {});
+      }
     } finally {
       universe = null;
     }

@@ -31,19 +31,11 @@ final class Worlds {
   static void end(
       MinikeeperServer server, Universe universe, String name, Consumer<Throwable> tell, Runnable closeClients) {
     server.ensureReady();
-    AssertionError failure = null;
+    AssertionError failure;
     try {
-      List<Object> never = new ArrayList<>();
-      for (Map<String, Object> fault : universe.faults()) {
-        boolean isFine = ((Number) fault.get("hits")).longValue() > 0 || Boolean.TRUE.equals(fault.get("optional"));
-        if (!isFine) never.add(fault);
-      }
-      if (!never.isEmpty()) {
-        failure = new AssertionError("faults that have never acted and are not optional: " + never);
-        tell.accept(failure);
-        // Closing a client must not wait for what a fault holds back.
-        universe.resetFaults();
-      }
+      failure = neverActed(universe.faults(), tell);
+      // Closing a client must not wait for what a fault holds back.
+      if (failure != null) universe.resetFaults();
       closeClients.run();
       server.dropUniverse(name);
     } catch (MinikeeperException error) {
@@ -53,5 +45,18 @@ final class Worlds {
       return;
     }
     if (failure != null) throw failure;
+  }
+
+  /** Tells the story if there is a fault that has never acted and is not optional. Returns the error; null if there is none. */
+  static AssertionError neverActed(List<Map<String, Object>> faults, Consumer<Throwable> tell) {
+    List<Object> never = new ArrayList<>();
+    for (Map<String, Object> fault : faults) {
+      boolean isFine = ((Number) fault.get("hits")).longValue() > 0 || Boolean.TRUE.equals(fault.get("optional"));
+      if (!isFine) never.add(fault);
+    }
+    if (never.isEmpty()) return null;
+    AssertionError failure = new AssertionError("faults that have never acted and are not optional: " + never);
+    tell.accept(failure);
+    return failure;
   }
 }
