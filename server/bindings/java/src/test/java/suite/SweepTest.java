@@ -159,7 +159,7 @@ class SweepTest {
     @RegisterExtension
     static final MinikeeperExtension MINIKEEPER = new MinikeeperExtension("--tick-time", "1000");
 
-    @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 4)
+    @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 4, allowUntried = 10)
     void sweepRunsWithTheExtensionAsAField(Universe universe) throws Exception {
       assertSame(MINIKEEPER.universe(), universe);
       try (Client client = new Client(MINIKEEPER.connectString()).connected()) {

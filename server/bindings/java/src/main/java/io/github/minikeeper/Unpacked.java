@@ -9,6 +9,7 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
@@ -137,7 +138,11 @@ final class Unpacked {
     FileTime since = FileTime.from(Instant.now().minus(UNUSED_MAX));
     try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "minikeeper-*")) {
       for (Path file : files) {
-        if (Files.getLastModifiedTime(file, LinkOption.NOFOLLOW_LINKS).compareTo(since) < 0) Files.deleteIfExists(file);
+        try {
+          if (Files.getLastModifiedTime(file, LinkOption.NOFOLLOW_LINKS).compareTo(since) < 0) Files.deleteIfExists(file);
+        } catch (NoSuchFileException error) {
+          // What another JVM has moved into its place, or deleted.
+        }
       }
     }
   }

@@ -47,7 +47,7 @@ public class UnpackedTest {
   @Test
   void jvmsThatStartTogetherRunAWholeProgram() throws Exception {
     List<Process> started = new ArrayList<>();
-    for (int i = 0; i < 4; i++) started.add(start());
+    for (int i = 0; i < 8; i++) started.add(start());
     for (Process process : started) assertArrayEquals(PROGRAM, Files.readAllBytes(Path.of(pathOf(process))));
     for (Process process : started) process.destroyForcibly().waitFor();
     assertEquals(1, files().size(), files()::toString);
