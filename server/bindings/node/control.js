@@ -4,8 +4,11 @@
 
 const http = require('node:http');
 
-/** Longer than any verb takes; waits add their own limit. */
+/** Longer than any verb takes until its answer begins or goes on; waits add their own limit. */
 const PATIENCE_MS = 30_000;
+/** For an answer that does not end. Far above those of a server with millions of znodes. */
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+const ANSWER_MS_MAX = 300_000;
 
 /**
  * A verb failed, or the program could not run. The message is an explanation for humans; `status` is the HTTP status,
@@ -57,6 +60,7 @@ class Control {
     try {
       ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs));
     } catch (error) {
+      if (error instanceof MinikeeperError) throw new MinikeeperError(`${verb}: ${error.message}`);
       throw new MinikeeperError(
         `${verb}: no answer from the control API at ${this.address} (${error.message}); is the server running with --control?`,
         { cause: error },
@@ -100,17 +104,26 @@ class Control {
       headers['Content-Type'] = 'application/json';
       headers['Content-Length'] = Buffer.byteLength(body);
     }
+    const endless = (what) => new MinikeeperError(`the answer of ${host}:${port} ${what}; is it a minikeeper?`);
     return new Promise((resolve, reject) => {
       // Without an agent, the connection closes after the answer.
       const options = { host, port, method, path: this.prefix + path, headers, agent: false };
       const request = http.request(options, (response) => {
         const pieces = [];
-        response.on('data', (piece) => pieces.push(piece));
+        let length = 0;
+        response.on('data', (piece) => {
+          length += piece.length;
+          if (length <= limits.bytes) pieces.push(piece);
+          else request.destroy(endless(`is longer than the limit of ${limits.bytes} bytes`));
+        });
         response.on('error', reject);
         response.on('end', () => resolve({ status: response.statusCode, text: Buffer.concat(pieces).toString() }));
       });
       request.setTimeout(timeout, () => request.destroy(new Error(`no answer within ${timeout} ms`)));
+      const total = limits.ms + timeout;
+      const late = setTimeout(() => request.destroy(endless(`did not end within ${total} ms`)), total);
       request.on('error', reject);
+      request.on('close', () => clearTimeout(late));
       request.end(body);
     });
   }
@@ -122,4 +135,7 @@ function splitAddress(address) {
   return { host, port: Number(port) };
 }
 
-module.exports = { Control, MinikeeperError };
+/** The limits of an answer, which tests lower. */
+const limits = { bytes: ANSWER_BYTES_MAX, ms: ANSWER_MS_MAX };
+
+module.exports = { Control, MinikeeperError, limits };

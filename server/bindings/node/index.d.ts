@@ -231,7 +231,7 @@ export class Server extends Universe {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Starts a server. */
+/** Starts a server. An unknown option is a TypeError that names the nearest. */
 export function startServer(options?: ServerOptions): Promise<Server>;
 
 export interface StoryOptions {
@@ -289,7 +289,7 @@ export interface SweepOptions extends StoryOptions {
   only?: string | undefined;
   /** How long a run may take, by default 60,000; one that takes longer has hung. */
   runTimeMs?: number | undefined;
-  /** The name of the test; by default its file, in Jest with its name */
+  /** The name of the test; by default its file, and its name where that is known. A second sweep with a name is numbered. */
   title?: string | undefined;
   /** Whether a sweep that has found something rejects, by default true */
   throws?: boolean | undefined;
@@ -303,7 +303,7 @@ export interface SweepRun {
   readonly points: string;
   /** What goes wrong, in a sentence */
   readonly sentence: string;
-  /** Calls `cleanup` after the run, even if it hangs. Cleanups run last first, without faults. */
+  /** Calls `cleanup` after the run, even if it hangs. Cleanups run last first, without faults, and have `runTimeMs` together. */
   after(cleanup: () => unknown): void;
 }
 

@@ -3,10 +3,23 @@
 // An in-memory ZooKeeper for tests that control time, sessions, faults and state. verbs.d.ts describes each verb.
 
 const { Control, MinikeeperError } = require('./control.js');
+const { checkOptions } = require('./options.js');
 const { Program, findProgram } = require('./program.js');
 const { tellIfFailed, testFunction } = require('./runners.js');
 const { SweepError, sweep } = require('./sweep.js');
 const { Verbs } = require('./verbs.js');
+
+/** The options of a server, with the option of the program for each that is one. */
+const SERVER_OPTIONS = {
+  port: undefined,
+  dataDir: '--data-dir',
+  tickTimeMs: '--tick-time',
+  minSessionTimeoutMs: '--min-session-timeout',
+  maxSessionTimeoutMs: '--max-session-timeout',
+  servers: '--servers',
+  options: undefined,
+  program: undefined,
+};
 
 class Fault {
   #universe;
@@ -61,8 +74,10 @@ class Fault {
 class Universe extends Verbs {
   #control;
 
-  constructor(connectString, { token, name } = {}) {
+  constructor(connectString, options = {}) {
     super();
+    checkOptions('Universe', options, ['token', 'name']);
+    const { token, name } = options;
     this.name = name;
     if (connectString !== undefined) this._connect(connectString, token);
   }
@@ -129,19 +144,15 @@ class Server extends Universe {
   #program;
 
   constructor(settings = {}) {
-    const { port = 0, dataDir, tickTimeMs, minSessionTimeoutMs, maxSessionTimeoutMs, servers, options = [], program } = settings;
     super();
+    checkOptions('Server', settings, Object.keys(SERVER_OPTIONS));
+    const { port = 0, options = [], program } = settings;
     this.#port = port;
     this.#named = program;
     this.#options = [];
-    for (const [option, value] of [
-      ['--data-dir', dataDir],
-      ['--tick-time', tickTimeMs],
-      ['--min-session-timeout', minSessionTimeoutMs],
-      ['--max-session-timeout', maxSessionTimeoutMs],
-      ['--servers', servers],
-    ]) {
-      if (value !== undefined) this.#options.push(option, String(value));
+    for (const [name, option] of Object.entries(SERVER_OPTIONS)) {
+      const value = settings[name];
+      if (option !== undefined && value !== undefined) this.#options.push(option, String(value));
     }
     this.#options.push(...options);
   }
@@ -202,7 +213,9 @@ async function startServer(options) {
 function withServer(...given) {
   const use = given.pop();
   const [options = {}] = given;
-  return testFunction(() => startServer(options), use, options.stories);
+  checkOptions('withServer', options, [...Object.keys(SERVER_OPTIONS), 'stories']);
+  const { stories, ...settings } = options;
+  return testFunction(() => startServer(settings), use, stories);
 }
 
 module.exports = { Fault, MinikeeperError, Server, SweepError, Universe, startServer, sweep, tellIfFailed, withServer };

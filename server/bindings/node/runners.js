@@ -3,9 +3,14 @@
 // Test functions with a server of their own, for node:test, Jest and Vitest, which differ in how a test knows its name,
 // whether it has failed, and whether its time is over.
 
+const { AsyncLocalStorage } = require('node:async_hooks');
 const path = require('node:path');
 
+const { checkOptions } = require('./options.js');
 const { tell } = require('./story.js');
+
+/** The test that runs, of which `withServer` has seen the context. */
+const current = new AsyncLocalStorage();
 
 /** The runs that have not ended. */
 const running = new Set();
@@ -48,13 +53,13 @@ function testFunction(start, use, stories) {
   // Without parameters: Jest passes a callback to a function that has one, and waits for its call.
   return async (...context) => {
     const [t] = context;
-    const title = titleOf(t);
-    const run = new Run(await start(), title, stories);
+    const known = testOf(t);
+    const run = new Run(await start(), titleOf(t), stories);
     // After a test of Vitest or node:test, also one that has reached its time limit, whose function is not heard any more.
     const after = t?.onTestFinished ?? t?.after;
     if (typeof after === 'function') after.call(t, () => run.failLate());
     try {
-      await use(run.server, ...context);
+      await current.run(known, () => use(run.server, ...context));
     } catch (error) {
       await run.fail(error);
       throw error;
@@ -80,18 +85,25 @@ function stateOfExpect() {
   return globalThis.expect?.getState?.();
 }
 
-/** The file and the name of the test that runs. `t` is its context in node:test and Vitest. */
+/** The title of the test that runs: its file and its name. `t` is its context in node:test and Vitest. */
 function titleOf(t) {
-  if (nameOf() !== undefined) return title(fileOf(), nameOf());
-  if (t?.task === undefined) return title(t?.filePath ?? fileOf(), t?.fullName ?? t?.name);
-  const names = [];
-  for (let task = t.task; task !== undefined && task !== t.task.file; task = task.suite) names.unshift(task.name);
-  return title(t.task.file?.name, names.join(' '));
+  const { file, name } = testOf(t);
+  const within = path.relative('', file ?? '');
+  // A path, so that files with one name in several folders have titles of their own.
+  const shown = within.startsWith('..') || path.isAbsolute(within) ? path.basename(within) : within.replaceAll('\\', '/');
+  return name === undefined ? shown : `${shown}/${name}`;
 }
 
-function title(file, name) {
-  const base = path.basename(file ?? '');
-  return name === undefined ? base : `${base}/${name}`;
+/** The file and the name of the test that runs, and what selects it, each undefined if it is not known. */
+function testOf(t) {
+  if (nameOf() !== undefined) return { file: fileOf(), name: nameOf(), pattern: nameOf() };
+  if (t === undefined && current.getStore() !== undefined) return current.getStore();
+  // Some versions of node:test select by the name with those of its suites, which it contains, others by the name alone.
+  if (t?.task === undefined) return { file: t?.filePath ?? fileOf(), name: t?.fullName ?? t?.name, pattern: t?.name };
+  const names = [];
+  for (let task = t.task; task !== undefined && task !== t.task.file; task = task.suite) names.unshift(task.name);
+  const name = names.join(' ');
+  return { file: t.task.file?.filepath ?? t.task.file?.name, name, pattern: name };
 }
 
 /** The file of the test that runs, as far as it is known without its context. */
@@ -114,14 +126,15 @@ function nameOf() {
 }
 
 /** For an `afterEach` of node:test or Vitest, which pass the context of the test. */
-async function tellIfFailed(t, universe, { stories } = {}) {
+async function tellIfFailed(t, universe, options = {}) {
+  checkOptions('tellIfFailed', options, ['stories']);
   if (t?.name === undefined && t?.task === undefined) {
     throw new TypeError('tellIfFailed needs the context of a test, which Jest does not have: use withServer');
   }
   const result = t.task?.result;
   if (t.passed !== false && result?.state !== 'fail') return;
   const error = t.error?.cause ?? t.error ?? result?.errors?.[0];
-  await tell(universe, titleOf(t), error, stories);
+  await tell(universe, titleOf(t), error, options.stories);
 }
 
-module.exports = { fileOf, nameOf, tellIfFailed, testFunction, titleOf };
+module.exports = { tellIfFailed, testFunction, testOf, titleOf };

@@ -10,6 +10,7 @@ const FOLDER = 'minikeeper-stories';
 // Limits of the server.
 const TITLE_CHARS_MAX = 200;
 const FAILURE_CHARS_MAX = 4_000;
+const NAME_BYTES_MAX = 100;
 
 /**
  * Prints the story of a universe, and saves it, for a failed test with this title. Never rejects: it must not hide why the
@@ -21,7 +22,7 @@ async function tell(universe, title, error, stories) {
   let text;
   try {
     const story = await storyOf(universe, title, error);
-    text = story.text + saved(story, stories);
+    text = story.text + saved(title, story, stories);
   } catch (reason) {
     text = `no story of ${universe.connectString}: ${reason?.message}\n`;
   }
@@ -38,14 +39,40 @@ function failureOf(error) {
   return failure.slice(0, FAILURE_CHARS_MAX);
 }
 
+/**
+ * Returns a title as the name of a file, without an extension: what the server calls `file_name`. A name from a server could
+ * lead out of the folder.
+ */
+function fileNameOf(title) {
+  const given = title.replaceAll('::', '.');
+  const name = given
+    .replace(/[^A-Za-z0-9._-]/gu, '-')
+    .replace(/^[.-]+/, '')
+    .replace(/-{2,}/g, '-')
+    .replace(/[.-]+$/, '');
+  if (name === '') return 'story';
+  if (!/[^A-Za-z0-9._/-]/.test(given) && name.length <= NAME_BYTES_MAX) return name;
+  // Similar titles have names of their own.
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(title)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  const ending = `-${hash.toString(16).padStart(8, '0')}`;
+  return name.slice(0, NAME_BYTES_MAX - ending.length) + ending;
+}
+
 /** Saves a story. Returns a line that says where. */
-function saved({ fileName, html, json }, stories) {
+function saved(title, { html, json }, stories) {
   try {
-    const paths = save({ [`${fileName}.html`]: html, [`${fileName}.json`]: json }, stories);
+    const paths = save(filesOf(title, { html, json }), stories);
     return paths === undefined ? '' : `\nsaved in ${paths[0]}\n`;
   } catch (error) {
     return `\nnot saved: ${error.message}\n`;
   }
+}
+
+/** The files of a story, by name. */
+function filesOf(title, { html, json }) {
+  const name = fileNameOf(title);
+  return { [`${name}.html`]: html, [`${name}.json`]: json };
 }
 
 /** Writes files, given by name, to the folder for stories. Returns their paths, undefined if there is no folder. */
@@ -64,4 +91,4 @@ function save(files, stories) {
   });
 }
 
-module.exports = { failureOf, save, storyOf, tell };
+module.exports = { failureOf, fileNameOf, filesOf, save, storyOf, tell };

@@ -4,11 +4,21 @@
 
 const path = require('node:path');
 
-const { fileOf, nameOf, titleOf } = require('./runners.js');
-const { failureOf, save, storyOf } = require('./story.js');
+const { giveUp, release, runAs, watch } = require('./leftovers.js');
+const { checkOptions } = require('./options.js');
+const { testOf, titleOf } = require('./runners.js');
+const { failureOf, fileNameOf, filesOf, save, storyOf } = require('./story.js');
 const { camelCased } = require('./values.js');
 
 const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
+
+const OPTIONS = [
+  ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs'],
+  ...['title', 'throws', 'stories'],
+];
+
+/** How many sweeps of this process have had a title. */
+const titles = new Map();
 
 /** A sweep has found something. The message is its report. */
 class SweepError extends Error {
@@ -50,20 +60,28 @@ class SweepRun {
 }
 
 async function sweep(server, test, options = {}) {
+  checkOptions('sweep', options, OPTIONS);
   // While the stack still has the caller.
-  const repeat = repeatCommand();
-  const { title = titleOf(), runTimeMs = 60_000, throws = true, stories, depth, seed, faults, ...others } = options;
+  const { file, pattern } = testOf();
+  const repeat = repeatCommand(file, pattern);
+  const title = unique(options.title ?? titleOf());
+  const { runTimeMs = 60_000, throws = true, stories } = options;
+  const { faults, timeMs, runs, depth, seed, all } = options;
   const number = await server.sweepStart(depth, seed, {
-    ...others,
+    ...{ timeMs, runs, all },
     faults: Array.isArray(faults) ? faults.join(',') : faults,
-    only: process.env[VARIABLE] || others.only,
+    only: process.env[VARIABLE] || options.only,
   });
-  for (let count = 1; await doRun(server, number, count, { test, title, runTimeMs, stories }); count += 1);
+  const unwatch = watch();
+  try {
+    for (let count = 1; await doRun(server, number, count, { test, title, runTimeMs, stories }); count += 1);
+  } finally {
+    unwatch();
+  }
   const report = camelCased(await server._api.read('sweep_report', { sweep: number, title, repeat }));
   if (!report.isClean) {
-    const name = `${title.replace(/[^\w.]+/g, '-')}-sweep.html`;
     try {
-      const paths = save({ [name]: report.html }, stories);
+      const paths = save({ [`${fileNameOf(title)}-sweep.html`]: report.html }, stories);
       if (paths !== undefined) {
         [report.page] = paths;
         report.text += `\nreport: ${report.page}\n`;
@@ -76,41 +94,51 @@ async function sweep(server, test, options = {}) {
   return report;
 }
 
+/** Numbers the titles of the second and later sweeps that have the same: their files must not replace each other. */
+function unique(title) {
+  const count = (titles.get(title) ?? 0) + 1;
+  titles.set(title, count);
+  return count === 1 ? title : `${title} ${count}`;
+}
+
 /** Does the next run of a sweep. Returns whether there was one. */
 async function doRun(server, number, count, { test, title, runTimeMs, stories }) {
   const universe = await server.createUniverse(`sweep-${number}-${count}`);
+  const owner = {};
   let run;
   let outcome;
   try {
     const next = await universe.sweepNext(number);
     if (next.run === 0) return false;
     run = new SweepRun(next);
-    outcome = await outcomeOf(() => test(universe, run), runTimeMs);
+    outcome = await outcomeOf('the run', () => runAs(owner, () => test(universe, run)), runTimeMs);
     const story = outcome.error && (await saveStory(universe, `${title} ${run.points}`.trim(), outcome.error, stories));
     const { error } = outcome;
     await universe.sweepEnd(number, { outcome: outcome.name, message: error && failureOf(error), story });
   } finally {
     try {
-      await run?._end();
-    } catch (error) {
+      const { error } = await outcomeOf('the cleanup of the run', () => run?._end(), runTimeMs);
       // The outcome of a run that did not pass tells more.
-      if (outcome?.name === 'passed') throw error;
+      if (error !== undefined && outcome?.name === 'passed') throw error;
     } finally {
       await universe.dropUniverse();
+      if (outcome?.name === 'passed') release(owner);
+      else giveUp(owner);
     }
   }
   return true;
 }
 
-async function outcomeOf(test, runTimeMs) {
+/** Says how `use` has ended: it passed, it failed with an error, or it hung. */
+async function outcomeOf(what, use, runTimeMs) {
   let timer;
   const late = new Promise((resolve) => {
-    const error = new Error(`the run did not end within ${runTimeMs} ms`);
+    const error = new Error(`${what} did not end within ${runTimeMs} ms`);
     timer = setTimeout(resolve, runTimeMs, { name: 'hung', error });
   });
   const done = (async () => {
     try {
-      await test();
+      await use();
       return { name: 'passed' };
     } catch (error) {
       return { name: 'failed', error: error ?? new Error(`the test threw ${error}`) };
@@ -124,23 +152,22 @@ async function outcomeOf(test, runTimeMs) {
 /** Saves the story of a run. Returns its page, undefined if there is none. */
 async function saveStory(universe, title, error, stories) {
   try {
-    const { fileName, html, json } = await storyOf(universe, title, error);
-    return save({ [`${fileName}.html`]: html, [`${fileName}.json`]: json }, stories)?.[0];
+    return save(filesOf(title, await storyOf(universe, title, error)), stories)?.[0];
   } catch (reason) {
     process.stderr.write(`no story of ${universe.connectString}: ${reason.message}\n`);
     return undefined;
   }
 }
 
-/** The command that does a run again, with {} in place of its points. */
-function repeatCommand() {
-  const file = path.relative('', fileOf() ?? '');
+/** The command that does a run of the test in this file again, with {} in place of its points. */
+function repeatCommand(file, pattern) {
   let runner = 'node --test';
-  if (process.env.JEST_WORKER_ID !== undefined) runner = 'npx jest';
-  if (process.env.VITEST !== undefined) runner = 'npx vitest run';
-  // A pattern of both.
-  const name = nameOf()?.replace(/[^\p{L}\p{N} _-]/gu, '.');
-  return `${VARIABLE}='{}' ${runner} ${quoted(file)}${name === undefined ? '' : ` -t '${name}'`}`;
+  let select = '--test-name-pattern=';
+  if (process.env.JEST_WORKER_ID !== undefined) [runner, select] = ['npx jest', '-t '];
+  if (process.env.VITEST !== undefined) [runner, select] = ['npx vitest run', '-t '];
+  // Each of the three reads a pattern. The options of Node stand before the file.
+  const selection = pattern === undefined ? '' : ` ${select}'${pattern.replace(/[^\p{L}\p{N} _-]/gu, '.')}'`;
+  return `${VARIABLE}='{}' ${runner}${selection} ${quoted(path.relative('', file ?? ''))}`;
 }
 
 function quoted(word) {

@@ -64,6 +64,24 @@ test('sweeps', withServer(async (server) => {
   }, { faults: ['reply-lost'] });
 }));
 
+/** Planted: without the order, it asks again and again, with clients that no one closes. */
+test('hangs in a sweep', withServer(async (server) => {
+  await sweep(server, async (universe, run) => {
+    await universe.seed({ '/orders': '' });
+    const client = zookeeper.createClient(universe.connectString, { retries: 0 });
+    const connected = once(client, 'connected');
+    client.connect();
+    await connected;
+    // Starts again, in spite of what becomes of a request.
+    const timer = setInterval(() => client.exists('/orders/42', () => {}), 10);
+    await promisify(client.create.bind(client))('/orders/42').catch(() => {});
+    const found = await promisify(client.exists.bind(client))('/orders/42').catch(() => null);
+    if (found === null) await new Promise(() => {});
+    clearInterval(timer);
+    client.close();
+  }, { faults: ['request-lost'], only: 'request-lost:1:create:1:/orders/42', runTimeMs: 500 });
+}));
+
 const never = withServer(async (server) => {
   await server.seed({ '/printer/paper': 'A4' });
   await new Promise(() => {});

@@ -9,6 +9,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const test = require('node:test');
+const { setTimeout: sleep } = require('node:timers/promises');
 
 const PATIENCE_MS = 30_000;
 const within = () => ({ signal: AbortSignal.timeout(PATIENCE_MS) });
@@ -28,8 +29,9 @@ function run(command, args, options = {}) {
 }
 
 /** Starts a server with the command, in a process group of their own. Returns the command's process and the address. */
-async function serve(t) {
-  const child = spawn(COMMAND, ['--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
+async function serve(t, command = [COMMAND], { stdin = 'ignore' } = {}) {
+  const [program, ...args] = [...command, '--port', '0'];
+  const child = spawn(program, args, { cwd: __dirname, stdio: [stdin, 'pipe', 'inherit'], detached: true });
   t.after(() => {
     try {
       process.kill(-child.pid, 'SIGKILL');
@@ -41,7 +43,8 @@ async function serve(t) {
   for await (const [piece] of on(child.stdout, 'data', within())) {
     said += piece;
     const line = /listening on (\S+)\n/.exec(said);
-    if (line !== null) return { child, address: line[1] };
+    // Else the program would end as soon as it prints.
+    if (line !== null) return { child: child.stdout.resume() && child, address: line[1] };
   }
   throw new Error(`no address in ${said}`);
 }
@@ -111,6 +114,42 @@ test('kill of the command stops the server', async (t) => {
     assert.deepEqual(await once(child, 'exit', within()), [0, null]);
     assert.equal(run(COMMAND, ['healthcheck', address]).status, 1);
   }
+});
+
+/** Waits until a server has ended, which nobody waits for. */
+async function untilGone(address) {
+  for (const end = Date.now() + PATIENCE_MS; run(COMMAND, ['healthcheck', address]).status === 0; await sleep(50)) {
+    assert.ok(Date.now() < end, `the server at ${address} is still there`);
+  }
+}
+
+test('server ends when the command is killed', async (t) => {
+  for (const stdin of ['ignore', 'pipe']) {
+    const { child, address } = await serve(t, [COMMAND], { stdin });
+    child.kill('SIGKILL');
+    await untilGone(address);
+  }
+});
+
+test('server ends with npx', async (t) => {
+  // On SIGINT npx waits for the shell, which waits for the program: a terminal sends Ctrl-C to all of them.
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGKILL']) {
+    const { child, address } = await serve(t, ['npx', '--offline', 'minikeeper']);
+    child.kill(signal);
+    await untilGone(address);
+  }
+});
+
+test('server ends when stdin does, if asked to, and else not', async (t) => {
+  const asked = await serve(t, ['npx', '--offline', 'minikeeper', '--exit-on-stdin-eof'], { stdin: 'pipe' });
+  asked.child.stdin.end();
+  assert.deepEqual(await once(asked.child, 'exit', within()), [0, null]);
+  const { child, address } = await serve(t, [COMMAND], { stdin: 'pipe' });
+  child.stdin.end();
+  // It goes on, with a client that comes later.
+  assert.equal(run(COMMAND, ['ctl', '--server', address, 'now']).status, 0);
+  child.kill('SIGTERM');
+  assert.deepEqual(await once(child, 'exit', within()), [0, null]);
 });
 
 test('Ctrl-C stops the server and the command', async (t) => {

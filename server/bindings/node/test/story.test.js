@@ -39,8 +39,8 @@ function run(t, runner, name, environment = {}, ...more) {
   // Otherwise it would report to this process.
   delete env.NODE_TEST_CONTEXT;
   const options = { cwd, env, timeout: PATIENCE_MS };
-  const { stdout, stderr, status } = spawnSync(process.execPath, RUNNERS[runner](name, ...more), options);
-  return { cwd, printed: `${stdout}${stderr}`, passed: status === 0 };
+  const { stdout, stderr, status, error } = spawnSync(process.execPath, RUNNERS[runner](name, ...more), options);
+  return { cwd, printed: `${stdout}${stderr}`, passed: status === 0, ended: error === undefined };
 }
 
 function filesIn(folder) {
@@ -85,7 +85,7 @@ for (const runner of ['node', 'jest']) {
   });
 }
 
-for (const [runner, command] of [['node', /node --test \S*\/on-purpose\.js$/m], ['jest', /npx jest \S*\/on-purpose\.js -t 'sweeps'$/m]]) {
+for (const [runner, command] of [['node', /node --test --test-name-pattern='sweeps' \S*\/on-purpose\.js$/m], ['jest', /npx jest -t 'sweeps' \S*\/on-purpose\.js$/m]]) {
   test(`sweep fails with its report, and is repeated by its command, ${runner}`, (t) => {
     const points = 'reply-lost:1:create:1:/orders/order-';
     for (const environment of [{}, { MINIKEEPER_SWEEP_ONLY: points }]) {
@@ -101,11 +101,20 @@ for (const [runner, command] of [['node', /node --test \S*\/on-purpose\.js$/m], 
   });
 }
 
+for (const runner of ['node', 'jest']) {
+  test(`run that hangs does not keep the process alive, ${runner}`, (t) => {
+    const { printed, passed, ended } = run(t, runner, 'hangs in a sweep');
+    assert.ok(ended, `still running after ${PATIENCE_MS} ms: ${printed}`);
+    assert.equal(passed, false);
+    assertParts(printed, [' 1 hung, ', 'Error: the run did not end within 500 ms']);
+  });
+}
+
 test('sweep fails with its report in Vitest', (t) => {
   const { cwd, printed, passed } = run(t, 'vitest', 'sweeps');
   assert.equal(passed, false);
   assertParts(printed, ['The test fails without any fault: AssertionError: ']);
-  const report = 'on-purpose-vitest.test.mjs-sweep.html';
+  const report = 'on-purpose-vitest.test.mjs-sweeps-sweep.html';
   assertParts(printed, [`report: ${path.join(cwd, 'minikeeper-stories', report)}`]);
   assert.ok(!printed.includes('minikeeper: story'), printed);
 });

@@ -13,7 +13,7 @@ const { setTimeout: sleep } = require('node:timers/promises');
 const test = require('node:test');
 const { promisify } = require('node:util');
 const zookeeper = require('node-zookeeper-client');
-const { MinikeeperError, Server, Universe, startServer } = require('minikeeper');
+const { MinikeeperError, Server, Universe, startServer, tellIfFailed, withServer: testWithServer } = require('minikeeper');
 
 const PATIENCE_MS = 30_000;
 const ALL_VERBS = process.env.MINIKEEPER_ALL_VERBS !== undefined;
@@ -101,6 +101,22 @@ test('errors say what is wrong', async () => {
   await assert.rejects(new Universe('127.0.0.1:1').dump(), /dump: no answer .* with --control\?/);
   await assert.rejects(new Server().dump(), /is not running: call start\(\)/);
   assert.throws(() => new Universe('localhost'), /HOST:PORT/);
+});
+
+test('unknown options are refused, with the nearest', async () => {
+  const server = (name) => `unknown option "${name}"; did you mean "tickTimeMs"? The options are port, dataDir, `;
+  for (const name of ['tickTime', 'tickTimeMS', 'tick_time_ms']) {
+    const refused = (error) => error instanceof TypeError && error.message.includes(server(name));
+    await assert.rejects(startServer({ [name]: 200 }), refused);
+    assert.throws(() => new Server({ [name]: 200 }), refused);
+    assert.throws(() => testWithServer({ [name]: 200 }, () => {}), refused);
+  }
+  for (const wrong of ['2181', 2181, null, []]) {
+    await assert.rejects(startServer(wrong), /^TypeError: Server: the options must be an object, not /);
+  }
+  const universe = () => new Universe('127.0.0.1:1', { tokn: 'secret' });
+  assert.throws(universe, /^TypeError: Universe: unknown option "tokn"; did you mean "token"\?/);
+  await assert.rejects(tellIfFailed({ name: 'a' }, undefined, { story: 'off' }), /tellIfFailed: unknown option "story"; did you mean "stories"/);
 });
 
 test('universe of a running server needs its token', async () => {

@@ -149,7 +149,7 @@ test('options choose what is tried', async (t) => {
   assert.deepEqual(await triedWith({ timeMs: 0 }), []);
   assert.ok((await triedWith({ depth: 2, runs: 60 })).some((points) => points.includes('+')));
   await assert.rejects(triedWith({ faults: ['reply-eaten'] }), { status: 400, message: /reply-eaten.*reply-lost/ });
-  await assert.rejects(triedWith({ maxRuns: 1 }), { status: 400, message: /max_runs/ });
+  await assert.rejects(triedWith({ maxRuns: 1 }), { name: 'TypeError', message: /^sweep: unknown option "maxRuns"; did you mean "runs"\?/ });
   assert.deepEqual(await server.universes(), []);
 });
 
@@ -176,6 +176,30 @@ test('run that hangs is found and cleaned up, and does not stop the sweep', asyn
     late.after(resolve);
   });
   assert.deepEqual(await server.universes(), []);
+});
+
+test('cleanup that hangs ends the sweep', async (t) => {
+  const { server, stories } = await setUp(t);
+  const using = (_universe, run) => run.after(() => new Promise(() => {}));
+  await assert.rejects(sweep(server, using, { stories, runTimeMs: 100 }), /^Error: the cleanup of the run did not end within 100 ms$/);
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('sweeps with one title have reports and stories of their own', async (t) => {
+  const { server, stories } = await setUp(t);
+  const fails = (message) => () => {
+    throw new Error(message);
+  };
+  const reports = [];
+  for (const message of ['one', 'two']) {
+    reports.push(await sweep(server, fails(message), { title: 'same', stories, throws: false }));
+  }
+  assert.deepEqual(reports.map(({ page }) => path.basename(page)), ['same-sweep.html', 'same-2-bd9191c9-sweep.html']);
+  for (const [place, message] of ['one', 'two'].entries()) {
+    assert.ok(fs.readFileSync(reports[place].page, 'utf8').includes(`Error: ${message}`));
+    const [, story] = /  story: (.+)/.exec(reports[place].text);
+    assert.match(fs.readFileSync(story, 'utf8'), new RegExp(`Error: ${message}`));
+  }
 });
 
 test('test that fails without faults ends the sweep', async (t) => {

@@ -1,0 +1,144 @@
+'use strict';
+
+// Servers that are not what they seem: one that names files outside of the folder for stories, and answers that do not end.
+
+const assert = require('node:assert/strict');
+const { once } = require('node:events');
+const fs = require('node:fs');
+const http = require('node:http');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+const test = require('node:test');
+const { Universe, sweep } = require('minikeeper');
+
+// The package does not export them.
+const internal = (file) => require(path.join(__dirname, 'node_modules', 'minikeeper', file));
+
+async function listening(t, server) {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections?.();
+  });
+  return `127.0.0.1:${server.address().port}`;
+}
+
+function temporary(t) {
+  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'minikeeper-')));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** A server whose stories and universes have names that lead out of every folder. */
+function leading(t) {
+  const story = { text: 'a story\n', html: 'owned', json: 'owned', file_name: '../package', failure: '', title: '' };
+  const report = { is_clean: false, summary: 'bad', text: 'bad', html: 'owned', failures: ['../../package'] };
+  const answers = {
+    ...{ story, sweep_report: report, sweep_start: { sweep: 1 }, sweep_end: { is_reached: true }, drop_universe: {} },
+    create_universe: { name: '../..' },
+  };
+  let runs = 0;
+  const server = http.createServer((request, response) => {
+    request.resume();
+    const verb = new URL(request.url, 'http://a').pathname.split('/').pop();
+    runs += verb === 'sweep_next' ? 1 : 0;
+    const next = { run: runs < 3 ? runs : 0, points: '../../package', sentence: 's' };
+    const { port } = server.address();
+    const answer = verb === 'sweep_next' ? next : answers[verb] ?? {};
+    response.end(JSON.stringify({ ...answer, connect_string: `127.0.0.1:${port}/..` }));
+  });
+  return listening(t, server);
+}
+
+test('no name of a server leads out of the folder for stories', async (t) => {
+  const work = temporary(t);
+  const stories = path.join(work, 'stories');
+  const universe = new Universe(await leading(t));
+  const { tell } = internal('story.js');
+  // It prints the story.
+  const { write } = process.stderr;
+  process.stderr.write = () => true;
+  try {
+    await tell(universe, '../../a test', new Error('on purpose'), stories);
+  } finally {
+    process.stderr.write = write;
+  }
+  const fails = () => {
+    throw new Error('on purpose');
+  };
+  await sweep(universe, fails, { title: '/etc/../../x', stories, throws: false });
+  assert.deepEqual(fs.readdirSync(work), ['stories']);
+  for (const name of fs.readdirSync(stories)) assert.match(name, /^(\.gitignore|[a-z][\w.-]*\.(html|json))$/);
+  assert.ok(fs.readdirSync(stories).length > 4);
+});
+
+test('names of files are those that the server would give', () => {
+  const { fileNameOf } = internal('story.js');
+  for (const [title, name] of [
+    ['order.test.js', 'order.test.js'],
+    ['order.test.js/places one', 'order.test.js-places-one-'],
+    ['a::b', 'a.b'],
+    ['../../package', 'package'],
+    ['..', 'story'],
+    ['/', 'story'],
+    ['', 'story'],
+    ['a\0b', 'a-b-'],
+    ['ä', 'story'],
+  ]) {
+    assert.ok(fileNameOf(title).startsWith(name), `${title}: ${fileNameOf(title)}`);
+  }
+  const long = [1, 2].map((number) => fileNameOf(`${'x'.repeat(300)}${number}`));
+  assert.notEqual(...long);
+  assert.ok(long[0].length <= 100);
+});
+
+/** A server that answers any request with this head, and then with `piece` again and again. */
+function endless(t, head, piece) {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    const more = () => {
+      while (!socket.destroyed && socket.write(piece));
+    };
+    socket.once('data', () => {
+      socket.write(head);
+      more();
+    });
+    socket.on('drain', more);
+    t.after(() => socket.destroy());
+  });
+  return listening(t, server);
+}
+
+for (const [what, head] of [
+  ['without a length', 'HTTP/1.1 200 OK\r\n\r\n'],
+  ['in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'],
+  ['of an error', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+]) {
+  test(`answer that does not end is refused, ${what}`, async (t) => {
+    const piece = what === 'in chunks' ? `10000\r\n${'x'.repeat(65_536)}\r\n` : 'x'.repeat(65_536);
+    const address = await endless(t, head, piece);
+    await assert.rejects(new Universe(address).dump(), {
+      name: 'MinikeeperError',
+      message: `dump: the answer of ${address} is longer than the limit of 268435456 bytes; is it a minikeeper?`,
+    });
+  });
+}
+
+test('head of an answer that does not end is refused', async (t) => {
+  const address = await endless(t, 'HTTP/1.1 200 OK\r\n', `x: ${'x'.repeat(1_000)}\r\n`);
+  await assert.rejects(new Universe(address).dump(), { name: 'MinikeeperError', message: /Header overflow/ });
+});
+
+test('answer that takes for ever is refused', async (t) => {
+  const { limits } = internal('control.js');
+  const { ms } = limits;
+  t.after(() => Object.assign(limits, { ms }));
+  // Less than the patience that is added to it, which has passed when this is reached.
+  limits.ms = -29_900;
+  for (const [head, piece] of [['HTTP/1.1 200 OK\r\n\r\n', ''], ['', 'HTTP/1.1 102 Processing\r\n\r\n']]) {
+    const address = await endless(t, head, Buffer.from(piece || ' '));
+    await assert.rejects(new Universe(address).dump(), { message: /did not end within 100 ms|longer than the limit/ });
+  }
+});
