@@ -586,3 +586,44 @@ fn seed_file_with_a_path_twice_is_refused() {
     let start = run(&["--port", "0", "--seed", path]);
     assert!(text(&start.stderr).contains("duplicate \"/a\" at line 1"));
 }
+
+/// They were read until there was no memory.
+#[test]
+fn answers_that_do_not_end_are_refused() {
+    for (verb, head, piece, error) in [
+        (
+            "now",
+            "HTTP/1.1 200 OK\r\n\r\n",
+            "x",
+            "answer of ADDRESS is longer than the limit of 268435456 bytes",
+        ),
+        (
+            "tail",
+            "",
+            "x",
+            "head of the answer of ADDRESS is longer than the limit of 65536 bytes",
+        ),
+        (
+            "tail",
+            "HTTP/1.0 200 OK\r\n\r\n",
+            "x",
+            "line of the answer of ADDRESS is longer than the limit of 16777216 bytes",
+        ),
+    ] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            use std::io::{Read as _, Write as _};
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 4096]).unwrap();
+            socket.write_all(head.as_bytes()).unwrap();
+            // Until the client has had enough.
+            while socket.write_all(piece.repeat(1 << 16).as_bytes()).is_ok() {}
+        });
+        let output = run(&["ctl", "--server", &address, verb]);
+        server.join().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&error.replace("ADDRESS", &address)), "{said}");
+    }
+}

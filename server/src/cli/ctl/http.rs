@@ -13,6 +13,15 @@ use serde_json::{Map, Value};
 /// How long the server may take, in addition to the longest duration in the request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The longest answer: far above those of a server with millions of znodes. Unit: bytes.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+
+/// The longest head of an answer. Unit: bytes.
+const HEAD_BYTES_MAX: u64 = 64 << 10;
+
+/// The longest line of an answer that goes on. Unit: bytes.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
 /// A verb to call.
 pub(crate) struct HttpCall<'a> {
     /// `HOST:PORT`, or several with commas, of which the first that listens is asked.
@@ -39,11 +48,14 @@ pub(crate) struct Answer {
 pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
     let server = call.server;
     let patience = PATIENCE.saturating_add(call.longest);
-    let (mut stream, sent) = send(call, patience)?;
+    let (stream, sent) = send(call, patience)?;
     let mut bytes = Vec::new();
-    let received = stream.read_to_end(&mut bytes);
+    let received = stream.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes);
     if bytes.is_empty() {
         return Err(silent(server, received.and(sent), patience));
+    }
+    if bytes.len() as u64 > ANSWER_BYTES_MAX {
+        return Err(endless(server, "answer", ANSWER_BYTES_MAX));
     }
     parse(&bytes).ok_or_else(|| format!("{server} sent no HTTP response, or an incomplete one"))
 }
@@ -60,10 +72,14 @@ pub(crate) fn follow(
     let (stream, sent) = send(call, PATIENCE)?;
     let mut stream = BufReader::new(stream);
     let mut head = String::new();
+    let mut start = stream.by_ref().take(HEAD_BYTES_MAX);
     loop {
-        match stream.read_line(&mut head) {
+        match start.read_line(&mut head) {
             Ok(0) if head.is_empty() => return Err(silent(server, sent, PATIENCE)),
             Ok(_) if head.ends_with("\r\n\r\n") || head.ends_with("\n\n") => break,
+            Ok(0) if start.limit() == 0 => {
+                return Err(endless(server, "head of the answer", HEAD_BYTES_MAX));
+            }
             Ok(0) => return Err(format!("{server} sent no HTTP response")),
             Ok(_) => {}
             Err(error) => return Err(silent(server, Err(error), PATIENCE)),
@@ -71,7 +87,7 @@ pub(crate) fn follow(
     }
     if !head.starts_with("HTTP/1.0 200") && !head.starts_with("HTTP/1.1 200") {
         let mut bytes = head.into_bytes();
-        let _ = stream.read_to_end(&mut bytes);
+        let _ = stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
         let answer = parse(&bytes);
         return answer
             .map(Some)
@@ -80,8 +96,12 @@ pub(crate) fn follow(
     let mut line = String::new();
     loop {
         line.clear();
-        match stream.read_line(&mut line) {
+        let mut limited = stream.by_ref().take(LINE_BYTES_MAX);
+        match limited.read_line(&mut line) {
             Ok(0) => return Ok(None),
+            Ok(_) if limited.limit() == 0 && !line.ends_with('\n') => {
+                return Err(endless(server, "line of the answer", LINE_BYTES_MAX));
+            }
             Ok(_) => {
                 let text = line.trim_end_matches('\n');
                 if !text.is_empty() && take(text).is_err() {
@@ -122,6 +142,13 @@ fn connect(servers: &str) -> Result<(&str, TcpStream), String> {
         }
     }
     Err(last)
+}
+
+/// Returns the error for an answer that does not end.
+fn endless(server: &str, what: &str, bytes_max: u64) -> String {
+    format!(
+        "the {what} of {server} is longer than the limit of {bytes_max} bytes; is it a minikeeper?"
+    )
 }
 
 /// Returns the error for a server that sent nothing.
