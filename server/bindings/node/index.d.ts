@@ -231,7 +231,10 @@ export class Server extends Universe {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Starts a server. An unknown option is a TypeError that names the nearest. */
+/**
+ * Starts a server; under `minikeeper sweep`, uses that of the run, and restores its state at the end. An unknown option is
+ * a TypeError that names the nearest.
+ */
 export function startServer(options?: ServerOptions): Promise<Server>;
 
 export interface StoryOptions {
@@ -289,9 +292,13 @@ export interface SweepOptions extends StoryOptions {
   only?: string | undefined;
   /** How long a run may take, by default 60,000; one that takes longer has hung. */
   runTimeMs?: number | undefined;
+  /** How many points may stay unreached in a sweep that is clean nevertheless, by default 0 */
+  allowUnreached?: number | undefined;
+  /** How many points `timeMs` or `runs` may leave untried in a sweep that is clean nevertheless, by default 0 */
+  allowUntried?: number | undefined;
   /** The name of the test; by default its file, and its name where that is known. A second sweep with a name is numbered. */
   title?: string | undefined;
-  /** Whether a sweep that has found something rejects, by default true */
+  /** Whether a sweep that is not clean rejects, by default true */
   throws?: boolean | undefined;
 }
 
@@ -309,9 +316,15 @@ export interface SweepRun {
 
 /** What a sweep has found. */
 export interface SweepReport {
-  /** Whether the test passed with every fault that was tried, and without any */
+  /** Whether every point was tried and the test passed: `state` is `'clean'` */
   isClean: boolean;
-  /** What was tried, in a line */
+  /** `'incomplete'` if no run failed, but not every point was tried */
+  state: 'clean' | 'failed' | 'incomplete';
+  /** Why it is incomplete, each a phrase; else empty */
+  reasons: string[];
+  /** What differs between the runs without faults, other than names, and the likely cause; else empty */
+  nondeterminism: string;
+  /** What was tried, in a line that begins with the state */
   summary: string;
   text: string;
   /** The report as a page */
@@ -327,11 +340,15 @@ export interface SweepReport {
   failed: number;
   hung: number;
   notReached: number;
+  /** How many points the budget left untried */
+  left: number;
+  /** The points that were not reached */
+  unreached: string[];
   /** The points of the runs that failed */
   failures: string[];
 }
 
-/** A sweep has found something. The message is the text of its report. */
+/** A sweep has found something, or has not tried every point. The message is the text of its report. */
 export class SweepError extends Error {
   constructor(report: SweepReport);
   readonly report: SweepReport;
@@ -339,8 +356,9 @@ export class SweepError extends Error {
 
 /**
  * Runs a test once for every fault at every place where it can happen, each time with a new universe of the server, and
- * reports the runs that fail or hang. Rejects with SweepError if there are any, and if the test fails without faults.
- * Saves the stories of those runs and the report where stories go.
+ * reports the runs that fail or hang. Rejects with SweepError if there are any, if the test fails without faults, and if not
+ * every point was tried. Prints the summary of a sweep that does not reject to stdout. Saves the stories of those runs and the
+ * report where stories go.
  *
  * The environment variable MINIKEEPER_SWEEP_ONLY does only the run of one point, as the report says for each failure.
  */

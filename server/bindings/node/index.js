@@ -4,7 +4,7 @@
 
 const { Control, MinikeeperError } = require('./control.js');
 const { checkOptions } = require('./options.js');
-const { Program, findProgram } = require('./program.js');
+const { Program, addressOfSweep, findProgram } = require('./program.js');
 const { tellIfFailed, testFunction } = require('./runners.js');
 const { SweepError, sweep } = require('./sweep.js');
 const { Verbs } = require('./verbs.js');
@@ -137,11 +137,16 @@ class Universe extends Verbs {
   }
 }
 
+/** The one that uses the server of `minikeeper sweep`. */
+let joined;
+
 class Server extends Universe {
   #options;
   #port;
   #named;
   #program;
+  /** The state to restore, of the server of `minikeeper sweep`. */
+  #before;
 
   constructor(settings = {}) {
     super();
@@ -162,7 +167,8 @@ class Server extends Universe {
   }
 
   async start() {
-    if (this.#program?.isRunning) return this;
+    if (this.#program?.isRunning || this.#before !== undefined) return this;
+    if (addressOfSweep() !== undefined) return this.#join(addressOfSweep());
     const options = ['--port', String(this.#port), ...this.#options];
     this.#program = await Program.start(findProgram(this.#named), options);
     this._connect(this.#program.address);
@@ -170,8 +176,40 @@ class Server extends Universe {
     return this;
   }
 
+  /** Uses the server of `minikeeper sweep`, because its faults act on no other. */
+  async #join(address) {
+    const what = `minikeeper sweep tries faults on its own server alone, which is at MINIKEEPER_CONNECT, ${address}`;
+    const otherwise = 'or call sweep(), and run the test without minikeeper sweep';
+    if (this.#options.length > 0 || this.#port !== 0) {
+      const way = `give minikeeper sweep the options, such as --tick-time, ${otherwise}`;
+      throw new MinikeeperError(`${what}, and a test cannot change its options: ${way}`);
+    }
+    if (joined !== undefined) {
+      throw new MinikeeperError(`${what}, and another Server uses it: stop that first, ${otherwise}`);
+    }
+    joined = this;
+    this._connect(address);
+    this.#before = { snapshot: await this.snapshot(), faults: (await this.faults()).map(({ fault }) => fault) };
+    return this;
+  }
+
+  /** Leaves the server of `minikeeper sweep` as it was, with the faults of the sweep. */
+  async #leave() {
+    const { snapshot, faults } = this.#before;
+    this.#before = undefined;
+    joined = undefined;
+    for (const { fault } of await this.faults()) {
+      // An error with status 409 says that it has never acted.
+      if (!faults.includes(fault)) await this.removeFault(fault).catch(unlessStatus(409));
+    }
+    await this.restore(snapshot);
+    await this.dropSnapshot(snapshot);
+  }
+
   async ensureReady() {
     await this.start();
+    // Its faults are those of the sweep.
+    if (this.#before !== undefined) return this;
     try {
       await this.comeUp();
     } catch (error) {
@@ -188,12 +226,14 @@ class Server extends Universe {
   }
 
   async stop() {
+    if (this.#before !== undefined) return this.#leave();
     const program = this.#program;
     this.#program = undefined;
     await program?.stop();
   }
 
   async kill() {
+    if (this.#before !== undefined) throw new MinikeeperError('kill: the server is that of minikeeper sweep; use restart()');
     const program = this.#program;
     this.#program = undefined;
     await program?.kill();
@@ -204,6 +244,13 @@ class Server extends Universe {
 if (Symbol.asyncDispose !== undefined) {
   Server.prototype[Symbol.asyncDispose] = Server.prototype.stop;
   Fault.prototype[Symbol.asyncDispose] = Fault.prototype._end;
+}
+
+/** Returns a function that throws an error unless it has this status. */
+function unlessStatus(status) {
+  return (error) => {
+    if (error.status !== status) throw error;
+  };
 }
 
 async function startServer(options) {

@@ -13,6 +13,11 @@ const START_MS = 30_000;
 const STOP_MS = 10_000;
 const SAID_MAX = 64 * 1024;
 
+/** Returns the address of the server of `minikeeper sweep`, undefined if that does not run this process. */
+function addressOfSweep() {
+  return process.env.MINIKEEPER_SWEEP_RUN ? process.env.MINIKEEPER_CONNECT : undefined;
+}
+
 /** Finds the program: the argument, else MINIKEEPER_BIN, else the one in the package for this system. */
 function findProgram(named = process.env.MINIKEEPER_BIN) {
   const program = named ? path.resolve(named) : installed();
@@ -142,4 +147,4 @@ class Program {
   }
 }
 
-module.exports = { Program, findProgram };
+module.exports = { Program, addressOfSweep, findProgram };

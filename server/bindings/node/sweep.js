@@ -4,8 +4,10 @@
 
 const path = require('node:path');
 
+const { MinikeeperError } = require('./control.js');
 const { giveUp, release, runAs, watch } = require('./leftovers.js');
 const { checkOptions } = require('./options.js');
+const { addressOfSweep } = require('./program.js');
 const { testOf, titleOf } = require('./runners.js');
 const { failureOf, fileNameOf, filesOf, save, storyOf } = require('./story.js');
 const { camelCased } = require('./values.js');
@@ -14,13 +16,13 @@ const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
 
 const OPTIONS = [
   ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs'],
-  ...['title', 'throws', 'stories'],
+  ...['allowUnreached', 'allowUntried', 'title', 'throws', 'stories'],
 ];
 
 /** How many sweeps of this process have had a title. */
 const titles = new Map();
 
-/** A sweep has found something. The message is its report. */
+/** A sweep has found something, or has not tried every point. The message is its report. */
 class SweepError extends Error {
   constructor(report) {
     super(report.text);
@@ -61,14 +63,17 @@ class SweepRun {
 
 async function sweep(server, test, options = {}) {
   checkOptions('sweep', options, OPTIONS);
+  if (addressOfSweep() !== undefined) {
+    throw new MinikeeperError('this test sweeps by itself: run it without minikeeper sweep');
+  }
   // While the stack still has the caller.
   const { file, pattern } = testOf();
   const repeat = repeatCommand(file, pattern);
   const title = unique(options.title ?? titleOf());
   const { runTimeMs = 60_000, throws = true, stories } = options;
-  const { faults, timeMs, runs, depth, seed, all } = options;
+  const { faults, timeMs, runs, depth, seed, all, allowUnreached, allowUntried } = options;
   const number = await server.sweepStart(depth, seed, {
-    ...{ timeMs, runs, all },
+    ...{ timeMs, runs, all, allowUnreached, allowUntried },
     faults: Array.isArray(faults) ? faults.join(',') : faults,
     only: process.env[VARIABLE] || options.only,
   });
@@ -91,6 +96,8 @@ async function sweep(server, test, options = {}) {
     }
   }
   if (throws && !report.isClean) throw new SweepError(report);
+  // What was tried is said without a flag, of a sweep that is clean too.
+  process.stdout.write(`minikeeper sweep of ${title}: ${report.summary}\n`);
   return report;
 }
 

@@ -479,11 +479,8 @@ export interface Verbs {
    * with it, and call `sweepEnd`. The fixtures of the packages do so.
    * @param depth How many faults a run has; with 2, pairs are tried until a budget ends; by default 1
    * @param seed The order in which points are tried; by default 0
-   * @param allowUnreached How many points may stay unreached in a sweep that is clean nevertheless; by default 0
-   * @param allowUntried How many points the budget may leave untried in a sweep that is clean nevertheless; by
-   * default 0
    */
-  sweepStart(depth?: number, seed?: number, allowUnreached?: number, allowUntried?: number, options?: {
+  sweepStart(depth?: number, seed?: number, options?: {
     /** Whether to try equivalent points, too */
     all?: boolean | undefined;
     /** The maximum number of runs */
@@ -494,6 +491,10 @@ export interface Verbs {
     faults?: string | undefined;
     /** The points of the only run, as a report names them, with + between two */
     only?: string | undefined;
+    /** How many points may stay unreached in a sweep that is clean nevertheless; by default 0 */
+    allowUnreached?: number | undefined;
+    /** How many points the budget may leave untried in a sweep that is clean nevertheless; by default 0 */
+    allowUntried?: number | undefined;
   }): Promise<number>;
 
   /**

@@ -112,8 +112,8 @@ class Verbs {
     return (await this._api.act('stop_recording')).base64;
   }
 
-  async sweepStart(depth = 1, seed = 0, allowUnreached = 0, allowUntried = 0, options) {
-    return (await this._api.act('sweep_start', { depth, seed, allow_unreached: allowUnreached, allow_untried: allowUntried, ...fields(options) })).sweep;
+  async sweepStart(depth = 1, seed = 0, options) {
+    return (await this._api.act('sweep_start', { depth, seed, ...fields(options) })).sweep;
   }
 
   async sweepNext(sweep) {

@@ -78,7 +78,7 @@ test('planted bug is found, with its points, stories and page', async (t) => {
   const { report } = error;
   assert.deepEqual(report.failures.sort(), LOST);
   assert.deepEqual([report.isClean, report.failed, report.hung], [false, LOST.length, 0]);
-  assert.equal(report.tried, report.passed + report.failed + report.notReached);
+  assert.equal(report.tried, report.passed + report.failed);
   assert.equal(error.message, report.text);
   assert.ok(report.text.startsWith(`minikeeper sweep: ${report.summary}\n`), report.text);
   for (const part of [
@@ -106,14 +106,14 @@ test('MINIKEEPER_SWEEP_ONLY repeats a failure', async (t) => {
     tried.push(run.points);
     return twice(universe, run);
   }, options);
-  // Once without faults, and the failure twice.
-  assert.deepEqual(tried, ['', LOST[0], LOST[0]]);
+  // The failure twice, and else without faults.
+  assert.deepEqual(tried.filter((points) => points !== ''), [LOST[0], LOST[0]]);
   assert.deepEqual(report.failures, [LOST[0]]);
-  assert.equal(report.runs, 3);
+  assert.equal(report.runs, tried.length);
   process.env.MINIKEEPER_SWEEP_ONLY = 'reply-lost:1:create:1:/elsewhere';
   const elsewhere = await sweep(server, twice, options);
-  assert.deepEqual([elsewhere.isClean, elsewhere.notReached], [true, 1]);
-  assert.match(elsewhere.summary, /^1 of 1 points tried: .* 1 not reached/);
+  assert.deepEqual([elsewhere.isClean, elsewhere.state, elsewhere.notReached], [false, 'incomplete', 1]);
+  assert.match(elsewhere.summary, /^incomplete\b.* 1 not reached/);
 });
 
 test('sound test passes a sweep, and saves nothing', async (t) => {
@@ -145,12 +145,42 @@ test('options choose what is tried', async (t) => {
   const one = await triedWith({ faults: ['reply-lost', 'request-lost'], all: true, seed: 1 });
   assert.ok(one.includes('request-lost:1:create:1:/orders/42'), one);
   assert.ok(one.every((points) => /^re(ply|quest)-lost:[^+]+$/.test(points)), one);
-  assert.equal((await triedWith({ runs: 4 })).length, 2);
-  assert.deepEqual(await triedWith({ timeMs: 0 }), []);
-  assert.ok((await triedWith({ depth: 2, runs: 60 })).some((points) => points.includes('+')));
+  const allowUntried = 10_000;
+  assert.equal((await triedWith({ runs: 4, allowUntried })).length, 2);
+  assert.ok((await triedWith({ depth: 2, runs: 60, allowUntried })).some((points) => points.includes('+')));
   await assert.rejects(triedWith({ faults: ['reply-eaten'] }), { status: 400, message: /reply-eaten.*reply-lost/ });
   await assert.rejects(triedWith({ maxRuns: 1 }), { name: 'TypeError', message: /^sweep: unknown option "maxRuns"; did you mean "runs"\?/ });
   assert.deepEqual(await server.universes(), []);
+});
+
+test('sweep that does not try every point is incomplete, unless the test allows it', async (t) => {
+  const { server, stories } = await setUp(t);
+  const faults = ['request-lost', 'reply-lost'];
+  const incomplete = async (use, options) => {
+    const error = await sweep(server, use, { stories, faults, ...options }).then(assert.fail, (reason) => reason);
+    assert.ok(error instanceof SweepError, error);
+    assert.match(error.message, /^minikeeper sweep: incomplete\b/);
+    const { isClean, state, reasons } = error.report;
+    assert.deepEqual([isClean, state, reasons.length > 0], [false, 'incomplete', true]);
+    return error.report;
+  };
+  // They were green.
+  for (const budget of [{ runs: 3 }, { timeMs: 0 }]) {
+    const { left, tried } = await incomplete(once42, budget);
+    assert.ok(left > 0);
+    await incomplete(once42, { ...budget, allowUntried: left - 1 });
+    if (tried > 0) assert.ok((await sweep(server, once42, { faults, ...budget, allowUntried: left })).isClean);
+  }
+  await incomplete(() => {});
+  await incomplete(once42, { only: 'reply-lost:1:create:1:/elsewhere', allowUnreached: 1 });
+  // Only the runs without faults send this request.
+  const twoRequests = async (universe, run) => {
+    await once42(universe, run);
+    if (run.points === '') await (await connect(universe, run))('exists', '/orders');
+  };
+  const { notReached, unreached } = await incomplete(twoRequests);
+  assert.ok(notReached > 0 && unreached.length === notReached);
+  assert.ok((await sweep(server, twoRequests, { faults, allowUnreached: notReached })).isClean);
 });
 
 test('run that hangs is found and cleaned up, and does not stop the sweep', async (t) => {

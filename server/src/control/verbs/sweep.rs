@@ -72,18 +72,16 @@ pub(super) const VERBS: &[Verb] = &[
                 ParameterKind::Text,
                 "The points of the only run, as a report names them, with + between two",
             ),
-            Parameter::required(
+            Parameter::optional(
                 "allow_unreached",
                 ParameterKind::Count(u64::MAX),
-                "How many points may stay unreached in a sweep that is clean nevertheless",
-            )
-            .with_default("0"),
-            Parameter::required(
+                "How many points may stay unreached in a sweep that is clean nevertheless; by default 0",
+            ),
+            Parameter::optional(
                 "allow_untried",
                 ParameterKind::Count(u64::MAX),
-                "How many points the budget may leave untried in a sweep that is clean nevertheless",
-            )
-            .with_default("0"),
+                "How many points the budget may leave untried in a sweep that is clean nevertheless; by default 0",
+            ),
         ],
         plain: Some("sweep"),
         answer: &[Field::new("sweep", FieldKind::Count)],
@@ -175,8 +173,7 @@ pub(super) const VERBS: &[Verb] = &[
             Field::new("reasons", FieldKind::Texts).help("Why it is incomplete"),
             Field::new("nondeterminism", FieldKind::Text)
                 .help("What differs between the runs without faults besides names; may be empty"),
-            Field::new("summary", FieldKind::Text)
-                .help("The state and what was tried, in a line"),
+            Field::new("summary", FieldKind::Text).help("The state and what was tried, in a line"),
             Field::new("text", FieldKind::Text).help("The report for people"),
             Field::new("html", FieldKind::Text).help("The report as a page, which loads nothing"),
             Field::new("runs", FieldKind::Count),

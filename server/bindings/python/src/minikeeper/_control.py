@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import socket
+import time
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from urllib.parse import quote, urlencode
 
 from ._errors import MinikeeperError, WaitTimedOut
 
-# Longer than any verb takes; waits add their own limit.
+# Longer than any verb takes until its answer begins or goes on; waits add their own limit.
 PATIENCE_S = 30.0
+
+# For an answer that does not end. Far above those of a server with millions of znodes.
+ANSWER_BYTES_MAX = 256 << 20
+ANSWER_S_MAX = 300.0
+
+
+class _Bounded(io.RawIOBase):
+    """What a server sends: at most so many bytes, until a time."""
+
+    def __init__(self, raw: io.RawIOBase, deadline: float, what: str) -> None:
+        self._raw, self._deadline, self._what = raw, deadline, what
+        self._left = ANSWER_BYTES_MAX
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        count = self._raw.readinto(buffer)
+        self._left -= count or 0
+        if self._left < 0:
+            raise MinikeeperError(f"{self._what} is longer than the limit of {ANSWER_BYTES_MAX} bytes; is it a minikeeper?")
+        if time.monotonic() > self._deadline:
+            raise MinikeeperError(f"{self._what} did not end within {ANSWER_S_MAX:g} s; is it a minikeeper?")
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 class Control:
@@ -46,7 +76,17 @@ class Control:
         what = verb.partition("?")[0]
         connection: Optional[http.client.HTTPConnection] = None
         try:
-            connection = self._connect(PATIENCE_S + within_ms / 1000)
+            patience = PATIENCE_S + within_ms / 1000
+            connection = self._connect(patience)
+            deadline = time.monotonic() + patience + ANSWER_S_MAX
+            answer_of = f"{what}: the answer of {connection.host}:{connection.port}"
+
+            def bounded(sock: socket.socket, *args: Any, **others: Any) -> http.client.HTTPResponse:
+                response = http.client.HTTPResponse(sock, *args, **others)
+                response.fp = io.BufferedReader(_Bounded(response.fp.detach(), deadline, answer_of))
+                return response
+
+            connection.response_class = bounded  # type: ignore[assignment]
             connection.request(method, f"/v1/{scope}{verb}", content, headers)
             response = connection.getresponse()
             status, text = response.status, response.read()

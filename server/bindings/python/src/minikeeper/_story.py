@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
+import re
 from typing import TYPE_CHECKING, Dict, List, Optional, Tuple, Union
 
 from ._verbs import Story
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 # Limits of the server.
 TITLE_CHARS_MAX = 200
 FAILURE_CHARS_MAX = 4_000
+NAME_BYTES_MAX = 100
 
 # More stories of one test say little.
 EARLY_MAX = 8
@@ -61,7 +64,9 @@ class Stories:
         if self._count > 1:
             title += f" {self._count}"
         try:
-            return universe.story(title=clean(title)[:TITLE_CHARS_MAX], failure=clean(failure)[:FAILURE_CHARS_MAX])
+            story = universe.story(title=clean(title)[:TITLE_CHARS_MAX], failure=clean(failure)[:FAILURE_CHARS_MAX])
+            # A name from a server could lead out of the folder.
+            return dataclasses.replace(story, file_name=file_name(title))
         except Exception as error:
             return f"no story of {universe!r}: {error}"
 
@@ -78,6 +83,22 @@ def folder(config: pytest.Config) -> Optional[pathlib.Path]:
         given = config.getini("minikeeper_stories") or "minikeeper-stories"
         return None if given == "off" else config.rootpath / given
     return None if given in ("", "off") else pathlib.Path(given).absolute()
+
+
+def file_name(title: str) -> str:
+    """Returns a title as the name of a file, without an extension, as the server does for `file_name`."""
+    given = title.replace("::", ".")
+    name = re.sub(r"-{2,}", "-", re.sub(r"[^A-Za-z0-9._-]", "-", given).lstrip(".-")).rstrip(".-")
+    if not name:
+        return "story"
+    if not re.search(r"[^A-Za-z0-9._/-]", given) and len(name) <= NAME_BYTES_MAX:
+        return name
+    # Similar titles have names of their own.
+    number = 0x811C9DC5
+    for byte in clean(title).encode():
+        number = (number ^ byte) * 0x01000193 & 0xFFFFFFFF
+    ending = f"-{number:08x}"
+    return name[: NAME_BYTES_MAX - len(ending)] + ending
 
 
 def text(story: Union[Story, str], folder: Optional[pathlib.Path]) -> Tuple[str, Optional[pathlib.Path]]:

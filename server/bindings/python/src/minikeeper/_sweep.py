@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
 import pathlib
 import re
 import shlex
 import signal
+import sys
 import threading
 import time
+import traceback
+import weakref
 from types import FrameType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Set, Tuple, Union
 
 import pytest
 from _pytest.outcomes import Failed
@@ -18,13 +23,16 @@ from _pytest.runner import runtestprotocol
 
 from . import _story
 from ._errors import MinikeeperError
-from .server import Server
+from .server import Server, server_of_sweep
 from .universe import Universe
 
 MARK = "minikeeper_sweep"
 
 # The report of the test has the traceback and the output of so many failed runs.
 SHOWN_MAX = 3
+
+# A test may catch the exception that interrupts it, and go on.
+INTERRUPTS_MAX = 3
 
 
 class RunHung(Failed):
@@ -45,6 +53,8 @@ class Sweep:
         seed: int = 0,
         all: bool = False,
         run_time_s: float = 60,
+        allow_unreached: int = 0,
+        allow_untried: int = 0,
     ) -> None:
         self._item = item
         self._only: Optional[str] = item.config.getoption("--minikeeper-only")
@@ -56,6 +66,8 @@ class Sweep:
             "seed": seed,
             "all": all,
             "only": self._only,
+            "allow_unreached": allow_unreached,
+            "allow_untried": allow_untried,
         }
         self._run_time_s = run_time_s
         # A debugger takes its time.
@@ -78,6 +90,8 @@ class Sweep:
         self._outcome: Literal["passed", "failed", "hung"] = "passed"
         self._story: Optional[pathlib.Path] = None
         self._deadline = time.monotonic() + self._run_time_s
+        self._interrupts = 0
+        self._threads: Set[threading.Thread] = set(threading.enumerate())
 
     @property
     def is_running(self) -> bool:
@@ -109,8 +123,11 @@ class Sweep:
 
     def is_failure(self, call: pytest.CallInfo[None]) -> bool:
         """Whether a phase of the run has failed, even if the test is expected to fail."""
-        outcomes = (pytest.skip.Exception, pytest.xfail.Exception)
-        return self.is_running and call.excinfo is not None and not isinstance(call.excinfo.value, outcomes)
+        if not self.is_running or call.excinfo is None:
+            return False
+        # A test that skips the first run skips the sweep. One that skips another run has not checked it.
+        outcomes = (pytest.xfail.Exception, *([pytest.skip.Exception] if self._run == 1 else []))
+        return not isinstance(call.excinfo.value, outcomes)
 
     @property
     def folder(self) -> Optional[pathlib.Path]:
@@ -157,7 +174,9 @@ class Sweep:
             reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
             if not self.is_running:
                 break
-            is_first = self._points == "" and self._failure is None and any(report.skipped for report in reports)
+            is_first = self._run == 1 and self._failure is None and any(report.skipped for report in reports)
+            if self._failure is not None:
+                _leave(thread for thread in threading.enumerate() if thread not in self._threads)
             try:
                 self._end_run()
             except MinikeeperError as error:
@@ -196,17 +215,16 @@ class Sweep:
         repeat = f"pytest {shlex.quote(self._item.nodeid)} --minikeeper-only '{{}}'"
         query = {"sweep": self._sweep, "repeat": repeat, "title": self._item.nodeid}
         found = self._server._control.read("sweep_report", query)
-        text = str(found["text"]).rstrip()
-        is_missed = self._only is not None and found["not_reached"] > 0
-        if is_missed:
-            text += f"\n\n{self._only} was not reached: the test does not do this any more"
-        is_passed = found["is_clean"] and not is_missed
+        text, is_passed = str(found["text"]).rstrip(), bool(found["is_clean"])
         if not is_passed and self._folder is not None:
-            # The names of long ids differ at their ends.
-            name = re.sub(r"[^\w.-]+", "-", self._item.nodeid)[-200:]
-            text += f"\n\n{_story.save(self._folder, {f'sweep-{name}.html': str(found['html'])})}"
+            name = f"sweep-{_story.file_name(self._item.nodeid)}.html"
+            text += f"\n\n{_story.save(self._folder, {name: str(found['html'])})}"
         self._item.user_properties.append((MARK, found["summary"]))
         report = self._report("call", None if is_passed else text)
+        if found["state"] == "incomplete":
+            # It is no failure that a test may be expected to have, and never a pass.
+            report.outcome, report.longrepr = "failed", text
+            vars(report).pop("wasxfail", None)
         report.duration = took_s
         report.sections = [("minikeeper", text)] if is_passed else self._sections
         return report
@@ -240,6 +258,9 @@ class Sweep:
 
         def ring(_: int, frame: Optional[FrameType]) -> None:
             __tracebackhide__ = True
+            self._interrupts += 1
+            if self._interrupts > INTERRUPTS_MAX:
+                self._exit(frame)
             signal.setitimer(signal.ITIMER_REAL, self._run_time_s)
             raise RunHung(f"the run did not end within {self._run_time_s:g} s{self._line(frame)}")
 
@@ -253,6 +274,20 @@ class Sweep:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, others)
 
+    def _exit(self, frame: Optional[FrameType]) -> None:
+        """Ends pytest, because the test cannot be ended: it catches what interrupts it."""
+        capture: Any = self._item.config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.suspend_global_capture(in_=True)
+        print(
+            f"\n{MARK}: {self._item.nodeid} with {self._points or 'no fault'} goes on after {INTERRUPTS_MAX} interrupts"
+            f"{self._line(frame)}; pytest ends, because the test catches every exception: catch Exception instead\n\n"
+            + "".join(traceback.format_stack(frame)),
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(int(pytest.ExitCode.INTERNAL_ERROR))
+
     def _line(self, frame: Optional[FrameType]) -> str:
         """Says which line of the test has called what blocks."""
         file = str(self._item.path)
@@ -261,6 +296,51 @@ class Sweep:
         if frame is None:
             return ""
         return f": it was in line {frame.f_lineno} of {self._item.path.name}, in {frame.f_code.co_name}"
+
+
+_left: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
+_exit_code = 0
+
+
+def _leave(threads: Iterable[threading.Thread]) -> None:
+    """Takes note of threads that a run which failed has left behind: they must not keep pytest from its end."""
+    if not _left:
+        # Before Python waits for the threads. `atexit` is after that.
+        getattr(threading, "_register_atexit", lambda _: None)(_exit_without_threads)
+    _left.update(thread for thread in threads if not thread.daemon)
+
+
+def _exit_without_threads() -> None:
+    names = sorted(thread.name for thread in _left if thread.is_alive())
+    if not names:
+        return
+    print(f"{MARK}: threads of runs that failed still run: {', '.join(names)}; exits without them", file=sys.stderr)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(_exit_code)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(exitstatus: int) -> None:
+    global _exit_code
+    _exit_code = int(exitstatus)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints what each sweep has tried, of those that pass too."""
+    found = {
+        report.nodeid: value
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == MARK
+    }
+    if found:
+        terminalreporter.section("minikeeper sweeps")
+    for test, summary in found.items():
+        terminalreporter.write_line(f"{test}: {summary}")
 
 
 def _has_alarms() -> bool:
@@ -296,6 +376,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: Optional[pytest.Item]) 
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     try:
+        if server_of_sweep() is not None:
+            raise TypeError("the test sweeps by itself: run pytest without minikeeper sweep")
         sweep = Sweep(item, *mark.args, **mark.kwargs)
     except TypeError as error:
         # As if it were a fixture.

@@ -684,8 +684,8 @@ class Verbs:
         time_ms: Optional[int] = None,
         faults: Optional[str] = None,
         only: Optional[str] = None,
-        allow_unreached: int = 0,
-        allow_untried: int = 0,
+        allow_unreached: Optional[int] = None,
+        allow_untried: Optional[int] = None,
     ) -> int:
         """Start a sweep: a test runs once for every fault at every place where it can happen.
 
@@ -708,14 +708,14 @@ class Verbs:
             {
                 "depth": depth,
                 "seed": seed,
-                "allow_unreached": allow_unreached,
-                "allow_untried": allow_untried,
                 **given(
                     all=all,
                     runs=runs,
                     time_ms=time_ms,
                     faults=faults,
                     only=only,
+                    allow_unreached=allow_unreached,
+                    allow_untried=allow_untried,
                 ),
             },
         )["sweep"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, Iterator, List
+import os
+from typing import Any, Dict, Iterator, List, Sequence
 
 import pytest
 
 from . import _story, _sweep
 from ._errors import MinikeeperError
-from .server import Server
+from .server import Server, server_of_sweep
 from .universe import Universe
 
 # As in kazoo.
@@ -44,7 +45,12 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
 
     It is on `minikeeper_server` if the test uses that too, else on the server of the whole run, and is dropped after
     the test. A remaining fault that has never acted is then an error, unless it is optional.
+
+    Under `minikeeper sweep`, it is the server of the run, whose state is restored after the test.
     """
+    if server_of_sweep() is not None:
+        yield from _universe_of_sweep(request, minikeeper_options)
+        return
     own = "minikeeper_server" in request.fixturenames
     server: Server = request.getfixturevalue("minikeeper_server" if own else "minikeeper_shared_server")
     # The previous test may have left the server down.
@@ -66,9 +72,7 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
     # This test may have left it down, too.
     server.ensure_ready()
     try:
-        never = [fault for fault in universe.faults() if not (fault["hits"] or fault.get("optional"))]
-        if never:
-            _story.current.keep(universe, "faults that have never acted")
+        never = _faults_that_never_acted(universe)
         # A sweep drops it at the end of the run.
         if sweep is None:
             universe.drop_universe()
@@ -77,6 +81,51 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
             raise
         # The test has dropped it.
         return
+    _fail_for(never)
+
+
+def _universe_of_sweep(request: pytest.FixtureRequest, options: Dict[str, Any]) -> Iterator[Universe]:
+    if "minikeeper_server" in request.fixturenames:
+        # It says that there is no other server.
+        request.getfixturevalue("minikeeper_server")
+    for is_wrong, why in (
+        (options, "minikeeper_options cannot change its server: give it options, such as --tick-time, and return {} here"),
+        ("PYTEST_XDIST_WORKER" in os.environ, "its server is for one process: run pytest with -n 0"),
+    ):
+        if is_wrong:
+            pytest.fail(f"minikeeper sweep runs these tests, and {why}", pytrace=False)
+    address = server_of_sweep()
+    assert address is not None
+    universe = Universe(address)
+    # Those of the sweep.
+    others = [fault["fault"] for fault in universe.faults()]
+    before = universe.snapshot()
+    _story.current.universes.append(universe)
+    yield universe
+    never = _faults_that_never_acted(universe, others)
+    for fault in universe.faults():
+        if fault["fault"] not in others:
+            try:
+                universe.remove_fault(fault["fault"])
+            except MinikeeperError as error:
+                # It has never acted.
+                if error.status != 409:
+                    raise
+    universe.restore(before)
+    universe.drop_snapshot(before)
+    _fail_for(never)
+
+
+def _faults_that_never_acted(universe: Universe, others: Sequence[int] = ()) -> List[Dict[str, Any]]:
+    """Returns the faults that should have acted, without `others`. Keeps the story of a universe that has some."""
+    faults = [fault for fault in universe.faults() if fault["fault"] not in others]
+    never = [fault for fault in faults if not (fault["hits"] or fault.get("optional"))]
+    if never:
+        _story.current.keep(universe, "faults that have never acted")
+    return never
+
+
+def _fail_for(never: List[Dict[str, Any]]) -> None:
     if never:
         pytest.fail(f"faults that have never acted and are not optional: {never}", pytrace=False)
 
@@ -131,7 +180,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    options = "faults, time_s, runs, depth=1, seed=0, all=False, run_time_s=60"
+    options = "faults, time_s, runs, depth=1, seed=0, all=False, run_time_s=60, allow_unreached=0, allow_untried=0"
     described = "run the test once for every fault at every place where it can happen"
     config.addinivalue_line("markers", f"{_sweep.MARK}({options}): {described}")
     config.pluginmanager.register(_sweep, "minikeeper-sweep")

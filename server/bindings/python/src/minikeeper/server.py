@@ -13,6 +13,11 @@ from ._program import Program, find_program
 from .universe import Universe
 
 
+def server_of_sweep() -> Optional[str]:
+    """The address of the server of `minikeeper sweep`, if that runs this process."""
+    return os.environ.get("MINIKEEPER_CONNECT") if os.environ.get("MINIKEEPER_SWEEP_RUN") else None
+
+
 _running: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
@@ -71,10 +76,17 @@ class Server(Universe):
     def start(self) -> "Server":
         """Starts it unless it is running; after `stop`, on the same port. Returns itself.
 
-        Raises MinikeeperError with the reason if there is no program, or it cannot run.
+        Raises MinikeeperError with the reason if there is no program, or it cannot run, and under `minikeeper sweep`.
         """
         if self._program is not None and self._program.is_running():
             return self
+        swept = server_of_sweep()
+        if swept is not None:
+            raise MinikeeperError(
+                f"minikeeper sweep tries faults on its own server alone, which is at MINIKEEPER_CONNECT, {swept}: connect to "
+                "that, or use the fixture minikeeper; or use the mark: mark the test with minikeeper_sweep, and run pytest "
+                "without minikeeper sweep"
+            )
         program = Program(find_program(self._program_path), ["--port", str(self._port), *self._options])
         super().__init__(program.address)
         self._program = program
