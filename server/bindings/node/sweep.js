@@ -27,7 +27,8 @@ class SweepError extends Error {
   constructor(report) {
     super(report.text);
     this.name = 'SweepError';
-    this.report = report;
+    // Not enumerable: node:test would print its page.
+    Object.defineProperty(this, 'report', { value: report });
   }
 }
 

@@ -1,8 +1,8 @@
 'use strict';
 
 // The rule of sweeps: whatever the names of znodes look like that a program makes, the points behind them are tried. A planted
-// bug behind such a name is found, and a sound program has every point tried. MINIKEEPER_NAMING=full does each naming scheme
-// five times.
+// bug behind such a name is found, and a sound program has every point tried. MINIKEEPER_SWEEP_NAMES=5 does each naming
+// scheme five times.
 
 const assert = require('node:assert/strict');
 const { randomBytes, randomInt, randomUUID } = require('node:crypto');
@@ -12,9 +12,9 @@ const { promisify } = require('node:util');
 const zookeeper = require('node-zookeeper-client');
 const { startServer, sweep } = require('minikeeper');
 
-const isFull = process.env.MINIKEEPER_NAMING === 'full';
+const rounds = Number(process.env.MINIKEEPER_SWEEP_NAMES ?? 0);
 const GATE = ['uuid behind node-', 'worker-62', 'random parent and child'];
-const SCHEMES = require('./naming-schemes.json').filter(({ name }) => isFull || GATE.includes(name));
+const SCHEMES = require('./naming-schemes.json').filter(({ name }) => rounds > 0 || GATE.includes(name));
 
 const DIGITS = '0123456789';
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
@@ -92,7 +92,7 @@ function takesJob(template, isSound) {
   };
 }
 
-for (let round = 1; round <= (isFull ? 5 : 1); round += 1) {
+for (let round = 1; round <= Math.max(rounds, 1); round += 1) {
   for (const { name, template } of SCHEMES) {
     test(`points behind names are tried: ${name}, round ${round}`, async (t) => {
       const server = await startServer();

@@ -1,7 +1,7 @@
 """The rule of sweeps: whatever the names of znodes look like that a program makes, the points behind them are tried.
 
-A planted bug behind such a name is found, and a sound program has every point tried. MINIKEEPER_NAMING=full does each naming
-scheme five times.
+A planted bug behind such a name is found, and a sound program has every point tried. MINIKEEPER_SWEEP_NAMES=5 does each
+naming scheme five times.
 """
 
 import json
@@ -15,9 +15,9 @@ pytest_plugins = ["pytester"]
 
 PATIENCE_S = 1_200
 FILE = pathlib.Path(__file__).parents[4] / "tests" / "interop" / "sweep" / "naming-schemes.json"
-IS_FULL = os.environ.get("MINIKEEPER_NAMING") == "full"
+ROUNDS = int(os.environ.get("MINIKEEPER_SWEEP_NAMES", 0))
 SCHEMES = json.loads(FILE.read_text())
-if not IS_FULL:
+if not ROUNDS:
     SCHEMES = [one for one in SCHEMES if one["name"] in ("uuid behind node-", "worker-62", "random parent and child")]
 
 CODE = r'''
@@ -94,7 +94,7 @@ def test_sound(minikeeper, number):
 '''
 
 
-@pytest.mark.parametrize("round", range(5 if IS_FULL else 1))
+@pytest.mark.parametrize("round", range(ROUNDS or 1))
 def test_points_behind_names_of_every_scheme_are_tried(pytester, monkeypatch, round):
     monkeypatch.setenv("SCHEMES", json.dumps(SCHEMES))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
