@@ -84,6 +84,22 @@ pub(super) enum Link {
 /// The shortest requested session timeout that limits the time for one server.
 const ASKED_MIN: Duration = Duration::from_secs(1);
 
+/// Returns whether the state of the server decides how long the reply to this operation is.
+const fn can_be_long(op: OpCode) -> bool {
+    matches!(
+        op,
+        OpCode::GetData
+            | OpCode::GetAcl
+            | OpCode::GetChildren
+            | OpCode::GetChildren2
+            | OpCode::GetEphemerals
+            | OpCode::Multi
+            | OpCode::MultiRead
+            | OpCode::Reconfig
+            | OpCode::WhoAmI
+    )
+}
+
 /// How long a client whose session needs another server stays at a read-only one.
 const READ_ONLY_STAY: Duration = Duration::from_secs(1);
 
@@ -878,7 +894,11 @@ impl Core {
             && let Some((entry, _)) = self.requests.answered(Xid(i32::from_be_bytes(*xid)))
         {
             let bytes = length;
-            let cause = Cause::ReplyTooLarge { bytes, bytes_max };
+            let cause = match can_be_long(entry.op) {
+                true => Cause::ReplyTooLarge { bytes, bytes_max },
+                // The length was damaged: a retry may help.
+                false => Cause::ReplyUnreadable,
+            };
             self.complete_unknown(now, entry, cause, effects);
         }
         if matches!(self.link, Link::Handshaking { .. }) && frame.starts_with(TLS_ALERT) {
