@@ -5,6 +5,7 @@ use std::{
 };
 
 use minikeeper_engine::Keep;
+use minikeeper_protocol::SessionId;
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
@@ -223,6 +224,7 @@ waits! {
     until_children(&path, count: usize, within: Duration);
     until_contenders(&lock, count: usize, within: Duration);
     until_sessions(count: usize, within: Duration);
+    until_noticed(session: SessionId, within: Duration);
     until_idle(quiet: Duration, within: Duration);
 }
 

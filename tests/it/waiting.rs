@@ -7,7 +7,7 @@ use minikeeper::{Server as AsyncServer, blocking::Server};
 use minikeeper_protocol::{CreateMode, Request};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
-use crate::kit::{TIMEOUT_MS, start};
+use crate::kit::{TIMEOUT_MS, resume, start};
 
 const NOW: Duration = Duration::ZERO;
 const MS: Duration = Duration::from_millis(1);
@@ -222,4 +222,50 @@ fn concurrent_waits_are_all_notified() {
             create(&mut client, &format!("/p{number}/child"));
         }
     });
+}
+
+/// A test that expires a session had no way to wait until its client knew.
+#[test]
+fn until_noticed_ends_when_a_client_is_told_that_its_session_has_expired() {
+    let server = start();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    let id = session.session_id;
+    let wait = |within| server.until_noticed(id, within).map_err(|error| error.seen);
+    assert_eq!(wait(MS), Err("the session has not ended".to_owned()));
+    server.expire(id).unwrap();
+    client.expect_closed();
+    let silent = "the session does not exist, and no client has asked for it since it ended";
+    assert_eq!(wait(MS), Err(silent.to_owned()));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| wait(PATIENCE));
+        let (_, refused) = resume(&server, &session);
+        assert_eq!(refused.timeout_ms, 0);
+        waiting.join().unwrap().unwrap();
+    });
+    // What is past is remembered.
+    wait(NOW).unwrap();
+    // A wrong password says nothing about the session.
+    let (_client, other) = Wire::open(server.addr(), TIMEOUT_MS);
+    let mut wrong = other.clone();
+    wrong.password = session.password;
+    resume(&server, &wrong);
+    server.expire(other.session_id).unwrap();
+    server.until_noticed(other.session_id, MS).unwrap_err();
+}
+
+#[test]
+fn until_noticed_of_a_universe_learns_what_its_clients_are_told() {
+    let server = start();
+    let mine = server.create_universe("mine").unwrap();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/mine/e", b"", CreateMode::Ephemeral));
+    mine.expire("/e").unwrap();
+    client.expect_closed();
+    resume(&server, &session);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let waited = mine.until_noticed(session.session_id, PATIENCE);
+    runtime.block_on(waited).unwrap();
 }

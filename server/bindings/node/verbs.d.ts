@@ -755,6 +755,18 @@ export interface Verbs {
     withinMs?: number | undefined;
   }): Promise<void>;
 
+  /**
+   * Wait until a client has noticed that its session has ended.
+   *
+   * It has when it asked for the session as it connected again, and was told that the session has expired; its
+   * callbacks run after that. Give the session's id: an ended session has no address, identity or ephemeral. The
+   * server remembers the newest 1,024 sessions that clients have asked for in vain.
+   */
+  untilNoticed(who: Who, options?: {
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
+    withinMs?: number | undefined;
+  }): Promise<void>;
+
   /** Wait until no client has sent a request for a while. */
   untilIdle(options?: {
     /** How long no client may have sent a request, in real time, in milliseconds; by default 50 */

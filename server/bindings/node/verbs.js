@@ -227,6 +227,10 @@ class Verbs {
     await this._api.act('until_sessions', { count, ...fields(options) });
   }
 
+  async untilNoticed(who, options) {
+    await this._api.act('until_noticed', { ...whoJson(who), ...fields(options) });
+  }
+
   async untilIdle(options) {
     await this._api.act('until_idle', fields(options));
   }

@@ -136,6 +136,8 @@ pub trait Effects {
     fn limit_hit(&mut self, limit: Limit, max: usize);
     /// Reports that a session was opened or resumed.
     fn session_opened(&mut self, _session: SessionId, _timeout_ms: u32) {}
+    /// Reports that a client asked for a session that does not exist, and was told so.
+    fn session_refused(&mut self, _session: SessionId) {}
     /// Reports that a session has ended.
     fn session_ended(&mut self, _session: SessionId, _expired: bool) {}
     /// Reports that the server deletes a znode that no request names. The events of the deletion follow.

@@ -477,6 +477,10 @@ impl Effects for TurnEffects<'_> {
         }
     }
 
+    fn session_refused(&mut self, session: SessionId) {
+        self.turns.refused_sessions.note(session);
+    }
+
     fn session_ended(&mut self, session: SessionId, expired: bool) {
         self.counters.sessions_expired += u64::from(expired);
         if let Some(journal) = &mut self.journal {

@@ -9,8 +9,8 @@
 //! injected fault applies to.
 //!
 //! [`timers`] takes turns when something is due; [`time_control`] decides who may advance a frozen
-//! clock. [`activity`] wakes tasks that wait for a turn, and [`health`] records that the server has
-//! stopped or failed.
+//! clock. [`activity`] wakes tasks that wait for a turn, [`refused_sessions`] remembers which ended sessions
+//! clients have asked for, and [`health`] records that the server has stopped or failed.
 
 pub(crate) mod activity;
 pub(crate) mod change_log;
@@ -21,6 +21,7 @@ pub(crate) mod health;
 pub(crate) mod latency;
 pub(crate) mod outbox;
 pub(crate) mod prefix_replies;
+pub(crate) mod refused_sessions;
 pub(crate) mod stats;
 pub(crate) mod time_control;
 pub(crate) mod timers;

@@ -27,6 +27,7 @@ use crate::{
         effects::{Member, Timed, TurnEffects},
         health::{FailStop, Failure, Health},
         outbox::{self, Close, Outbox, UnsentTotal},
+        refused_sessions::RefusedSessions,
         stats::{ConnStats, Counters, Peer, Served},
         timers::Alarm,
     },
@@ -63,6 +64,7 @@ pub(crate) struct Turns {
     pub(crate) alarm: Alarm,
     /// Wakes tasks that wait for server activity.
     pub(crate) activity: Activity,
+    pub(crate) refused_sessions: RefusedSessions,
 }
 
 impl Turns {
@@ -84,6 +86,7 @@ impl Turns {
             health: Health::default(),
             alarm: Alarm::default(),
             activity: Activity::default(),
+            refused_sessions: RefusedSessions::default(),
         }
     }
 

@@ -3,10 +3,10 @@
 use std::{error::Error, fmt, time::Duration};
 
 use minikeeper_engine::Engine;
-use minikeeper_protocol::path;
+use minikeeper_protocol::{SessionId, path};
 use tokio::time::timeout;
 
-use crate::{locks::naming::is_contender, race::first_of, universe::Universe};
+use crate::{locks::naming::is_contender, race::first_of, turn::turns::Turns, universe::Universe};
 
 /// The maximum number of observed values that an error lists.
 const LISTED_MAX: usize = 10;
@@ -209,6 +209,68 @@ impl Universe {
             wanted: wanted(),
             within,
             seen: self.seen(&self.sessions()),
+        };
+        timeout(within, is_met).await.map_err(timed_out)
+    }
+
+    /// Waits until a client has noticed that its session has ended: it asked for the session when it
+    /// connected again, and was told that the session has expired.
+    ///
+    /// After an [expiry](Universe::expire) a client first loses its connection. Most clients learn of the
+    /// expiry at the reconnect that follows, and run their callbacks after that. The server cannot tell that
+    /// of a client that does not come back, or that opens another session without asking for this one. It
+    /// remembers the newest 1,024 sessions that clients have asked for in vain.
+    ///
+    /// # Errors
+    /// [`WaitError`] if the session does not end in time, or no client asks for it.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use minikeeper_client::Client;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let client = Client::connect(&server.connect_string()).await?;
+    /// client.exists("/a").await?;
+    /// let session = server.sessions()[0].id;
+    /// server.expire(session)?;
+    /// server.until_noticed(session, Duration::from_secs(10)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn until_noticed(
+        &self,
+        session: SessionId,
+        within: Duration,
+    ) -> Result<(), WaitError> {
+        let (here, root) = (&self.shared.turns, &self.root.turns);
+        let waiting = (here.activity.wait(), root.activity.wait());
+        let exists = || {
+            let is_in = |turns: &Turns| turns.inspect(|engine| engine.has_session(session));
+            is_in(here) || is_in(root)
+        };
+        // A client that connects asks in the server's own universe, unless another one has the session.
+        let is_refused =
+            || here.refused_sessions.has(session) || root.refused_sessions.has(session);
+        let is_met = async {
+            loop {
+                // Before the look: what happens after it is not missed.
+                let turned = first_of(waiting.0.turned(), waiting.1.turned());
+                if is_refused() && !exists() {
+                    return;
+                }
+                turned.await;
+            }
+        };
+        let timed_out = |_| WaitError {
+            wanted: format!("client of session {session} has noticed its end"),
+            within,
+            seen: match exists() {
+                true => "the session has not ended".to_owned(),
+                false => {
+                    "the session does not exist, and no client has asked for it since it ended"
+                        .to_owned()
+                }
+            },
         };
         timeout(within, is_met).await.map_err(timed_out)
     }

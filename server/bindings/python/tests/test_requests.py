@@ -195,6 +195,12 @@ CASES = [
         {},
         None,
     ),
+    (
+        lambda u: u.until_noticed(5, within_ms=1),
+        ("POST", "/v1/until_noticed", {"session": "0x5", "within_ms": 1}),
+        {},
+        None,
+    ),
     (lambda u: u.until_idle(), ("POST", "/v1/until_idle", {"quiet_ms": 50, **WITHIN}), {}, None),
 ]
 

@@ -320,6 +320,30 @@ def test_events_are_on_the_wire_when_an_expiry_returns(minikeeper, record_proper
     assert sent == COUNT
 
 
+@pytest.mark.needs("until_noticed")
+def test_expired_client_has_noticed_when_it_returns(minikeeper):
+    """`settle` failed for the client that was expired: it had no connection."""
+    states = []
+    with connected(minikeeper) as client:
+        client.add_listener(states.append)
+        for number in range(min(COUNT, 20)):
+            session = client.client_id[0]
+            client.create(f"/e-{number}", ephemeral=True)
+            assert minikeeper.expire(client, seen_by=client) == 1
+            assert client.client_id[0] != session
+            assert not client.exists(f"/e-{number}")
+            assert states == ["SUSPENDED", "LOST", "CONNECTED"]
+            states.clear()
+
+
+@pytest.mark.needs("until_noticed")
+def test_wait_for_a_client_that_has_not_noticed_says_so(minikeeper, kazoo):
+    with pytest.raises(WaitTimedOut, match="the session has not ended"):
+        minikeeper.until_noticed(kazoo, within_ms=1)
+    with pytest.raises(MinikeeperError, match="by its id"):
+        minikeeper.until_noticed(address="127.0.0.1")
+
+
 def test_watchers_see_every_expiry(minikeeper, record_property):
     """Also without `seen_by`; how often before `expire` returns depends on the threads of this process."""
     rounds = min(COUNT, 200)

@@ -44,6 +44,9 @@ pub(crate) fn connect(
             effects.close(old, CloseReason::SessionMoved);
         }
         let Some(session) = found.filter(|_| may_resume(hello)) else {
+            if found.is_none() {
+                effects.session_refused(hello.session_id);
+            }
             effects.connected(
                 conn,
                 &ConnectResponse::refused(hello.read_only.map(|_| false)),

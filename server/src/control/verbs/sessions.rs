@@ -147,7 +147,7 @@ pub(crate) fn shown(session: &SessionInfo) -> Value {
 }
 
 /// Returns the selected sessions.
-fn who(arguments: &Arguments) -> Result<SessionSelector, ControlError> {
+pub(super) fn who(arguments: &Arguments) -> Result<SessionSelector, ControlError> {
     let (field, text) = arguments.who()?;
     let wrong =
         |what| ControlError::bad_input(format!("parameter {field}: {text:?} is not {what}"));

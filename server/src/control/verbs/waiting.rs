@@ -9,8 +9,9 @@ use crate::{
         error::ControlError,
         parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, HandlerFuture, Method, Outcome, Verb},
+        verbs::sessions::who,
     },
-    universe::WaitError,
+    universe::{WaitError, session_selector::SessionSelector},
 };
 
 pub(super) const WITHIN: Parameter = Parameter::required(
@@ -96,6 +97,24 @@ pub(super) const VERBS: &[Verb] = &[
             Box::pin(async move {
                 let sessions = call.universe.until_sessions(count(call)?, within(call)?);
                 answered(sessions.await)
+            })
+        },
+    ),
+    waits(
+        "until_noticed",
+        "Wait until a client has noticed that its session has ended\n\n\
+         It has when it asked for the session as it connected again, and was told that the session has expired; its \
+         callbacks run after that. Give the session's id: an ended session has no address, identity or ephemeral. \
+         The server remembers the newest 1,024 sessions that clients have asked for in vain.",
+        &[Parameter::who(), WITHIN],
+        |call| {
+            Box::pin(async move {
+                let SessionSelector::Session(session) = who(&call.arguments)? else {
+                    return Err(ControlError::bad_input(
+                        "select the session by its id: an ended session has no address, identity or ephemeral",
+                    ));
+                };
+                answered(call.universe.until_noticed(session, within(call)?).await)
             })
         },
     ),

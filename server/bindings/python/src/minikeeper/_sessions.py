@@ -89,11 +89,15 @@ def _last(last: Optional[Mapping[str, Any]]) -> Optional[LastOperation]:
     return None if last is None else LastOperation(last["name"], last["at_ms"])
 
 
+def signed(session: str) -> int:
+    """Returns a session's id as clients have it, which is signed."""
+    id = int(session, 0)
+    return id - (1 << 64) if id >= 1 << 63 else id
+
+
 def session_of(one: Mapping[str, Any]) -> Session:
-    id = int(one["id"], 0)
     return Session(
-        # Signed, as in clients.
-        id=id - (1 << 64) if id >= 1 << 63 else id,
+        id=signed(one["id"]),
         timeout_ms=one["timeout_ms"],
         timeout_left_ms=one.get("timeout_left_ms"),
         address=one.get("address"),

@@ -1051,6 +1051,29 @@ class Verbs:
         """
         self._control.do("until_sessions", {"count": count, "within_ms": within_ms})
 
+    def until_noticed(
+        self,
+        session: Optional[SessionLike] = None,
+        *,
+        address: Optional[str] = None,
+        identity: Optional[str] = None,
+        owner: Optional[str] = None,
+        within_ms: int = 10000,
+    ) -> None:
+        """Wait until a client has noticed that its session has ended.
+
+        It has when it asked for the session as it connected again, and was told that the session has expired; its
+        callbacks run after that. Give the session's id: an ended session has no address, identity or ephemeral.
+        The server remembers the newest 1,024 sessions that clients have asked for in vain.
+
+        - `session`: A session's id, a `Session`, or a kazoo client. Give exactly one of these four arguments
+        - `address`: The address of clients: "127.0.0.1:4711" or "127.0.0.1"
+        - `identity`: An identity of clients: "digest:alice"
+        - `owner`: The path of an ephemeral; selects its owner
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
+        """
+        self._control.do("until_noticed", {**who(session, address, identity, owner), "within_ms": within_ms})
+
     def until_idle(self, *, quiet_ms: int = 50, within_ms: int = 10000) -> None:
         """Wait until no client has sent a request for a while.
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Literal, Optional, 
 
 from ._control import Control
 from ._faults import Fault
-from ._kazoo import settle
-from ._sessions import Client, SessionLike
+from ._kazoo import settle, wait_renewed
+from ._sessions import Client, SessionLike, session_id, signed
 from ._verbs import Verbs
 
 
@@ -59,10 +59,19 @@ class Universe(Verbs):
         an error (404) unless `allow_none` is set.
 
         Clients still have to read the events and run their callbacks, in their own threads. For the kazoo clients in
-        `seen_by`, one or several, that has happened too when this returns (see `settle`).
+        `seen_by`, one or several, that has happened too when this returns (see `settle`). One of them whose session
+        this expires has been told so (see `until_noticed`), has called its listeners, and has a new session.
         """
+        clients = list(seen_by) if isinstance(seen_by, Iterable) else [seen_by]
+        former = [(client, session_id(client)) for client in clients]
         count = super().expire(session, address=address, identity=identity, owner=owner, allow_none=allow_none)
-        settle(*(seen_by if isinstance(seen_by, Iterable) else [seen_by]))
+        if clients:
+            alive = {session_id(one) for one in self.sessions()}
+            for client, ended in former:
+                if ended not in alive:
+                    self.until_noticed(ended)
+                    wait_renewed(client, signed(ended))
+        settle(*clients)
         return count
 
     def remove_fault(self, fault: Union[Fault, int]) -> int:

@@ -782,6 +782,31 @@ abstract class Verbs {
   }
 
   /**
+   * Wait until a client has noticed that its session has ended.
+   *
+   * <p>It has when it asked for the session as it connected again, and was told that the session has expired; its
+   * callbacks run after that. Give the session's id: an ended session has no address, identity or ephemeral. The
+   * server remembers the newest 1,024 sessions that clients have asked for in vain.
+   *
+   * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
+   * a path that it owns (/locks/x)
+   * @param within The limit of the wait, in real time; by default 10000 ms
+   */
+  public void untilNoticed(Who who, Duration within) {
+    control().act("until_noticed", with(who.json, "within_ms", within));
+  }
+
+  /** Calls {@code untilNoticed} with the defaults. */
+  public void untilNoticed(Who who) {
+    untilNoticed(who, Duration.ofMillis(10000));
+  }
+
+  /** Calls {@code untilNoticed} for one session. */
+  public void untilNoticed(long session) {
+    untilNoticed(Who.session(session));
+  }
+
+  /**
    * Wait until no client has sent a request for a while.
    *
    * @param quiet How long no client may have sent a request, in real time; by default 50 ms
