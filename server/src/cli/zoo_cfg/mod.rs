@@ -189,7 +189,7 @@ impl File {
             }
             #[cfg(feature = "tls")]
             "secureClientPortAddress" => self.secure_address = Some(entry.address()?),
-            key if key.starts_with("authProvider.") => self.take_auth_provider(entry, config)?,
+            key if key.starts_with("authProvider.") => self.take_auth_provider(entry, config),
             // Not used without the option: ZooKeeper may be running in that directory.
             "dataDir" => {
                 self.ignored
@@ -200,14 +200,10 @@ impl File {
         Ok(())
     }
 
-    /// Applies an authentication provider. `digest` and `ip` need none, and `sasl` comes with its
-    /// users. Classes other than ZooKeeper's are Java code: they are refused, not ignored, because
-    /// clients that rely on such a scheme would get the error that it does not exist.
-    fn take_auth_provider(
-        &mut self,
-        entry: &ZooCfgEntry<'_>,
-        config: &mut Config,
-    ) -> Result<(), ZooCfgError> {
+    /// Applies an authentication provider. `digest` and `ip` need none, and `sasl` comes with its users. As ZooKeeper
+    /// does with a class that it cannot load (`ProviderRegistry`), goes on without any other: clients of its scheme get
+    /// AUTHFAILED. Source: ZooKeeper's `AuthTest`, whose class refuses every client.
+    fn take_auth_provider(&mut self, entry: &ZooCfgEntry<'_>, config: &mut Config) {
         let class = entry
             .value
             .strip_prefix("org.apache.zookeeper.server.auth.");
@@ -218,22 +214,16 @@ impl File {
                 | "IPAuthenticationProvider",
             ) => {}
             Some("X509AuthenticationProvider") if cfg!(feature = "tls") => {}
-            Some("X509AuthenticationProvider") => {
-                let allowed =
-                    "another class, or used with a program built with cargo's feature `tls`";
-                return Err(entry.must_be(allowed));
-            }
             Some("EnsembleAuthenticationProvider") => self.has_ensemble_scheme = true,
             Some("KeyAuthenticationProvider") => config.key_scheme = true,
-            _ => {
-                let allowed = "DigestAuthenticationProvider, IPAuthenticationProvider, \
-                               SASLAuthenticationProvider, X509AuthenticationProvider, \
-                               EnsembleAuthenticationProvider or KeyAuthenticationProvider of \
-                               org.apache.zookeeper.server.auth: other classes are Java code";
-                return Err(entry.must_be(allowed));
-            }
+            Some("X509AuthenticationProvider") => self.ignored.push(entry.ignored(
+                "this program is built without TLS (cargo's feature `tls`); clients of the scheme x509 are refused",
+            )),
+            _ => self.ignored.push(entry.ignored(
+                "this server does not have the class, which is Java code; clients of its scheme are refused \
+                 (AUTHFAILED), as by a ZooKeeper that cannot load it",
+            )),
         }
-        Ok(())
     }
 
     fn take_ensemble_names(&mut self, config: &mut Config, is_given: bool) {
