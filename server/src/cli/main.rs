@@ -25,6 +25,7 @@ mod zoo_cfg;
 use std::{
     env, fs,
     io::{self, Write as _},
+    net::{IpAddr, SocketAddr},
     path::Path,
     process::ExitCode,
     thread,
@@ -361,17 +362,26 @@ fn seed_file(path: &Path) -> Result<Tree, String> {
 /// ADDRESS`.
 fn announce(server: &Server, control_is_default: bool) {
     let (address, version) = (server.connect_string(), env!("CARGO_PKG_VERSION"));
+    let listening = listening(server.addr().ip(), &address);
     // The reader may have closed stdout; that is no reason to stop.
-    let _ = writeln!(io::stdout(), "minikeeper {version} listening on {address}");
+    let _ = writeln!(
+        io::stdout(),
+        "minikeeper {version} listening on {listening}"
+    );
     #[cfg(feature = "tls")]
     let is_plain = server.secure_addr() != Some(server.addr());
     #[cfg(not(feature = "tls"))]
     let is_plain = true;
     // The examples are for clients without TLS.
     if is_plain {
+        let from = if server.addr().ip().is_unspecified() {
+            " from this machine"
+        } else {
+            ""
+        };
         let _ = writeln!(
             io::stdout(),
-            "connect with\n  \
+            "connect{from} with\n  \
          Java, Curator  CuratorFrameworkFactory.newClient(\"{address}\", new RetryOneTime(100))\n  \
          Python, kazoo  KazooClient(hosts=\"{address}\")\n  \
          shell          minikeeper cli -server {address}"
@@ -392,6 +402,21 @@ fn announce(server: &Server, control_is_default: bool) {
     if let Some(address) = server.secure_addr() {
         let _ = writeln!(io::stdout(), "clients over TLS on {address}");
     }
+}
+
+/// Returns where each server listens: the connect string, with the addresses that the servers listen on in place of
+/// one that reaches them.
+fn listening(ip: IpAddr, connect_string: &str) -> String {
+    let mut text = String::new();
+    for address in connect_string.split(',') {
+        let comma = if text.is_empty() { "" } else { "," };
+        text += comma;
+        match address.parse::<SocketAddr>() {
+            Ok(address) => text += &SocketAddr::new(ip, address.port()).to_string(),
+            Err(_) => text += address,
+        }
+    }
+    text
 }
 
 /// Prints what the start did with `--seed`.

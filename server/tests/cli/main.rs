@@ -215,6 +215,35 @@ fn first_line_has_version_and_address_and_stderr_is_empty() {
     assert_eq!(err, "");
 }
 
+/// It said 127.0.0.1, so a server that every machine reaches looked like one that none does.
+#[test]
+fn first_line_has_the_addresses_that_the_server_listens_on_and_the_others_one_to_connect_to() {
+    for (servers, listen) in [("1", "0.0.0.0"), ("2", "0.0.0.0"), ("1", "127.0.0.1")] {
+        let path = scratch_file(&format!("unspecified_{servers}_{listen}"));
+        let file = path.to_str().unwrap();
+        let mut server = Running::start(&[
+            "--listen",
+            listen,
+            "--port",
+            "0",
+            "--servers",
+            servers,
+            "--address-file",
+            file,
+        ]);
+        let connect = fs::read_to_string(&path).unwrap().trim_end().to_owned();
+        assert!(connect.starts_with("127.0.0.1:"), "{connect}");
+        let listening = connect.replace("127.0.0.1", listen);
+        let line = format!(
+            "minikeeper {} listening on {listening}\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert_eq!(server.first_line, line);
+        let shell = server.line_after("  shell          minikeeper cli -server ");
+        assert_eq!(shell, connect);
+    }
+}
+
 #[test]
 fn address_file_has_the_actual_address_once_the_server_listens() {
     let path = scratch_file("address_file");
