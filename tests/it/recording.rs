@@ -1,8 +1,18 @@
 //! Recordings of servers, and their replay.
 
-use std::time::Duration;
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
 
-use minikeeper::{Keep, Recording, RecordingError, ReplayError, blocking::Server, replay, tree};
+use minikeeper::{
+    Config, Keep, Recording, RecordingError, ReplayError,
+    blocking::Server,
+    recording::{ReplayClock, canonical::Quirks, replay_against, version::Version},
+    replay, tree,
+};
 use minikeeper_protocol::{CreateMode, ErrorCode, OpCode, Request};
 use minikeeper_test_kit::wire::{self, Wire};
 
@@ -303,4 +313,99 @@ fn other_bytes_and_versions_are_refused() {
         refused(b"mkrecrd\x01"),
         "the recording ends within its first record"
     );
+}
+
+/// Listens in front of a server, as a ZooKeeper before 3.9.0 does: it says that version, and no event has a zxid.
+/// Serves until the process ends.
+fn older_server(server: SocketAddr, version: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            thread::spawn(move || relay(client, server, version));
+        }
+    });
+    address
+}
+
+fn relay(mut client: TcpStream, server: SocketAddr, version: &str) -> io::Result<()> {
+    let mut first = [0; 4];
+    client.read_exact(&mut first)?;
+    if &first == b"srvr" {
+        return writeln!(
+            client,
+            "Zookeeper version: {version}-1, built on 2022-02-25"
+        );
+    }
+    let mut server = TcpStream::connect(server)?;
+    server.write_all(&first)?;
+    let (mut requests, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    thread::spawn(move || io::copy(&mut requests, &mut to_server));
+    loop {
+        let mut length = [0; 4];
+        server.read_exact(&mut length)?;
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        server.read_exact(&mut frame)?;
+        if frame.starts_with(&(-1_i32).to_be_bytes()) {
+            frame[4..12].fill(0xff);
+        }
+        client.write_all(&length)?;
+        client.write_all(&frame)?;
+    }
+}
+
+struct NoTime;
+
+impl ReplayClock for NoTime {
+    fn advance(&mut self, _: u64, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A replay against ZooKeeper 3.8 failed at the first event, and the two lines that differ were the same.
+#[test]
+fn events_of_an_older_zookeeper_need_no_zxid_and_lines_that_differ_look_different() {
+    let server = recorded();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.refused(&wire::exists("/a", true));
+    client.send(&wire::create("/a", b"x", CreateMode::Persistent));
+    client.event();
+    let recording = server.stop_recording().unwrap();
+    for (version, is_equal) in [("3.8.0", true), ("3.9.5", false)] {
+        let other = Server::builder().start().unwrap();
+        let older = older_server(other.addr(), version);
+        let found = Version::of_server(older).unwrap();
+        assert_eq!(found.to_string(), version);
+        let quirks = Quirks::of_version(found);
+        assert_eq!(quirks.description().is_empty(), !is_equal);
+        match replay_against(&recording, older, &mut NoTime, quirks) {
+            Err(ReplayError::Difference(difference)) if !is_equal => {
+                let (expected, received) = (&difference.expected, &difference.received);
+                assert!(
+                    expected.starts_with("event NodeCreated /a, zxid 0x"),
+                    "{expected}"
+                );
+                assert_eq!(received, "event NodeCreated /a, zxid none");
+            }
+            outcome => assert!(outcome.is_ok() && is_equal, "{version}: {outcome:?}"),
+        }
+    }
+}
+
+/// Replies that an excused difference made look different hid the one that counts.
+#[test]
+fn difference_shows_no_zxid_or_session_that_differs_by_nature() {
+    let server = recorded();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/a", b"x", CreateMode::Persistent));
+    client.must(&wire::get("/a", false));
+    let recording = server.stop_recording().unwrap();
+    let settings = |config: &mut Config| config.session_timeout_max_ms = Some(9_000);
+    let other = Server::builder().configure(settings).start().unwrap();
+    let outcome = replay_against(&recording, other.addr(), &mut NoTime, Quirks::default());
+    let Err(ReplayError::Difference(difference)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(difference.expected, "session 0x1, timeout 10000 ms");
+    assert_eq!(difference.received, "session 0x1, timeout 9000 ms");
 }

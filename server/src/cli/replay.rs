@@ -10,7 +10,7 @@ use std::{
 
 use minikeeper::{
     Recording, ReplayError, SessionId, files,
-    recording::{ReplayClock, canonical::Quirks, replay_against},
+    recording::{ReplayClock, canonical::Quirks, replay_against, version::Version},
     replay,
 };
 use minikeeper_shell::without_controls;
@@ -64,7 +64,11 @@ impl ReplayArgs {
         }
         let outcome = match &self.against {
             None => replay(&recording),
-            Some(server) => self.replay_against(&recording, server),
+            Some(server) => {
+                let address = address(server).map_err(|error| format!("{name}: {error}"))?;
+                let quirks = quirks_of(address, &mut text);
+                self.replay_against(&recording, server, (address, quirks))
+            }
         };
         let replayed = match outcome {
             Ok(replayed) => replayed,
@@ -95,8 +99,8 @@ impl ReplayArgs {
         &self,
         recording: &Recording,
         server: &str,
+        (address, quirks): (SocketAddr, Quirks),
     ) -> Result<minikeeper::Replayed, ReplayError> {
-        let address = address(server).map_err(ReplayError::Server)?;
         let mut clock = OtherClock {
             server: server.to_owned(),
             is_controlled: false,
@@ -106,8 +110,22 @@ impl ReplayArgs {
         };
         // A frozen clock shows only the moves of the recording.
         clock.is_controlled = clock.call("freeze", &Map::new()).is_ok();
-        replay_against(recording, address, &mut clock, Quirks::default())
+        replay_against(recording, address, &mut clock, quirks)
     }
+}
+
+/// Returns what a server leaves out, by its version, and says so in the text.
+fn quirks_of(address: SocketAddr, text: &mut String) -> Quirks {
+    let Some(version) = Version::of_server(address) else {
+        *text += "the server's version is not known, because it does not answer srvr: it is compared with 3.9\n";
+        return Quirks::default();
+    };
+    let quirks = Quirks::of_version(version);
+    let description = quirks.description();
+    if !description.is_empty() {
+        *text += &format!("the server is ZooKeeper {version}: {description}\n");
+    }
+    quirks
 }
 
 fn address(server: &str) -> Result<SocketAddr, String> {

@@ -18,7 +18,7 @@ use super::{
     damaged,
     format::{self, RawRecord, kind},
     link::{Got, Link},
-    replay::{Player, ReplayError, Replayed, describe_message, operation},
+    replay::{Player, ReplayError, Replayed, describe_message, operation, tell_apart},
 };
 
 /// How much time may pass between two pings of sessions that must not expire. Unit: milliseconds.
@@ -450,18 +450,17 @@ impl Other<'_> {
         {
             self.note_session(&expected, &got);
         }
-        let mut sides: [Vec<(Vec<u8>, String)>; 2] = Default::default();
+        let mut sides: [Vec<(Vec<u8>, Option<String>)>; 2] = Default::default();
         for message in expected {
             self.learn(&message, got.get(sides[0].len()));
             let normal = self.normal(0, cause, op, &message);
-            sides[0].push((normal, describe_message(&message, op)));
+            sides[0].push((normal, None));
         }
         for got in &got {
-            let normal = match got {
-                Got::Message(message) => self.normal(1, cause, op, message),
-                _ => Vec::new(),
-            };
-            sides[1].push((normal, text(Some(got), op)));
+            sides[1].push(match got {
+                Got::Message(message) => (self.normal(1, cause, op, message), None),
+                _ => (Vec::new(), Some(text(Some(got), op))),
+            });
         }
         if is_open {
             // Events come in any order; each side has few.
@@ -478,10 +477,16 @@ impl Other<'_> {
         let [expected, got] = sides;
         let at = (0..expected.len())
             .find(|&at| got.get(at).map(|it| &it.0) != expected.get(at).map(|it| &it.0))?;
-        let received = got
-            .get(at)
-            .map_or_else(|| text(None, op), |it| it.1.clone());
-        Some((expected[at].1.clone(), received))
+        // In their normal forms, because what differs by nature is not the difference.
+        let shown = |normal: &[u8]| describe_message(&Bytes::copy_from_slice(normal), op);
+        let expected = &expected[at].0;
+        Some(match got.into_iter().nth(at) {
+            None => (shown(expected), text(None, op)),
+            Some((_, Some(no_message))) => (shown(expected), no_message),
+            Some((received, None)) => {
+                tell_apart((shown(expected), shown(&received)), expected, &received)
+            }
+        })
     }
 
     /// Learns from the first reply how far the server's zxids are ahead.

@@ -8,6 +8,8 @@
 use bytes::Bytes;
 use minikeeper_protocol::{DecodeError, OpCode, Reader, jute};
 
+use super::version::Version;
+
 /// What two servers that are compared leave out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quirks {
@@ -19,6 +21,33 @@ pub struct Quirks {
     pub without_times: bool,
     /// The servers list children in different orders, of which none is promised.
     pub sorts_names: bool,
+}
+
+impl Quirks {
+    /// Returns what a ZooKeeper of this version leaves out. Source: `docs/zookeeper-protocol.md` section 12.5.
+    #[must_use]
+    pub fn of_version(version: Version) -> Self {
+        Self {
+            events_without_zxid: version < Version::new(3, 9, 0),
+            create2_in_multi_is_create: version < Version::new(3, 8, 2),
+            ..Self::default()
+        }
+    }
+
+    /// Says in a sentence what is not compared; empty for a server that leaves nothing out.
+    #[must_use]
+    pub const fn description(&self) -> &'static str {
+        match (self.events_without_zxid, self.create2_in_multi_is_create) {
+            (false, false) => "",
+            (true, false) => "the zxids of events are not compared, which it does not send",
+            (false, true) => {
+                "stats in replies to create2 in a multi are not compared, which it does not send"
+            }
+            (true, true) => {
+                "the zxids of events and the stats in replies to create2 in a multi are not compared, which it does not send"
+            }
+        }
+    }
 }
 
 /// The session ids and zxids of one server that need a normal form.

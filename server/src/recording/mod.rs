@@ -7,7 +7,7 @@
 //!
 //! `format` has the records, `recorder` writes them during turns, `replay` gives them to an
 //! engine once more, and `against` sends them to another server, over `link`, with `canonical`
-//! to compare what differs by nature.
+//! to compare what differs by nature or by `version`.
 
 pub(crate) mod against;
 #[doc(hidden)]
@@ -17,6 +17,8 @@ pub(crate) mod format;
 pub mod link;
 pub(crate) mod recorder;
 pub(crate) mod replay;
+#[doc(hidden)]
+pub mod version;
 
 use std::{error::Error, fmt};
 

@@ -41,6 +41,9 @@ const CONNS_MAX: u32 = 1 << 18;
 /// The latest time that a recording may have, about a thousand years. Unit: milliseconds.
 const TIME_MAX_MS: u64 = 1 << 45;
 
+/// The number of bytes that two messages with the same description show, from the first that differs on.
+const BYTES_APART: usize = 24;
+
 /// How many bytes of a reply an error shows if the reply cannot be decoded.
 const BYTES_SHOWN: usize = 400;
 
@@ -256,12 +259,12 @@ impl Player {
             .get(at)
             .or_else(|| got.get(at).copied())
             .map(conn_of);
-        Err(self.difference(
-            record,
-            conn.unwrap_or_default(),
-            text(effects.get(at)),
-            text(got.get(at).copied()),
-        ))
+        let (expected, received) = (effects.get(at), got.get(at).copied());
+        let body =
+            |record: Option<&RawRecord>| record.map(|it| it.body.clone()).unwrap_or_default();
+        let texts = (text(expected), text(received));
+        let (expected, received) = tell_apart(texts, &body(expected), &body(received));
+        Err(self.difference(record, conn.unwrap_or_default(), expected, received))
     }
 
     /// Makes the error for this difference, with what the journal has.
@@ -534,6 +537,27 @@ pub(crate) fn describe_frame(framed: &Bytes, op: Option<OpCode>) -> String {
     describe_message(&message, op)
 }
 
+/// Adds to two texts, if they are the same, the bytes that differ.
+pub(crate) fn tell_apart(
+    (mut expected, mut received): (String, String),
+    expected_bytes: &[u8],
+    received_bytes: &[u8],
+) -> (String, String) {
+    if expected == received {
+        let pairs = expected_bytes.iter().zip(received_bytes);
+        let at = pairs.take_while(|(one, other)| one == other).count();
+        for (text, bytes) in [
+            (&mut expected, expected_bytes),
+            (&mut received, received_bytes),
+        ] {
+            let end = bytes.len().min(at + BYTES_APART);
+            let shown = bytes.get(at..end).unwrap_or_default().escape_ascii();
+            *text += &format!("; from byte {at} of {}: {shown}", bytes.len());
+        }
+    }
+    (expected, received)
+}
+
 /// Describes a message without its length.
 pub(crate) fn describe_message(message: &Bytes, op: Option<OpCode>) -> String {
     let bytes = || {
@@ -545,10 +569,17 @@ pub(crate) fn describe_message(message: &Bytes, op: Option<OpCode>) -> String {
         if message.starts_with(&[0; 4])
             && let Ok(response) = ConnectResponse::decode(&mut Reader::new(message))
         {
-            return format!("session {}", response.session_id);
+            let ConnectResponse {
+                session_id,
+                timeout_ms,
+                ..
+            } = response;
+            return format!("session {session_id}, timeout {timeout_ms} ms");
         }
         return match ReplyHeader::decode(reader) {
-            Ok(header) if header.xid == Xid::EVENT => event(reader).unwrap_or_else(bytes),
+            Ok(header) if header.xid == Xid::EVENT => {
+                event(header.zxid, reader).unwrap_or_else(bytes)
+            }
             Ok(header) => header_text(header),
             Err(_) => bytes(),
         };
@@ -557,7 +588,7 @@ pub(crate) fn describe_message(message: &Bytes, op: Option<OpCode>) -> String {
         return bytes();
     };
     if header.xid == Xid::EVENT {
-        return event(reader).unwrap_or_else(bytes);
+        return event(header.zxid, reader).unwrap_or_else(bytes);
     }
     let head = header_text(header);
     match header.error {
@@ -574,10 +605,15 @@ fn header_text(header: ReplyHeader) -> String {
     format!("xid {}, zxid {}, {result}", header.xid.0, header.zxid)
 }
 
-fn event(reader: &mut Reader<'_>) -> Option<String> {
+fn event(zxid: Zxid, reader: &mut Reader<'_>) -> Option<String> {
     let event = WatcherEvent::decode(reader).ok()?;
     let kind = crate::journal::entry::event_name(event.kind);
-    Some(format!("event {kind} {}", event.path.to_str_lossy()))
+    let path = event.path.to_str_lossy();
+    let zxid = match zxid {
+        Zxid::NONE => "none".to_owned(),
+        zxid => zxid.to_string(),
+    };
+    Some(format!("event {kind} {path}, zxid {zxid}"))
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ fn run(args: &Args) -> Result<bool, String> {
     avoid.time |= args.without.contains(&Without::Time);
     let mut compare = Compare {
         args,
-        quirks: known::quirks(version),
+        quirks: Quirks::of_version(version),
         original,
         avoid,
     };

@@ -1,42 +1,8 @@
 //! The known differences to ZooKeeper. Nothing else is excused.
 
-use std::fmt;
+pub use minikeeper::recording::version::Version;
 
 pub use crate::scenario::Quirks;
-
-/// A release of ZooKeeper.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Version {
-    major: u32,
-    minor: u32,
-    patch: u32,
-}
-
-impl Version {
-    /// A release by its numbers.
-    #[must_use]
-    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
-        Self {
-            major,
-            minor,
-            patch,
-        }
-    }
-
-    /// Parses `3.9.5`. Ignores a suffix such as `-SNAPSHOT`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.trim().split(['.', '-']).map(str::parse);
-        let mut next = || parts.next()?.ok();
-        Some(Self::new(next()?, next()?, next().unwrap_or(0)))
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
-    }
-}
 
 /// A deliberate difference, or one that the protocol leaves open.
 #[derive(Clone, Copy, Debug)]
@@ -240,17 +206,6 @@ pub fn table(version: Option<Version>) -> String {
         out += &format!("| {before} | {what} | {section} | {handled} |\n");
     }
     out
-}
-
-/// What replies and events of this version leave out.
-#[must_use]
-pub fn quirks(version: Version) -> Quirks {
-    Quirks {
-        events_without_zxid: Some(version) < V3_9_0,
-        create2_in_multi_is_create: Some(version) < V3_8_2,
-        without_times: false,
-        sorts_names: false,
-    }
 }
 
 /// What random histories avoid.
