@@ -9,7 +9,8 @@ use minikeeper::{
 use minikeeper_client::Client;
 use minikeeper_protocol::{CreateMode, MultiOp, Request};
 use minikeeper_recipes::{
-    InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
+    Guard, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
+    LeaderSelector, SelectorOptions, Work,
 };
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 use serde_json::json;
@@ -610,6 +611,55 @@ async fn deadlock_of_two_recipes_is_named() {
     assert_eq!(locks, [("/b", true), ("/a", true)]);
     first.abort();
     second.abort();
+}
+
+/// Leads for ever.
+fn lead(_: &Guard<Client>) -> Work<'_> {
+    Box::pin(std::future::pending())
+}
+
+/// Was reported as a deadlock: a candidate waits to lead beside what else its client does.
+#[tokio::test]
+async fn latch_or_selector_and_a_mutex_on_one_client_are_no_deadlock() {
+    for (selects, is_latch_first) in [(false, true), (false, false), (true, true)] {
+        let server = Server::builder().start().await.unwrap();
+        let (one, two) = (connect(&server).await, connect(&server).await);
+        let mut candidates: Vec<Box<dyn std::any::Any>> = Vec::new();
+        let mutex = |client: &Client| InterProcessMutex::new(client.clone(), "/mutex").unwrap();
+        let mut candidate = async |client: &Client, count| {
+            if selects {
+                let options = SelectorOptions::default();
+                let selector = LeaderSelector::start(client.clone(), "/lead", "x", options, lead);
+                candidates.push(Box::new(selector.unwrap()));
+            } else {
+                let latch = LeaderLatch::start(client.clone(), "/lead", "x").unwrap();
+                candidates.push(Box::new(latch));
+            }
+            server
+                .until_contenders("/lead", count, PATIENCE)
+                .await
+                .unwrap();
+        };
+        candidate(&one, 1).await;
+        let held = if is_latch_first {
+            candidate(&two, 2).await;
+            mutex(&two).acquire().await.unwrap()
+        } else {
+            let held = mutex(&two).acquire().await.unwrap();
+            candidate(&two, 2).await;
+            held
+        };
+        let wanted = mutex(&one);
+        let waiting = tokio::spawn(async move { wanted.acquire().await.map(drop) });
+        server
+            .until_contenders("/mutex", 2, PATIENCE)
+            .await
+            .unwrap();
+        let report = server.locks();
+        assert_eq!(report.deadlocks, [], "{report}");
+        held.release().await.unwrap();
+        waiting.await.unwrap().unwrap();
+    }
 }
 
 /// A lock `/l` in the journal, and clients whose contenders are in its queue, in this order.

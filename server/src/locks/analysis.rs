@@ -14,7 +14,7 @@ use crate::{
         Contender, Deadlock, DeadlockStep, HERD_MIN, LockFamily, LockInfo, LockKind, LockWarning,
         LockWarningCode, Locks, WAITS_FOR_MAX,
         collect::{Collected, ContenderNode, Directory, Group, SessionFacts},
-        deadlock::{self, Queue, Waiter},
+        deadlock::{self, Holder, Queue, Waiter},
         naming::Role,
     },
     order,
@@ -305,16 +305,24 @@ impl<'a> Lock<'a> {
         for (directory, members) in directories {
             self.warn_of_herds(&mut warnings, directory, members);
         }
+        let holders = self.holders.iter().map(|holder| Holder {
+            session: holder.session,
+            since: holder.czxid,
+        });
+        // A client is a candidate beside what else it does: latch and election call it back.
+        let is_candidacy = matches!(self.kind, LockKind::LeaderLatch | LockKind::LeaderElection);
         let graph = Queue {
-            holders: self.holders.iter().map(|holder| holder.session).collect(),
+            holders: holders.collect(),
             is_one_enough: self.kind == LockKind::Semaphore,
             waiters: self
                 .waiters
                 .iter()
                 .enumerate()
+                .filter(|_| !is_candidacy)
                 .filter_map(|(at, waiter)| {
                     Some(Waiter {
                         session: waiter.member.session?,
+                        since: waiter.member.czxid,
                         contender: at,
                         ahead: waiter.ahead,
                         awaits_holders: waiter.awaits_holders,

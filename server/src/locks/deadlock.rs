@@ -1,8 +1,10 @@
 //! Finds deadlocks: cycles of sessions that wait for each other over several locks.
 //!
-//! The nodes of the graph are sessions and locks. A waiting session has an edge to the session
-//! directly ahead of it and to the lock; a lock has edges to the sessions that hold it. So N waiters
-//! behind M holders are N + M edges. Every step takes time linear in nodes and edges.
+//! The nodes of the graph are places in queues and locks. A place that waits has an edge to the place directly ahead of
+//! it and to the lock; a lock has edges to the places that hold it; a place that holds a lock has edges to those places
+//! of its session that wait, and were taken later. A place taken earlier belongs to another task of the client, such as
+//! a leader selector in the background: otherwise that task could not have taken the one that holds. So N waiters
+//! behind M holders are N + M edges. Every step takes time linear in nodes and edges, sorting apart.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +17,28 @@ use crate::order;
 /// threads or tasks, and the lock alone then makes no cycle.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Queue {
-    /// The sessions that hold it. `None` is a znode without a session, which never goes away.
-    pub(super) holders: Vec<Option<SessionId>>,
+    pub(super) holders: Vec<Holder>,
     /// Whether one release is enough, as with leases; otherwise all holders have to release.
     pub(super) is_one_enough: bool,
     /// In queue order.
     pub(super) waiters: Vec<Waiter>,
 }
 
+/// A contender that holds a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Holder {
+    /// `None` is a znode without a session, which never goes away.
+    pub(super) session: Option<SessionId>,
+    /// The zxid at which it took its place in the queue.
+    pub(super) since: i64,
+}
+
 /// A contender that waits for a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Waiter {
     pub(super) session: SessionId,
+    /// The zxid at which it took its place in the queue.
+    pub(super) since: i64,
     /// The number by which the caller knows the contender.
     pub(super) contender: usize,
     /// The owner of the znode ahead of it, if it is not a holder's. `Some(None)` is a znode without
@@ -56,19 +68,21 @@ pub(super) struct Cycle {
     pub(super) sessions: Vec<SessionId>,
 }
 
+/// A node that is a place or a list of places of a session.
 #[derive(Clone, Copy, Debug)]
-struct Edge {
-    to: usize,
-    /// The lock and the contender of a waiting session.
+struct Place {
+    session: SessionId,
     queue: usize,
-    contender: usize,
+    /// The number of the contender, if it waits.
+    waits_as: Option<usize>,
 }
 
-/// The graph: first the sessions by id, then the locks.
+/// The graph: first the locks, then the places.
 #[derive(Debug)]
 struct Graph {
-    sessions: Vec<SessionId>,
-    edges: Vec<Vec<Edge>>,
+    locks: usize,
+    places: Vec<Place>,
+    edges: Vec<Vec<usize>>,
     /// The number of edges that have to lead to live nodes for the node to be live.
     needed: Vec<usize>,
 }
@@ -77,24 +91,26 @@ struct Graph {
 pub(super) fn find(queues: &[Queue]) -> Vec<Cycle> {
     let graph = Graph::new(queues);
     let is_live = graph.live();
-    let holders: Vec<_> = queues.iter().flat_map(|queue| &queue.holders).collect();
-    let mut holds = vec![false; graph.sessions.len()];
-    for session in holders.into_iter().flatten() {
-        if let Ok(at) = graph.sessions.binary_search(session) {
-            holds[at] = true;
-        }
-    }
     let mut cycles = Vec::new();
-    for mut component in graph.components(&is_live) {
-        component.retain(|node| *node < graph.sessions.len());
-        order::sort_by_key(&mut component, |node| *node);
-        if component.len() < 2 {
+    for component in graph.components(&is_live) {
+        let waits = |node: &&usize| graph.waiting(**node).is_some();
+        let mut waiting: Vec<_> = component.iter().filter(waits).copied().collect();
+        let session_of = |node: usize| graph.places[node - graph.locks].session;
+        order::sort_by_key(&mut waiting, |node| (session_of(*node), *node));
+        let mut sessions: Vec<_> = waiting.iter().map(|node| session_of(*node)).collect();
+        sessions.dedup();
+        if sessions.len() < 2 {
             continue;
         }
-        let holder = component.iter().copied().find(|node| holds[*node]);
+        let holders = component.iter().filter(|node| **node >= graph.locks);
+        let holders = holders.filter(|node| graph.waiting(**node).is_none());
+        let mut holding: BTreeMap<SessionId, ()> = BTreeMap::new();
+        holding.extend(holders.map(|node| (session_of(*node), ())));
+        let is_holder = |node: &usize| holding.contains_key(&session_of(*node));
+        let start = waiting.iter().copied().find(is_holder);
         cycles.push(Cycle {
-            steps: graph.cycle_from(holder.unwrap_or(component[0]), &is_live),
-            sessions: component.iter().map(|node| graph.sessions[*node]).collect(),
+            steps: graph.cycle_from(start.unwrap_or(waiting[0]), &is_live),
+            sessions,
         });
     }
     order::sort_by_key(&mut cycles, |cycle| cycle.sessions[0]);
@@ -103,86 +119,123 @@ pub(super) fn find(queues: &[Queue]) -> Vec<Cycle> {
 
 impl Graph {
     fn new(queues: &[Queue]) -> Self {
-        let mut sessions: Vec<_> = queues
-            .iter()
-            .flat_map(|queue| {
-                let waiting = queue.waiters.iter();
-                let waiting =
-                    waiting.flat_map(|waiter| [Some(waiter.session), waiter.ahead.flatten()]);
-                queue.holders.iter().copied().chain(waiting).flatten()
-            })
-            .collect();
-        order::sort_by_key(&mut sessions, |session| *session);
-        sessions.dedup();
-        let count = sessions.len() + queues.len();
         let mut graph = Self {
-            edges: vec![Vec::new(); count],
-            needed: vec![0; count],
-            sessions,
+            locks: queues.len(),
+            places: Vec::new(),
+            edges: vec![Vec::new(); queues.len()],
+            needed: vec![0; queues.len()],
         };
+        // The places of each session that wait: when they were taken, and their nodes.
+        let mut waiting: BTreeMap<SessionId, Vec<(i64, usize)>> = BTreeMap::new();
+        let mut holding: Vec<(SessionId, i64, usize)> = Vec::new();
         for (queue, content) in queues.iter().enumerate() {
-            graph.add(queue, content);
+            graph.add(queue, content, &mut waiting, &mut holding);
+        }
+        // For each of these places a node that needs it and all later ones of its session.
+        for (session, places) in &mut waiting {
+            order::sort_by_key(places, |place| *place);
+            let mut later = None;
+            for (_, place) in places.iter_mut().rev() {
+                let node = graph.place(*session, 0, None);
+                graph.link(node, *place);
+                if let Some(later) = later {
+                    graph.link(node, later);
+                }
+                later = Some(node);
+                *place = node;
+            }
+        }
+        for (session, since, node) in holding {
+            let Some(places) = waiting.get(&session) else {
+                continue;
+            };
+            let first_later = places.partition_point(|(taken, _)| *taken <= since);
+            if let Some((_, later)) = places.get(first_later) {
+                graph.link(node, *later);
+            }
         }
         graph
     }
 
-    fn add(&mut self, queue: usize, content: &Queue) {
-        let lock = self.sessions.len() + queue;
+    fn add(
+        &mut self,
+        lock: usize,
+        content: &Queue,
+        waiting: &mut BTreeMap<SessionId, Vec<(i64, usize)>>,
+        holding: &mut Vec<(SessionId, i64, usize)>,
+    ) {
+        // One place in a queue for each session: the first one.
+        let mut nodes: BTreeMap<SessionId, usize> = BTreeMap::new();
         let mut holders = content.holders.clone();
-        order::sort_by_key(&mut holders, |holder| *holder);
-        holders.dedup();
+        order::sort_by_key(&mut holders, |holder| (holder.session, holder.since));
+        holders.dedup_by_key(|holder| holder.session);
         for holder in &holders {
-            self.link(lock, *holder, queue, 0);
+            match holder.session {
+                Some(session) => {
+                    let node = self.place(session, lock, None);
+                    nodes.insert(session, node);
+                    holding.push((session, holder.since, node));
+                    self.link(lock, node);
+                }
+                // What waits for a znode without a session waits for ever.
+                None => self.needed[lock] += 1,
+            }
         }
         if content.is_one_enough {
             self.needed[lock] = self.needed[lock].min(1);
         }
-        // One place in a queue for each session: the first one.
-        let mut seen: BTreeMap<SessionId, ()> = BTreeMap::new();
-        seen.extend(holders.iter().flatten().map(|holder| (*holder, ())));
         for waiter in &content.waiters {
-            if seen.insert(waiter.session, ()).is_some() {
+            if nodes.contains_key(&waiter.session) {
                 continue;
             }
-            let from = self.node(waiter.session);
-            if let Some(ahead) = waiter.ahead {
-                self.link(from, ahead, queue, waiter.contender);
+            let from = self.place(waiter.session, lock, Some(waiter.contender));
+            match waiter.ahead {
+                Some(None) => self.needed[from] += 1,
+                Some(Some(session)) => {
+                    if let Some(ahead) = nodes.get(&session) {
+                        self.link(from, *ahead);
+                    }
+                }
+                None => {}
             }
+            nodes.insert(waiter.session, from);
             if waiter.awaits_holders && !holders.is_empty() {
-                self.needed[from] += 1;
-                self.edges[from].push(Edge {
-                    to: lock,
-                    queue,
-                    contender: waiter.contender,
-                });
+                self.link(from, lock);
             }
+            let places = waiting.entry(waiter.session).or_default();
+            places.push((waiter.since, from));
         }
     }
 
-    /// Adds an edge to a session. What waits for a znode without a session waits for ever.
-    fn link(&mut self, from: usize, to: Option<SessionId>, queue: usize, contender: usize) {
+    /// Adds a node, which is live unless edges are added.
+    fn place(&mut self, session: SessionId, queue: usize, waits_as: Option<usize>) -> usize {
+        self.places.push(Place {
+            session,
+            queue,
+            waits_as,
+        });
+        self.edges.push(Vec::new());
+        self.needed.push(0);
+        self.edges.len() - 1
+    }
+
+    fn link(&mut self, from: usize, to: usize) {
         self.needed[from] += 1;
-        if let Some(session) = to {
-            let to = self.node(session);
-            self.edges[from].push(Edge {
-                to,
-                queue,
-                contender,
-            });
-        }
+        self.edges[from].push(to);
     }
 
-    fn node(&self, session: SessionId) -> usize {
-        let found = self.sessions.binary_search(&session);
-        found.expect("every session of a queue is listed")
+    /// Returns the place that a node is, if it waits.
+    fn waiting(&self, node: usize) -> Option<(Place, usize)> {
+        let place = *self.places.get(node.checked_sub(self.locks)?)?;
+        Some((place, place.waits_as?))
     }
 
     /// Returns which nodes can go on: they wait for nothing, or for what can go on.
     fn live(&self) -> Vec<bool> {
         let mut awaited_by = vec![Vec::new(); self.edges.len()];
         for (from, edges) in self.edges.iter().enumerate() {
-            for edge in edges {
-                awaited_by[edge.to].push(from);
+            for to in edges {
+                awaited_by[*to].push(from);
             }
         }
         let mut needed = self.needed.clone();
@@ -223,9 +276,9 @@ impl Graph {
                     open.push(node);
                     is_open[node] = true;
                 }
-                let edge = self.edges[node].get(*at);
+                let edge = self.edges[node].get(*at).copied();
                 *at += 1;
-                match edge.map(|edge| edge.to) {
+                match edge {
                     Some(to) if is_live[to] => {}
                     Some(to) if index[to] == UNSEEN => path.push((to, 0)),
                     Some(to) if is_open[to] => low[node] = low[node].min(index[to]),
@@ -250,35 +303,33 @@ impl Graph {
         components
     }
 
-    /// Returns the shortest cycle through a session: a search in breadth.
+    /// Returns the shortest cycle through a place: a search in breadth.
     fn cycle_from(&self, start: usize, is_live: &[bool]) -> Vec<Step> {
-        let mut reached_by: Vec<Option<(usize, Edge)>> = vec![None; self.edges.len()];
+        let mut reached_from: Vec<Option<usize>> = vec![None; self.edges.len()];
         let mut queue = std::collections::VecDeque::from([start]);
         while let Some(node) = queue.pop_front() {
-            for edge in &self.edges[node] {
-                if !is_live[edge.to] && reached_by[edge.to].is_none() {
-                    reached_by[edge.to] = Some((node, *edge));
-                    queue.push_back(edge.to);
+            for to in &self.edges[node] {
+                if !is_live[*to] && reached_from[*to].is_none() {
+                    reached_from[*to] = Some(node);
+                    queue.push_back(*to);
                 }
             }
-            if reached_by[start].is_some() {
+            if reached_from[start].is_some() {
                 break;
             }
         }
         let mut steps = Vec::new();
         let (mut node, mut is_held) = (start, false);
-        while let Some((from, edge)) = reached_by[node] {
-            match self.sessions.get(from) {
-                None => is_held = true,
-                Some(session) => {
-                    steps.push(Step {
-                        session: *session,
-                        queue: edge.queue,
-                        contender: edge.contender,
-                        is_held,
-                    });
-                    is_held = false;
-                }
+        while let Some(from) = reached_from[node] {
+            is_held |= from < self.locks;
+            if let Some((place, contender)) = self.waiting(from) {
+                steps.push(Step {
+                    session: place.session,
+                    queue: place.queue,
+                    contender,
+                    is_held,
+                });
+                is_held = false;
             }
             node = from;
             if node == start {
@@ -294,17 +345,25 @@ impl Graph {
 mod tests {
     use super::*;
 
-    /// A mutex: the first session holds it, the others wait in order.
+    fn holder(id: i64) -> Holder {
+        Holder {
+            session: Some(SessionId(id)),
+            since: 0,
+        }
+    }
+
+    /// A mutex: the first session holds it, the others wait in order. Sessions wait after they hold.
     fn mutex(sessions: &[i64]) -> Queue {
         let ids: Vec<_> = sessions.iter().map(|id| SessionId(*id)).collect();
         let waiter = |at: usize| Waiter {
             session: ids[at],
+            since: 1,
             contender: at,
             ahead: (at > 1).then(|| Some(ids[at - 1])),
             awaits_holders: true,
         };
         Queue {
-            holders: ids.first().map(|id| Some(*id)).into_iter().collect(),
+            holders: ids.first().map(|id| holder(id.0)).into_iter().collect(),
             is_one_enough: false,
             waiters: (1..ids.len()).map(waiter).collect(),
         }
@@ -313,7 +372,7 @@ mod tests {
     /// A semaphore: some sessions have a lease, one waits for any of them.
     fn semaphore(holders: &[i64], waiter: i64) -> Queue {
         let mut queue = mutex(&[0, waiter]);
-        queue.holders = holders.iter().map(|id| Some(SessionId(*id))).collect();
+        queue.holders = holders.iter().map(|id| holder(*id)).collect();
         queue.is_one_enough = true;
         queue
     }
@@ -356,8 +415,25 @@ mod tests {
         let found = find(&queues);
         assert_eq!(found.len(), 1);
         assert_eq!(sessions(&found[0]), [1, 2, 8, 9]);
-        let without_holders = find(&queues[..2]);
-        assert_eq!(steps(&without_holders[0]), [(1, 1, false), (2, 0, false)]);
+        // Without that wait the holders go on, and then 1 and 2, which each wait in two tasks.
+        assert_eq!(find(&queues[..2]), []);
+    }
+
+    /// A leader selector waits in a task of its own, from the start of its client on; what another task then locks
+    /// does not wait for it. That was reported as a deadlock.
+    #[test]
+    fn place_taken_before_a_lock_does_not_block_its_holder() {
+        let selector = mutex(&[1, 2]);
+        let mut lock = mutex(&[2, 1]);
+        lock.holders[0].since = 2;
+        lock.waiters[0].since = 3;
+        assert_eq!(find(&[selector.clone(), lock.clone()]), []);
+        // Another task of 2 now waits for what 1 has: the two that were taken in this order block each other.
+        let mut other = mutex(&[1, 2]);
+        other.waiters[0].since = 4;
+        let found = find(&[selector, lock, other]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(steps(&found[0]), [(1, 1, true), (2, 2, true)]);
     }
 
     #[test]
@@ -390,7 +466,7 @@ mod tests {
     #[test]
     fn znode_without_a_session_is_no_part_of_a_cycle() {
         let mut orphaned = mutex(&[1, 2]);
-        orphaned.holders = vec![None];
+        orphaned.holders[0].session = None;
         assert_eq!(find(&[orphaned.clone()]), []);
         let found = find(&[orphaned, mutex(&[1, 2]), mutex(&[2, 1])]);
         assert_eq!(found.len(), 1);
@@ -447,20 +523,31 @@ mod tests {
                 })
                 .collect();
             let is_found = !find(&queues.iter().map(|q| mutex(q)).collect::<Vec<_>>()).is_empty();
-            // Warshall's closure of "waits for the one directly ahead".
-            let mut waits = [[false; 6]; 6];
-            for pair in queues.iter().flat_map(|queue| queue.windows(2)) {
-                let at = |id: i64| usize::try_from(id).unwrap();
-                waits[at(pair[1])][at(pair[0])] = true;
-            }
-            for by in 0..6 {
-                for from in 0..6 {
-                    for to in 0..6 {
-                        waits[from][to] |= waits[from][by] && waits[by][to];
+            // The first of each queue goes on once its session waits nowhere, the others after the one ahead.
+            let mut done = vec![0; queues.len()];
+            loop {
+                let before = done.clone();
+                for (at, queue) in queues.iter().enumerate() {
+                    let waits = |id: i64| {
+                        let mut all = queues.iter().zip(&done);
+                        all.any(|(queue, done)| {
+                            let place = queue.iter().position(|it| *it == id);
+                            place.is_some_and(|place| place > 0 && place >= *done)
+                        })
+                    };
+                    if done[at] == 0 && !waits(queue[0]) {
+                        // All that wait behind it get their turn.
+                        done[at] = queue.len();
                     }
                 }
+                if done == before {
+                    break;
+                }
             }
-            let is_cyclic = (0..6).any(|session| waits[session][session]);
+            let is_cyclic = queues
+                .iter()
+                .zip(&done)
+                .any(|(queue, done)| *done < queue.len());
             assert_eq!(is_found, is_cyclic, "{queues:?}");
             deadlocks += usize::from(is_found);
         }

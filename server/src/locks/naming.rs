@@ -28,7 +28,7 @@ pub(super) const KAZOO_INNER_LOCK: &str = "-__lock__";
 
 /// What a contender wants.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// A mutex, a leader selector, or the inner lock of a semaphore. Beside readers of kazoo, it is
     /// a writer.
     Exclusive,
@@ -45,12 +45,12 @@ pub(super) enum Role {
 
 /// A name that a recipe gives to a contender's znode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ContenderName<'a> {
-    pub(super) role: Role,
+pub(crate) struct ContenderName<'a> {
+    pub(crate) role: Role,
     /// The library, if the name shows it.
-    pub(super) family: Option<LockFamily>,
+    pub(crate) family: Option<LockFamily>,
     /// The part that orders it among its siblings. Empty for a lease of kazoo.
-    pub(super) key: &'a str,
+    pub(crate) key: &'a str,
 }
 
 /// Returns whether a name contains the mark of a recipe, whatever else it contains.
@@ -60,7 +60,7 @@ pub(crate) fn is_contender(name: &str) -> bool {
 
 /// Parses the name of a contender's znode. Names that other programs may use too count only if the
 /// znode is ephemeral.
-pub(super) fn parse(name: &str, is_ephemeral: bool) -> Option<ContenderName<'_>> {
+pub(crate) fn parse(name: &str, is_ephemeral: bool) -> Option<ContenderName<'_>> {
     if is_ephemeral && is_hex(name) {
         return Some(ContenderName {
             role: Role::KazooLease,
