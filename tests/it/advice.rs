@@ -64,6 +64,50 @@ async fn recipes_make_no_known_mistake() {
     assert!(advice.entry_count > 100, "{advice}");
 }
 
+async fn increment(client: &Client) {
+    let data = client.get_data("/count").await.unwrap();
+    let count: u32 = std::str::from_utf8(data.as_bytes())
+        .unwrap()
+        .parse()
+        .unwrap();
+    let next = (count + 1).to_string();
+    let set = client.set_data("/count", next.as_bytes(), None);
+    set.await.unwrap();
+}
+
+/// Was reported as `lost-update`: the counter is read and written without a version, but under a mutex.
+#[tokio::test]
+async fn counter_under_a_mutex_loses_no_update_and_one_without_does() {
+    let server = Server::builder().start().await.unwrap();
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(Client::connect(&server.connect_string()).await.unwrap());
+    }
+    clients[0]
+        .create("/count", b"0", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let tasks = clients.iter().cloned().map(|client| {
+        tokio::spawn(async move {
+            let mutex = InterProcessMutex::new(client.clone(), "/locks/count").unwrap();
+            for _ in 0..6 {
+                let guard = mutex.acquire().await.unwrap();
+                increment(&client).await;
+                guard.release().await.unwrap();
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let advice = server.advise(&[]).unwrap();
+    assert!(advice.findings.is_empty(), "{advice}");
+    increment(&clients[1]).await;
+    let advice = server.advise(&[]).unwrap();
+    let found: Vec<_> = advice.findings.iter().map(|it| it.rule.name).collect();
+    assert_eq!(found, ["lost-update"]);
+}
+
 #[test]
 fn verb_returns_findings_that_names_and_paths_silence() {
     let scene = scene(|_| {});

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use minikeeper_protocol::SessionId;
 
+use crate::advice::held_locks::HeldLock;
+
 /// The maximum number of items in a table.
 const ITEMS_MAX: usize = 1 << 16;
 
@@ -92,6 +94,8 @@ pub(super) struct ClientFacts {
     pub(super) synced: u64,
     /// The ephemerals that it created. Some may be gone.
     pub(super) ephemerals: Vec<String>,
+    /// Whether it may hold locks that are not known, because the journal does not have all entries.
+    pub(super) may_hold: bool,
     /// The number of those that the server deleted when the session ended.
     pub(super) removed: u64,
 }
@@ -119,6 +123,8 @@ pub(super) struct PathFacts {
     pub(super) has_rivals: bool,
     /// The last session that read, then wrote it without a version; that saw it missing, then created it.
     pub(super) rewritten_by: Option<SessionId>,
+    /// The locks that every session held which did so; `None` if none did.
+    pub(super) rewritten_under: Option<Vec<String>>,
     pub(super) checked_by: Option<SessionId>,
     /// The last operation for which sessions were opened, and how many in a row.
     pub(super) short_op: &'static str,
@@ -134,6 +140,8 @@ pub(super) struct PathFacts {
 pub(super) struct UseFacts {
     /// The last getData that succeeded and was not followed by a write.
     pub(super) read: u64,
+    /// The locks that it held at that time.
+    pub(super) locks: Vec<HeldLock>,
     /// Whether it has read the data.
     pub(super) has_read: bool,
     /// The last exists that found nothing.

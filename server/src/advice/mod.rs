@@ -4,6 +4,7 @@
 //! remembers of sessions and paths. A journal may have lost its beginning: each rule needs the entries that prove it.
 
 mod facts;
+mod held_locks;
 mod pass;
 mod rules;
 #[cfg(test)]

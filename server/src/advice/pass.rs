@@ -8,6 +8,7 @@ use crate::{
     advice::{
         Advice, Finding, Ignored,
         facts::{ClientFacts, FactTable, PathFacts, UseFacts},
+        held_locks::HeldLocks,
         rules::{
             AT_ONCE, AdviceRule, CHILDREN_MIN, DATA_BYTES_MIN, DELETES_MIN, MISSING_WATCHES_MIN,
             OPERATION_REQUESTS_MAX, PARENTS_MIN, POLLS_MIN, REFRESHES_MIN, RuleId,
@@ -37,6 +38,7 @@ pub(super) struct Pass {
     uses: FactTable<UseFacts>,
     groups: FactTable<Occurrences>,
     suspicions: Vec<Suspicion>,
+    locks: HeldLocks,
     entry_count: u64,
     /// The first and the last entry.
     first: u64,
@@ -90,6 +92,7 @@ impl Pass {
             uses: FactTable::new(),
             groups: FactTable::new(),
             suspicions: Vec::new(),
+            locks: HeldLocks::new(),
             entry_count: 0,
             first: 0,
             last: 0,
@@ -209,6 +212,10 @@ impl Pass {
     fn forget_tree(&mut self) {
         self.paths.clear();
         self.uses.clear();
+        let locks = mem::replace(&mut self.locks, HeldLocks::new());
+        for session in locks.sessions() {
+            self.session(session).may_hold = true;
+        }
     }
 
     /// Adds occurrences of a mistake to those on similar paths.
@@ -271,6 +278,7 @@ impl Pass {
     fn request(&mut self, entry: &JournalEntry, session: SessionId, request: &JournalRequest) {
         let number = entry.number;
         let path = request.path.as_deref().unwrap_or_default();
+        let journal_first = self.first;
         let facts = self.session(session);
         note_address(facts, entry.address);
         facts.is_connected = true;
@@ -283,6 +291,7 @@ impl Pass {
         facts.requests += 1;
         facts.has_watched |= request.watch || request.op == "addWatch";
         if facts.first == 0 {
+            facts.may_hold = facts.opened == 0 && journal_first > 1;
             facts.first = number;
             facts.first_op = request.op;
             path.clone_into(&mut facts.first_path);
@@ -521,6 +530,10 @@ impl Pass {
 
     #[inline(never)]
     fn read(&mut self, number: u64, session: SessionId, request: &JournalRequest, path: &str) {
+        let held = match request.op {
+            "getData" => self.locks.of(session),
+            _ => Vec::new(),
+        };
         let facts = self.session(session);
         let (wrote, synced) = (facts.wrote, facts.synced);
         let is_cache = facts.has_recursive_watch;
@@ -561,6 +574,7 @@ impl Pass {
         match request.op {
             "getData" if request.error.is_none() => {
                 (place.read, place.has_read) = (number, true);
+                place.locks = held;
                 (place.unread, place.rewatched) = (0, 0);
             }
             "exists" => {
@@ -739,8 +753,12 @@ impl Pass {
     /// A write without a version.
     #[inline(never)]
     fn overwrite(&mut self, number: u64, session: SessionId, path: &str) {
+        let held = self.locks.of(session);
         let place = self.using(session, path);
         let (read, has_read, unread) = (place.read, place.has_read, place.unread);
+        // Those that it held since the read.
+        let mut locks = mem::take(&mut place.locks);
+        locks.retain(|lock| held.contains(lock));
         let facts = self.paths.of(path);
         if facts.owner == Some(session) {
             return;
@@ -774,6 +792,22 @@ impl Pass {
                 text,
             );
         } else if read > 0 {
+            // What it took before is not known.
+            if locks.is_empty() && mem::take(&mut self.session(session).may_hold) {
+                return;
+            }
+            let facts = self.paths.of(path);
+            // A lock that all of them hold excludes the others.
+            let mut common: Vec<_> = locks.into_iter().map(|(lock, _)| lock).collect();
+            if let Some(known) = &facts.rewritten_under {
+                common.retain(|lock| known.contains(lock));
+            }
+            let is_excluded = !common.is_empty();
+            facts.rewritten_under = Some(common);
+            if is_excluded {
+                facts.rewritten_by = Some(session);
+                return;
+            }
             let other = facts
                 .rewritten_by
                 .replace(session)
@@ -807,6 +841,8 @@ impl Pass {
         let facts = self.paths.of(path);
         let (owner, created) = (facts.owner.take(), facts.changed);
         let is_contender = facts.is_sequential_ephemeral;
+        self.locks.leave(path);
+        let facts = self.paths.of(path);
         (facts.changed, facts.changed_by) = (number, Some(session));
         (facts.deleted, facts.deleted_by, facts.deleted_at) = (number, Some(session), now);
         facts.children = 0;
@@ -865,6 +901,7 @@ impl Pass {
         self.leave(number, parent_of(path));
         if let Some(owner) = owner {
             self.session(owner).removed += 1;
+            self.locks.leave(path);
         }
     }
 
@@ -927,6 +964,7 @@ impl Pass {
         if is_ephemeral {
             self.session(session).ephemerals.push(path.to_owned());
             if mode == "EPHEMERAL_SEQUENTIAL" {
+                self.locks.enqueue(session, parent, path);
                 self.using(session, parent).contends += 1;
             }
         }
@@ -958,6 +996,7 @@ impl Pass {
             if let Some(facts) = self.paths.find(&it)
                 && facts.owner == Some(session)
             {
+                self.locks.leave(&it);
                 held += 1;
                 facts.owner = None;
                 (facts.changed, facts.changed_by) = (number, Some(session));

@@ -341,6 +341,61 @@ fn lost_update_is_a_write_without_the_version_that_was_read() {
     }
 }
 
+/// Sessions that read and write under a lock were told that they lose updates.
+#[test]
+fn no_update_is_lost_under_a_lock_that_excludes_the_others() {
+    let lock = |name: &str| {
+        format!(
+            "# create /l/{name} EPHEMERAL_SEQUENTIAL -> OK /l/{name}000000000#
+             # getData /a\n# setData /a 1B\n# delete /l/{name}000000000#"
+        )
+    };
+    let writer = "0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10-__WRIT__";
+    for name in [UUID_LOCK, writer] {
+        assert_eq!(found(&repeated(1..9, &lock(name))), NOTHING, "{name}");
+    }
+    // The journal has other locks of the session, and those that wait.
+    let waiting = repeated(
+        1..5,
+        &format!("# create /l/{UUID_LOCK} EPHEMERAL_SEQUENTIAL -> OK /l/{UUID_LOCK}000000000#"),
+    ) + &repeated(
+        1..5,
+        &format!("# getData /a\n# setData /a 1B\n# delete /l/{UUID_LOCK}000000000#"),
+    );
+    assert_eq!(found(&waiting), NOTHING);
+    // Whoever holds no lock, another one, one that admits others, or has let go of it in between, does lose updates.
+    let unlocked = "8 getData /a\n8 setData /a 1B\n";
+    let other = lock(UUID_LOCK).replace("/l/", "/m/").replace('#', "8");
+    let reader = "0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10-__READ__";
+    let between = lock(UUID_LOCK)
+        .replace("# setData /a 1B\n", "")
+        .replace('#', "8")
+        + "\n8 setData /a 1B\n";
+    let mut too_late = lock(UUID_LOCK).replace('#', "8");
+    too_late = format!(
+        "8 getData /a\n{}",
+        too_late.replacen("8 getData /a\n", "", 1)
+    );
+    for lossy in [
+        repeated(1..5, &lock(UUID_LOCK)) + unlocked,
+        repeated(1..5, &lock(UUID_LOCK)) + &other,
+        repeated(1..5, &lock(UUID_LOCK)) + &between,
+        repeated(1..5, &lock(UUID_LOCK)) + &too_late,
+        repeated(1..5, &lock(reader)),
+        // A second place in the queue is no lock.
+        format!("7 create /l/{UUID_LOCK} EPHEMERAL_SEQUENTIAL -> OK /l/{UUID_LOCK}0000000000\n")
+            + &repeated(1..5, &lock(UUID_LOCK)),
+    ] {
+        assert!(found(&lossy).contains(&"lost-update"), "{lossy}");
+    }
+    // An update that is lost is one, with a lock or without.
+    let lost = format!(
+        "1 create /l/{UUID_LOCK} EPHEMERAL_SEQUENTIAL -> OK /l/{UUID_LOCK}0000000001
+         1 getData /a\n2 setData /a 1B\n1 setData /a 1B"
+    );
+    assert_eq!(found(&lost), ["lost-update"]);
+}
+
 #[test]
 fn check_then_create_is_a_race_between_sessions() {
     let raced = "1 exists /a -> NONODE\n2 create /a EPHEMERAL\n1 create /a EPHEMERAL -> NODEEXISTS";
