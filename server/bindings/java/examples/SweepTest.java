@@ -18,7 +18,7 @@ class SweepTest {
   private static final int WITHIN_S = 30; // a limit for failures; nothing here takes that long
 
   // --8<-- [start:sweep]
-  @MinikeeperSweep(faults = {SweepFault.REPLY_LOST, SweepFault.SESSION_EXPIRED}, timeSeconds = 60)
+  @MinikeeperSweep(faults = {SweepFault.REPLY_LOST, SweepFault.SESSION_EXPIRED})
   void lockPassesOnWhateverHappens(Universe universe, CuratorFramework client, CuratorFramework other) throws Exception {
     for (CuratorFramework each : List.of(client, other)) {
       InterProcessMutex lock = new InterProcessMutex(each, "/locks/printer");

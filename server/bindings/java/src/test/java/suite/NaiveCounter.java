@@ -14,7 +14,7 @@ import org.apache.zookeeper.data.Stat;
 @Minikeeper
 class NaiveCounter {
   // --8<-- [start:naive]
-  @MinikeeperSweep(timeSeconds = 120)
+  @MinikeeperSweep
   void visitIsCountedOnce(Universe universe, CuratorFramework client) throws Exception {
     universe.seed(Map.of("/visits", "0"));
 
