@@ -294,6 +294,56 @@ fn test_that_is_not_the_same_each_time_is_named_and_is_incomplete() {
     );
 }
 
+/// Paths that have nothing in common: the operations before a place tell it.
+#[test]
+fn place_is_found_by_the_sequence_of_operations_where_paths_differ() {
+    let report = Sweep::new(async |server: Arc<Server>| {
+        let client = connect(&server).await;
+        create(&client, "/a").await;
+        let depth = 1 + chance().below(200);
+        let path = "/x".repeat(depth);
+        answer!(client.exists(&path)).unwrap();
+        answer!(client.set_data("/a", b"1", None)).unwrap();
+    })
+    .run();
+    assert!(report.is_clean() && report.not_reached == 0, "{report}");
+}
+
+/// The number was that of the first to connect, and so another one in each run.
+#[test]
+fn clients_have_the_same_numbers_in_whatever_order_they_connect() {
+    let test = async |server: Arc<Server>| {
+        let mut clients = vec![connect(&server).await, connect(&server).await];
+        if chance().below(2) == 0 {
+            clients.reverse();
+        }
+        let is_reader_first = chance().below(2) == 0;
+        let read = async || {
+            answer!(clients[0].exists("/b")).unwrap();
+            answer!(clients[0].exists("/a")).unwrap();
+        };
+        if is_reader_first {
+            read().await;
+        }
+        create(&clients[1], "/a").await;
+        // The bug: no second try.
+        clients[1].exists("/a").await.unwrap();
+        if !is_reader_first {
+            read().await;
+        }
+    };
+    for _ in 0..5 {
+        let report = Sweep::new(test).faults([SweepFault::ReplyLost]).run();
+        let found: Vec<_> = (report.failures.iter())
+            .map(|failure| failure.text())
+            .collect();
+        assert_eq!(found, ["reply-lost:1:exists:1:/a"], "{report}");
+        assert_eq!(report.not_reached, 0, "{report}");
+        let again = Sweep::new(test).only(&found[0]).unwrap().run();
+        assert_eq!(again.state(), SweepState::Failed, "{again}");
+    }
+}
+
 /// It was told as the failure of a test that was swept, or as clean.
 #[test]
 fn point_that_is_named_and_not_reached_is_incomplete_whatever_is_allowed() {

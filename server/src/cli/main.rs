@@ -53,6 +53,13 @@ use crate::{
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
+    if env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == sweep::SUPERVISOR)
+    {
+        sweep::run_supervisor();
+        return ExitCode::SUCCESS;
+    }
     let command = Args::command();
     let arguments = match environment::add_options(&command, env::args_os().collect()) {
         Ok(arguments) => arguments,

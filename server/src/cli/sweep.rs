@@ -1,16 +1,21 @@
 //! `minikeeper sweep`: runs a command once for every fault.
+//!
+//! A second process of this program kills the commands if the sweep is killed itself. It is told which
+//! run, and finds the end of the sweep by the end of its stdin.
 
 use std::{
+    env,
     ffi::OsString,
     io::{self, Write as _},
     path::PathBuf,
+    process::{ChildStdin, Command, Stdio},
     thread,
     time::Duration,
 };
 
 use minikeeper::{
     Server, SweepError, SweepFault, SweepOptions, SweepState,
-    sweeping::{CommandSweep, SweepStop, points_of},
+    sweeping::{CommandSweep, SweepStop, points_of, supervise},
 };
 
 use crate::{ExitFailure, system::StopSignals};
@@ -78,6 +83,33 @@ fn fault_parser() -> impl clap::builder::TypedValueParser<Value = SweepFault> {
     })
 }
 
+/// The argument with which the program supervises a sweep, see [`supervise`].
+pub(crate) const SUPERVISOR: &str = "sweep-supervisor";
+
+/// Supervises the sweep at the other end of stdin: kills its commands if it ends without having ended
+/// them.
+pub(crate) fn run_supervisor() {
+    supervise(io::stdin().lock());
+}
+
+/// Starts a process that supervises this one. Returns the way to it.
+fn supervisor() -> io::Result<ChildStdin> {
+    let mut command = Command::new(env::current_exe()?);
+    command
+        .arg(SUPERVISOR)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Signals of the terminal are for the sweep.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn()?;
+    child
+        .stdin
+        .take()
+        .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+}
+
 impl SweepArgs {
     /// Does the sweep and prints the report.
     pub(crate) fn run(self) -> Result<(), ExitFailure> {
@@ -136,9 +168,12 @@ impl SweepArgs {
         // Before any command runs, so that none is left behind.
         let mut signals = {
             let _inside = runtime.enter();
-            StopSignals::listen().map_err(|error| format!("cannot handle signals: {error}"))?
+            StopSignals::listen()
+                .and_then(StopSignals::with_hangup)
+                .map_err(|error| format!("cannot handle signals: {error}"))?
         };
-        let stop = SweepStop::default();
+        // Without it, commands outlive a sweep that is killed with SIGKILL.
+        let stop = supervisor().map_or_else(|_| SweepStop::default(), SweepStop::with_supervisor);
         let tell = |line: &str| eprintln!("{line}");
         let report = thread::scope(|scope| {
             let (done, is_done) = tokio::sync::oneshot::channel();

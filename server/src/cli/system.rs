@@ -12,6 +12,8 @@ use tokio::signal::windows;
 pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
+    /// Also that the terminal has gone, if that is to stop the program in order.
+    hangup: Option<Signal>,
 }
 
 #[cfg(unix)]
@@ -20,14 +22,29 @@ impl StopSignals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: None,
         })
+    }
+
+    /// Stops also when the terminal goes: SIGHUP.
+    pub(crate) fn with_hangup(mut self) -> io::Result<Self> {
+        self.hangup = Some(signal(SignalKind::hangup())?);
+        Ok(self)
     }
 
     /// Waits for one of them.
     pub(crate) async fn next(&mut self) {
+        let hangup = &mut self.hangup;
+        let hung_up = async {
+            match hangup {
+                Some(hangup) => drop(hangup.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            () = hung_up => {}
         }
     }
 }
@@ -52,6 +69,11 @@ impl StopSignals {
             close: windows::ctrl_close()?,
             shutdown: windows::ctrl_shutdown()?,
         })
+    }
+
+    /// The console's end stops the program anyway.
+    pub(crate) const fn with_hangup(self) -> io::Result<Self> {
+        Ok(self)
     }
 
     /// Waits for one of them.

@@ -3,9 +3,9 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, BufRead, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -28,12 +28,18 @@ use crate::{
         armed::Armed,
         plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::FaultPoint,
-        report::{SweepFailure, SweepReport, text_of},
+        report::{SweepFailure, SweepReport, printable, text_of},
     },
 };
 
 /// The end of a command's output that is read for its failure. Unit: bytes.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
+
+/// The longest output of a command; one that writes more is killed. Unit: bytes.
+const OUTPUT_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// How often the length of the output is looked at.
+const OUTPUT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The maximum number of lines of output that a failure shows.
 const LINES_MAX: usize = 6;
@@ -71,9 +77,47 @@ pub struct SweepStop(Arc<Mutex<Stop>>);
 struct Stop {
     is_asked: bool,
     running: Vec<u32>,
+    supervisor: Option<ChildStdin>,
+}
+
+impl Stop {
+    /// Tells the supervisor of a command that begins (`+`) or has ended (`-`).
+    fn tell(&mut self, sign: char, process: u32) {
+        if let Some(supervisor) = &mut self.supervisor {
+            // Without it commands outlive only a sweep that is killed.
+            let _ = writeln!(supervisor, "{sign}{process}");
+        }
+    }
+}
+
+/// Kills the commands of a sweep that ends without having ended them: it was killed itself. Reads from
+/// the sweep which commands run, until the sweep's end of the pipe closes.
+pub fn supervise(from: impl BufRead) {
+    let mut running: Vec<u32> = Vec::new();
+    for line in from.lines().map_while(Result::ok) {
+        let (sign, process) = line.split_at(line.len().min(1));
+        let Ok(process) = process.parse() else {
+            continue;
+        };
+        running.retain(|known| *known != process);
+        if sign == "+" {
+            running.push(process);
+        }
+    }
+    for process in running {
+        kill(process);
+    }
 }
 
 impl SweepStop {
+    /// Tells a process that [supervises](supervise) the sweep, through its stdin, which commands run.
+    #[must_use]
+    pub fn with_supervisor(supervisor: ChildStdin) -> Self {
+        let stop = Self::default();
+        stop.0.lock().supervisor = Some(supervisor);
+        stop
+    }
+
     /// Kills the commands that run and begins no other.
     pub fn stop(&self) {
         let mut stop = self.0.lock();
@@ -90,13 +134,16 @@ impl SweepStop {
     fn began(&self, process: u32) {
         let mut stop = self.0.lock();
         stop.running.push(process);
+        stop.tell('+', process);
         if stop.is_asked {
             kill(process);
         }
     }
 
     fn ended(&self, process: u32) {
-        self.0.lock().running.retain(|running| *running != process);
+        let mut stop = self.0.lock();
+        stop.running.retain(|running| *running != process);
+        stop.tell('-', process);
     }
 }
 
@@ -134,6 +181,8 @@ impl CommandSweep {
                 fs::write(self.folder.join(".gitignore"), "*\n").map_err(unwritable)?;
             }
         }
+        let _locked = lock(&self.folder)?;
+        refuse_links(&self.folder)?;
         let mut options = self.options.clone();
         if self.resumes {
             options.tried = read_tried(&tried)?;
@@ -171,7 +220,8 @@ impl CommandSweep {
         let mut report = sweep.plan.into_inner().into_report();
         report.elapsed = elapsed;
         let page = report.to_html(&self.shown(), &|failure| self.repeat(failure));
-        fs::write(self.folder.join("report.html"), page).map_err(unwritable)?;
+        let mut file = create(&self.folder.join("report.html")).map_err(unwritable)?;
+        file.write_all(page.as_bytes()).map_err(unwritable)?;
         Ok(report)
     }
 
@@ -198,6 +248,57 @@ impl CommandSweep {
         });
         words.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Locks a folder until the file is closed, so that no other sweep writes to it.
+fn lock(folder: &Path) -> Result<Option<File>, SweepError> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{FlockOperation, flock};
+        let unusable =
+            |error: io::Error| SweepError(format!("cannot lock {}: {error}", folder.display()));
+        let file = File::open(folder).map_err(unusable)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(SweepError(format!(
+                "another sweep writes to {}; wait for its end, or name another folder with --out",
+                folder.display()
+            ))),
+            Err(error) => Err(unusable(error.into())),
+        }
+    }
+    // Windows locks no directory.
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        Ok(None)
+    }
+}
+
+/// Refuses a folder with symbolic links: a sweep would write to where they point.
+fn refuse_links(folder: &Path) -> Result<(), SweepError> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(());
+    };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            return Err(SweepError(format!(
+                "{} is a symbolic link, to whose end the sweep would write; remove it, or name another \
+                 folder with --out",
+                entry.path().display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Creates a file in place of an earlier one, without following a link.
+fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::options().write(true).create_new(true).open(path)
 }
 
 /// Reads the points that an earlier sweep has tried without finding anything.
@@ -299,10 +400,15 @@ impl Running<'_> {
             // What cannot be noted is tried again when the sweep is resumed.
             let _ = writeln!(self.tried.lock(), "{how} {text}");
             if !matches!(result.verdict, RunVerdict::Passed) && !run.is_repeated() {
-                (self.tell)(&format!("{how}: {text}"));
+                (self.tell)(&printable(&format!("{how}: {text}")));
             }
         }
-        self.plan.lock().ended(run, result);
+        let mut plan = self.plan.lock();
+        let was_known = plan.nondeterminism().is_some();
+        plan.ended(run, result);
+        if let Some(difference) = plan.nondeterminism().filter(|_| !was_known) {
+            (self.tell)(&printable(difference));
+        }
     }
 
     fn do_run(&self, job: usize, run: &Run) -> Result<RunResult, SweepError> {
@@ -344,7 +450,7 @@ impl Running<'_> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(SweepError("no command".to_owned()));
         };
-        let written = File::create(output).and_then(|file| Ok((file.try_clone()?, file)));
+        let written = create(output).and_then(|file| Ok((file.try_clone()?, file)));
         let (out, err) = written.map_err(|error| failed("write the output", error))?;
         let mut command = Command::new(program);
         command
@@ -361,19 +467,25 @@ impl Running<'_> {
             child.map_err(|error| failed(&format!("run {}", program.to_string_lossy()), error))?;
         let process = child.id();
         self.stop.began(process);
-        let ended = wait(&mut child, self.of.run_max);
+        let ended = wait(&mut child, self.of.run_max, output);
         self.stop.ended(process);
         // What it has started and left behind must not use the next run's server.
         kill(process);
         Ok(
             match ended.map_err(|error| failed("wait for the command", error))? {
-                None => RunVerdict::Hung(format!(
+                CommandEnd::Late => RunVerdict::Hung(format!(
                     "it did not end within {} s\n{}",
                     self.of.run_max.as_secs_f64(),
                     last_lines(output)
                 )),
-                Some(status) if status.success() => RunVerdict::Passed,
-                Some(status) => RunVerdict::Failed(format!("{status}\n{}", last_lines(output))),
+                CommandEnd::TooMuch => RunVerdict::Failed(format!(
+                    "its output exceeds the limit of {OUTPUT_FILE_BYTES_MAX} bytes\n{}",
+                    last_lines(output)
+                )),
+                CommandEnd::Exited(status) if status.success() => RunVerdict::Passed,
+                CommandEnd::Exited(status) => {
+                    RunVerdict::Failed(format!("{status}\n{}", last_lines(output)))
+                }
             },
         )
     }
@@ -409,22 +521,45 @@ impl Running<'_> {
     }
 }
 
-/// Waits until a child has ended, or kills it after this time.
-fn wait(child: &mut Child, within: Duration) -> io::Result<Option<std::process::ExitStatus>> {
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CommandEnd {
+    Exited(ExitStatus),
+    /// It was killed because its time was over.
+    Late,
+    /// It was killed because it wrote too much.
+    TooMuch,
+}
+
+/// Waits until a child has ended, or kills it after this time, or when its output is too long.
+fn wait(child: &mut Child, within: Duration, output: &Path) -> io::Result<CommandEnd> {
     let (give_up, over) = mpsc::sync_channel::<()>(1);
     let process = child.id();
     thread::scope(|scope| {
         let watchdog = scope.spawn(move || {
-            let is_late = over.recv_timeout(within) == Err(mpsc::RecvTimeoutError::Timeout);
-            if is_late {
+            let watch = Stopwatch::start();
+            loop {
+                let left = within.saturating_sub(watch.elapsed());
+                let pause = left.min(OUTPUT_PAUSE);
+                if over.recv_timeout(pause) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return None;
+                }
+                let length = fs::metadata(output).map_or(0, |output| output.len());
+                let why = if length > OUTPUT_FILE_BYTES_MAX {
+                    CommandEnd::TooMuch
+                } else if left <= pause {
+                    CommandEnd::Late
+                } else {
+                    continue;
+                };
                 kill(process);
+                return Some(why);
             }
-            is_late
         });
         let status = child.wait();
         drop(give_up);
-        let is_late = watchdog.join().unwrap_or(false);
-        status.map(|status| (!is_late).then_some(status))
+        let killed = watchdog.join().unwrap_or(None);
+        status.map(|status| killed.unwrap_or(CommandEnd::Exited(status)))
     })
 }
 

@@ -517,8 +517,8 @@ impl Plan {
             let attempt = run.attempt + 1;
             if attempt < 2 * ATTEMPTS_MAX {
                 self.urgent.push((Purpose::Confirm, run.targets, attempt));
+                return;
             }
-            return;
         }
         let failure =
             (self.report.failures.iter_mut()).find(|failure| failure.points == run.points);
@@ -563,6 +563,11 @@ impl Plan {
             let last = self.pairs.len() - 1;
             self.pairs.swap(last, self.chance.below(last + 1));
         }
+    }
+
+    /// Returns what differs between the runs without faults besides names.
+    pub(crate) fn nondeterminism(&self) -> Option<&str> {
+        self.report.nondeterminism.as_deref()
     }
 
     /// Returns what was found so far.

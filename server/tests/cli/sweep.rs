@@ -4,6 +4,7 @@ use std::{
     env, fs,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
+    process::Child,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -217,31 +218,123 @@ fn wrong_usage_names_what_is_right() {
     }
 }
 
-#[test]
-fn signal_ends_the_command_and_the_sweep() {
-    let out = folder("sweep-signal");
+/// Starts a sweep of a command that does not end. Returns the sweep and the process of the command.
+fn endless_sweep(name: &str) -> (Child, u32) {
+    let out = folder(name);
     let note = out.with_extension("note");
     let _ = fs::remove_file(&note);
     let script = format!("echo $$ >{}.new; mv {0}.new {0}; sleep 600", note.display());
-    let out = out.to_str().unwrap();
-    let mut child = program(&["sweep", "--out", out, "--", "sh", "-c", &script])
-        .spawn()
-        .unwrap();
+    let child = program(&[
+        "sweep",
+        "--out",
+        out.to_str().unwrap(),
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ])
+    .spawn()
+    .unwrap();
     while !note.exists() {
         std::thread::yield_now();
     }
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let stdout = BufReader::new(child.stdout.take().unwrap());
-    assert!(stdout.lines().map_while(Result::ok).any(|line| {
-        line.contains("incomplete (the sweep was interrupted; nothing was tried): 0 of 0")
-    }));
-    assert_eq!(wait(&mut child).code(), Some(3));
-    // The shell has gone with what it has started.
     let process = fs::read_to_string(&note).unwrap();
-    let state = fs::read_to_string(format!("/proc/{}/stat", process.trim()));
+    (child, process.trim().parse().unwrap())
+}
+
+fn lives(process: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{process}/stat"));
+    state.is_ok_and(|state| !state.contains(") Z"))
+}
+
+/// An interrupted sweep exited with 0; SIGHUP ended the sweep, and left its commands.
+#[test]
+fn signal_ends_the_command_and_the_sweep_which_is_incomplete() {
+    for (name, signal) in [
+        ("sweep-term", Signal::TERM),
+        ("sweep-int", Signal::INT),
+        ("sweep-hup", Signal::HUP),
+    ] {
+        let (mut child, process) = endless_sweep(name);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let first = stdout.lines().map_while(Result::ok).next().unwrap();
+        assert!(
+            first.starts_with(
+                "minikeeper sweep: incomplete (the sweep was interrupted; nothing was tried): 0 of 0"
+            ),
+            "{name}: {first}"
+        );
+        assert_eq!(wait(&mut child).code(), Some(3), "{name}");
+        // The shell has gone with what it has started.
+        assert!(!lives(process), "{name}: {process} lives");
+    }
+}
+
+/// Commands outlived a sweep that was killed, without end.
+#[test]
+fn commands_end_with_a_sweep_that_is_killed() {
+    let (mut child, process) = endless_sweep("sweep-kill");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    wait(&mut child);
+    let patience = std::time::Instant::now();
+    while lives(process) {
+        assert!(patience.elapsed().as_secs() < 30, "{process} lives");
+        std::thread::yield_now();
+    }
+}
+
+/// It filled the disk until its time was over.
+#[test]
+fn command_that_writes_without_end_fails() {
+    let out = folder("sweep-endless");
+    let options = ["--out", out.to_str().unwrap()];
+    let (code, report, _) = sweep(&options, "exec cat /dev/zero");
+    assert_eq!(code, 1, "{report}");
+    let first = report.lines().take(3).collect::<Vec<_>>().join(" ");
     assert!(
-        state.is_err() || state.unwrap().contains(") Z"),
-        "{process} lives"
+        first.contains("its output exceeds the limit of 67108864 bytes"),
+        "{first}"
+    );
+}
+
+/// The sweep wrote to where the links point, and two sweeps wrote over each other's files.
+#[test]
+fn folder_with_links_or_of_another_sweep_is_refused() {
+    let out = folder("sweep-links");
+    let options = ["--out", out.to_str().unwrap()];
+    assert_eq!(sweep(&options, "true").0, 3);
+    let elsewhere = scratch_file("sweep-links-elsewhere");
+    fs::write(&elsewhere, "mine").unwrap();
+    fs::remove_file(out.join("report.html")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, out.join("report.html")).unwrap();
+    let (code, _, told) = sweep(&options, "true");
+    assert_eq!(code, 1);
+    assert!(told.contains("report.html is a symbolic link"), "{told}");
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "mine");
+
+    let (mut child, _) = endless_sweep("sweep-shared");
+    let shared = scratch_file("sweep-shared");
+    let (code, _, told) = sweep(&["--out", shared.to_str().unwrap()], "true");
+    assert_eq!(code, 1, "{told}");
+    assert!(told.contains("another sweep writes to "), "{told}");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    wait(&mut child);
+}
+
+/// A server's, or a command's, escape sequences reached the terminal.
+#[test]
+fn report_has_no_escape_sequences_and_loads_nothing() {
+    let out = folder("sweep-escapes");
+    let options = ["--out", out.to_str().unwrap()];
+    let (code, report, _) = sweep(&options, "printf '\\033[31mred\\007'; exit 1");
+    assert_eq!(code, 1, "{report}");
+    assert!(report.contains("\\u{1b}[31mred\\u{7}"), "{report}");
+    assert!(!report.contains('\x1b'), "{report}");
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(
+        page.contains("content=\"default-src 'none'; style-src"),
+        "{page}"
     );
 }
 
