@@ -102,17 +102,34 @@ fn name_of(template: &str) -> String {
     name
 }
 
-async fn connect(server: &Arc<Server>) -> Client {
-    loop {
-        let link = Link::to(server);
-        match servers::client_builder(&link, chance().number())
-            .connect()
-            .await
-        {
-            Ok(client) => return client,
-            Err(error) => assert!(error.is_retryable(), "{error}"),
+/// Where the server of a run is.
+#[derive(Clone)]
+enum Target {
+    Inside(Arc<Server>),
+    Address(String),
+}
+
+impl Target {
+    async fn connect(&self) -> Client {
+        loop {
+            let connected = match self {
+                Self::Inside(server) => {
+                    let link = Link::to(server);
+                    let builder = servers::client_builder(&link, chance().number());
+                    builder.connect().await
+                }
+                Self::Address(address) => Client::builder(address).unwrap().connect().await,
+            };
+            match connected {
+                Ok(client) => return client,
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
         }
     }
+}
+
+async fn connect(server: &Arc<Server>) -> Client {
+    Target::Inside(Arc::clone(server)).connect().await
 }
 
 /// Repeats a call until it is answered.
@@ -175,13 +192,13 @@ async fn consume(client: Client, name: String, watched: Arc<Notify>) {
 }
 
 /// Two clients that connect in any order, and one that checks what they have done.
-async fn work(server: Arc<Server>, template: &str, is_sound: bool) {
+async fn work(target: Target, template: &str, is_sound: bool) {
     let name = name_of(template);
     let watched = Arc::new(Notify::new());
     let mut clients = Vec::new();
     let is_producer_first = chance().below(2) == 0;
     for is_first in [true, false] {
-        let client = connect(&server).await;
+        let client = target.connect().await;
         let (name, watched) = (name.clone(), Arc::clone(&watched));
         clients.push(if is_first == is_producer_first {
             servers::spawn(produce(client, name, watched, is_sound))
@@ -192,12 +209,19 @@ async fn work(server: Arc<Server>, template: &str, is_sound: bool) {
     for client in clients {
         client.await.unwrap();
     }
-    let results = server.children(&format!("/jobs/{name}")).unwrap();
-    assert_eq!(results.len(), 1, "results");
+    let job = format!("/jobs/{name}");
+    let results = match &target {
+        Target::Inside(server) => server.children(&job).unwrap().len(),
+        Target::Address(_) => {
+            let client = target.connect().await;
+            answer!(client.children(&job)).unwrap().len()
+        }
+    };
+    assert_eq!(results, 1, "results");
 }
 
 fn sweep(template: &'static str, is_sound: bool, only: Option<&str>) -> SweepReport {
-    let sweep = Sweep::new(move |server| work(server, template, is_sound)).jobs(2);
+    let sweep = Sweep::new(move |server| work(Target::Inside(server), template, is_sound)).jobs(2);
     match only {
         Some(points) => sweep.only(points).unwrap().run(),
         None if is_sound => sweep.run(),
@@ -259,6 +283,81 @@ fn bug_behind_a_random_name_is_found_and_a_sound_test_reaches_every_point() {
         if name.contains(&wanted) {
             row(&name, template);
         }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// The command that [`bug_behind_a_random_name_is_found_by_command`] sweeps.
+#[test]
+#[ignore = "a command that another test sweeps"]
+fn program() {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let template = variable("MINIKEEPER_SWEEP_TEMPLATE");
+    let is_sound = variable("MINIKEEPER_SWEEP_SOUND") == "true";
+    let target = Target::Address(variable("MINIKEEPER_CONNECT"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(work(target, &template, is_sound));
+}
+
+/// Sweeps [`program`] with the program `MINIKEEPER_BIN`. Returns the exit code and the report.
+fn sweep_command(template: &str, is_sound: bool, only: Option<&str>) -> (Option<i32>, String) {
+    let program = std::env::var("MINIKEEPER_BIN").expect("MINIKEEPER_BIN names minikeeper");
+    let mut command = std::process::Command::new(program);
+    let folder = std::env::temp_dir().join(format!("minikeeper-names-{}", std::process::id()));
+    command
+        .args(["sweep", "--jobs", "4", "--run-time", "60", "--out"])
+        .arg(&folder)
+        .args(["--fault", "reply-lost", "--fault", "event-late"])
+        .args(only.map_or([].as_slice(), |_| ["--only"].as_slice()))
+        .args(only)
+        .arg("--")
+        .arg(std::env::current_exe().unwrap())
+        .args(["names::program", "--exact", "--ignored", "--nocapture"])
+        .env("MINIKEEPER_SWEEP_TEMPLATE", template)
+        .env("MINIKEEPER_SWEEP_SOUND", is_sound.to_string());
+    let output = command.output().unwrap();
+    let _ = std::fs::remove_dir_all(&folder);
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), report)
+}
+
+/// The same by `minikeeper sweep`: a process for each run, and threads in real time.
+#[test]
+#[ignore = "needs MINIKEEPER_BIN, and minutes"]
+fn bug_behind_a_random_name_is_found_by_command() {
+    let rounds = number_of_environment("MINIKEEPER_SWEEP_ROUNDS", 1);
+    let wanted = std::env::var("MINIKEEPER_SWEEP_SCHEME").unwrap_or_default();
+    let mut problems = Vec::new();
+    println!("| scheme | template | bug found | by its command | sound and all reached |");
+    for (name, template) in schemes() {
+        if !name.contains(&wanted) {
+            continue;
+        }
+        let (mut found, mut again, mut clean) = (0, 0, 0);
+        for round in 0..rounds {
+            let (code, report) = sweep_command(template, false, None);
+            let options = report.split("--only '").skip(1);
+            let bug = options
+                .filter_map(|rest| rest.split('\'').next())
+                .find(|point| point.ends_with("/result-"));
+            let is_found = code == Some(1) && report.contains(" 0 not reached");
+            found += u64::from(is_found && bug.is_some());
+            let repeated = bug.map(|bug| sweep_command(template, false, Some(bug)));
+            let is_repeated = repeated.as_ref().is_some_and(|(code, _)| *code == Some(1));
+            again += u64::from(is_repeated);
+            let (code, sound) = sweep_command(template, true, None);
+            let is_clean = code == Some(0) && sound.contains(" 0 not reached");
+            clean += u64::from(is_clean);
+            if !is_found || !is_repeated {
+                problems.push(format!("{name}, round {round}: {report}{repeated:?}"));
+            }
+            if !is_clean {
+                problems.push(format!("{name}, round {round}, sound: {sound}"));
+            }
+        }
+        println!(
+            "| {name} | {template} | {found} of {rounds} | {again} of {rounds} | {clean} of {rounds} |"
+        );
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
@@ -338,6 +437,30 @@ fn clients_have_the_same_numbers_in_whatever_order_they_connect() {
             .map(|failure| failure.text())
             .collect();
         assert_eq!(found, ["reply-lost:1:exists:1:/a"], "{report}");
+        assert_eq!(report.not_reached, 0, "{report}");
+        let again = Sweep::new(test).only(&found[0]).unwrap().run();
+        assert_eq!(again.state(), SweepState::Failed, "{again}");
+    }
+}
+
+/// The printed command meant the other of two clients that do the same.
+#[test]
+fn clients_that_do_the_same_are_numbered_in_the_order_in_which_they_come_to_a_place() {
+    let test = async |server: Arc<Server>| {
+        let clients = [connect(&server).await, connect(&server).await];
+        create(&clients[0], "/a").await;
+        create(&clients[1], "/a").await;
+        // Whichever is first writes, and has the bug: no second try.
+        let first = chance().below(2);
+        clients[first].set_data("/a", b"1", None).await.unwrap();
+        answer!(clients[1 - first].set_data("/a", b"2", None)).unwrap();
+    };
+    for _ in 0..5 {
+        let report = Sweep::new(test).faults([SweepFault::ReplyLost]).run();
+        let found: Vec<_> = (report.failures.iter())
+            .map(|failure| failure.text())
+            .collect();
+        assert_eq!(found, ["reply-lost:1:setData:1:/a"], "{report}");
         assert_eq!(report.not_reached, 0, "{report}");
         let again = Sweep::new(test).only(&found[0]).unwrap().run();
         assert_eq!(again.state(), SweepState::Failed, "{again}");

@@ -142,6 +142,7 @@ impl Model {
 
     fn find_places(&mut self) {
         self.places = places_of(&self.first, &self.names, &self.numbers);
+        self.number_by_rank();
         let step = |index: &usize| {
             let act = &self.first[*index];
             act.op.map(|op| Step {
@@ -155,6 +156,47 @@ impl Model {
         self.histories = clients
             .map(|client| Arc::new(client.requests.iter().filter_map(step).collect()))
             .collect();
+    }
+
+    /// Numbers those clients that have done the same up to a place in the order in which they come to it:
+    /// nothing else tells them apart, and which of them was the first to connect is another in each run.
+    fn number_by_rank(&mut self) {
+        /// What clients have done up to a place: an index for each step from each such index.
+        type Steps<'a> = BTreeMap<(usize, &'static str, &'a str, u64), usize>;
+        let mut steps = Steps::new();
+        let mut done: BTreeMap<SessionId, (usize, usize)> = BTreeMap::new();
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (index, place) in self.places.iter().enumerate() {
+            let act = &self.first[place.act];
+            if act.is_handshake() {
+                continue;
+            }
+            let (begin, last) = done.entry(act.session).or_default();
+            let next = steps.len() + 1;
+            let mut step = |from, nth| {
+                let key = (from, place.op, &place.path[..], nth);
+                *steps.entry(key).or_insert(next)
+            };
+            let group = if act.op.is_some() {
+                *last = step(*last, 0);
+                if *begin == 0 {
+                    *begin = *last;
+                }
+                *last
+            } else {
+                // When an event comes among the requests is not the same in each run.
+                step(*begin, place.nth)
+            };
+            groups.entry(group).or_default().push(index);
+        }
+        for places in groups.into_values() {
+            let mut numbers: Vec<u32> = Vec::new();
+            numbers.extend(places.iter().map(|place| self.places[*place].client));
+            order::sort_by_key(&mut numbers, |number| *number);
+            for (place, number) in places.into_iter().zip(numbers) {
+                self.places[place].client = number;
+            }
+        }
     }
 
     /// Returns the points of the first run, each with its place. Those of equivalent places are left
