@@ -268,7 +268,7 @@ impl Seen<'_> {
                 None => left.push((place, *index)),
             }
         }
-        let mut groups: BTreeMap<(&str, Vec<usize>), VecDeque<(usize, usize)>> = BTreeMap::new();
+        let mut groups: BTreeMap<Shape<'_>, VecDeque<(usize, usize)>> = BTreeMap::new();
         for (place, index) in others.iter().enumerate() {
             if !is_taken[place] {
                 let group = groups.entry(shape(&other.acts[*index])).or_default();
@@ -318,8 +318,10 @@ trait RevMax: Iterator<Item = (usize, usize)> + Sized {
 
 impl<I: Iterator<Item = (usize, usize)>> RevMax for I {}
 
-/// Returns the operation and the depths of its paths.
-fn shape(act: &Act) -> (&str, Vec<usize>) {
+/// An operation and the depths of its paths.
+type Shape<'a> = (&'a str, Vec<usize>);
+
+fn shape(act: &Act) -> Shape<'_> {
     let depths = act.paths.iter().map(|path| path.split('/').count());
     (act.name, depths.collect())
 }

@@ -359,7 +359,8 @@ impl Model {
             let Some(place) = self.first_difference(client, other, same) else {
                 continue;
             };
-            let at = client.requests.get(place).or(client.requests.last());
+            let at = client.requests.get(place);
+            let at = at.or_else(|| client.requests.last());
             let at = at.copied().unwrap_or_default();
             if first.as_ref().is_some_and(|(earlier, _)| *earlier <= at) {
                 continue;

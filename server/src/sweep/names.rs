@@ -201,7 +201,7 @@ fn clock(tokens: &[&str], first: usize, end: usize) -> (usize, usize) {
     };
     let is_separator = |token: &&str| matches!(*token, "-" | ":" | "." | "_" | "+" | "T" | " ");
     let is_part = |token: &&str| is_number(token) || is_separator(token);
-    if !tokens[first..end].iter().all(|token| is_part(token)) {
+    if !tokens[first..end].iter().all(is_part) {
         return (first, end);
     }
     let mut from = first;

@@ -432,15 +432,12 @@ impl SweepReport {
              <h1>Sweep of {title}</h1>\n<p>{}</p>",
             escaped(&self.summary())
         )?;
-        match self.state() {
-            SweepState::Clean => {
-                writeln!(f, "<p class=\"ok\">The test passed with every fault.</p>")?
-            }
-            SweepState::Incomplete => {
-                writeln!(f, "<p class=\"fault\">The sweep is incomplete.</p>")?
-            }
-            SweepState::Failed => {}
-        }
+        let (class, verdict) = match self.state() {
+            SweepState::Clean => ("ok", "The test passed with every fault."),
+            SweepState::Incomplete => ("fault", "The sweep is incomplete."),
+            SweepState::Failed => ("fault", "The test failed."),
+        };
+        writeln!(f, "<p class=\"{class}\">{verdict}</p>")?;
         if let Some(difference) = &self.nondeterminism {
             writeln!(f, "<pre>{}</pre>", escaped(difference))?;
         }
