@@ -83,11 +83,33 @@ fn rewind(run: &mut Run, mark: minikeeper_engine::Mark, expected: &str) -> Resul
             .collect()
     };
     let (found, expected) = (comparable(&found), comparable(expected));
-    if found == expected {
+    // Watches registered since the mark stay.
+    let watches = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with("watch "));
+        lines.map(str::to_owned).collect()
+    };
+    let without = |text: &str| -> String {
+        let lines = text.lines().filter(|line| !line.starts_with("watch "));
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    let there = watches(&found);
+    let is_kept = |watch: &String| there.iter().any(|other| includes(other, watch));
+    if without(&found) == without(&expected) && watches(&expected).iter().all(is_kept) {
         Ok(())
     } else {
         Err(format!("before\n{expected}\nafter the rewind\n{found}"))
     }
+}
+
+/// Returns whether a line describes the same watch as another, in its modes and perhaps in more.
+fn includes(line: &str, other: &str) -> bool {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let (line, other) = (words(line), words(other));
+    line.len() == other.len()
+        && line.iter().zip(&other).all(|(word, other)| {
+            let modes: Vec<_> = word.split('+').collect();
+            word == other || other == "-" || other.split('+').all(|mode| modes.contains(&mode))
+        })
 }
 
 /// Returns the part of a state that a rewind restores, as text: all but the zxid, connections and

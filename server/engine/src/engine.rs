@@ -6,7 +6,7 @@ use minikeeper_protocol::{SessionId, Stat, Ustring, Zxid};
 use crate::{
     effects::Effects,
     input::{ConnId, Input, Now, Settings, ZXID_MAX},
-    ops::{self, cleanup},
+    ops::{self, cleanup, events},
     persist::{
         image::Image,
         restore::{ImageError, Restoration},
@@ -255,17 +255,24 @@ impl Engine {
     /// Rewinds to a mark and keeps it; removes the marks set after it. The cost grows with the
     /// changes since.
     ///
-    /// Restores znodes with their stats, and the watches of connected sessions. Sessions that have
-    /// ended since exist again, each with its full timeout to be resumed. Sessions opened since are
-    /// removed, and their connections close. The zxid does not go back, because clients that have
-    /// seen it would be refused: rewinding takes a new one. Time does not go back either. No event
-    /// is sent.
+    /// Restores znodes with their stats, and the watches of connected sessions; those registered since
+    /// stay. Sessions that have ended since exist again, each with its full timeout to be resumed.
+    /// Sessions opened since are removed, and their connections close. The zxid does not go back,
+    /// because clients that have seen it would be refused: rewinding takes a new one. Time does not go
+    /// back either.
+    ///
+    /// Watchers get the events of the differences, with the new zxid.
     ///
     /// Returns false and changes nothing if the mark does not exist: it was removed, or dropped
     /// when more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
     pub fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
-        self.state.rewind(mark, now, effects)
+        let Some(rewound) = self.state.rewind(mark, now, effects) else {
+            return false;
+        };
+        events::rewound(&mut self.state, &rewound, effects);
+        self.state.watch_again(mark, rewound);
+        true
     }
 
     /// Removes a mark. Returns whether it existed.

@@ -93,10 +93,14 @@ impl Universe {
 
     /// Restores a snapshot and keeps it; drops the snapshots taken after it.
     ///
-    /// Restores znodes with their stats, and the watches of connected sessions. Sessions that have
-    /// ended since exist again, each with its full timeout to reconnect. Sessions opened since end,
-    /// and their connections close. The clock does not go back, nor does the zxid, because a client
-    /// that has seen a newer one would be turned away. No events are sent for the changes.
+    /// Restores znodes with their stats, and the watches of connected sessions; those registered since
+    /// stay. Sessions that have ended since exist again, each with its full timeout to reconnect.
+    /// Sessions opened since end, and their connections close. The clock does not go back, nor does
+    /// the zxid, because a client that has seen a newer one would be turned away.
+    ///
+    /// Watchers get an event for each znode that differs, as if a client had made the change. A client
+    /// without a connection gets none for a znode that is older than what it has seen: programs that
+    /// keep what they have read must read it again after a reconnect. The recipes do.
     ///
     /// # Errors
     /// When the snapshot no longer exists or belongs to another universe. Nothing has changed.

@@ -10,6 +10,7 @@ use crate::{
     state::{
         State, acl,
         keys::{AclId, WatchId},
+        undo::Rewound,
         watches::{Modes, Table},
     },
     work,
@@ -78,6 +79,39 @@ pub(crate) fn data_changed(
     let kind = EventKind::DataChanged;
     let event = Event { kind, path, zxid };
     fire_data(state, &Firing { event, acl }, effects);
+}
+
+/// Notifies the watchers of what differs after a rewind: first of what is gone, children before their
+/// parents, then of what has changed or is there again.
+pub(crate) fn rewound(state: &mut State, rewound: &Rewound, effects: &mut impl Effects) {
+    let zxid = state.zxid;
+    let czxid = |state: &State, path: &[u8]| state.tree.find(path).map(|id| state.tree[id].czxid);
+    for (path, before) in rewound.touched.iter().rev() {
+        let Some(before) = before else { continue };
+        if czxid(state, path) == Some(before.czxid) {
+            continue;
+        }
+        let acl = state.acls.acquire(&before.acl);
+        let parent = path::parent_of(path).and_then(|parent| state.tree.find(parent));
+        let parent_acl = parent.map_or(acl, |parent| state.tree[parent].acl);
+        deleted(state, path, acl, parent_acl, zxid, effects);
+        state.acls.release(acl);
+    }
+    for (path, before) in &rewound.touched {
+        let Some(id) = state.tree.find(path) else {
+            continue;
+        };
+        let (acl, parent_acl) = state.acls_at(id);
+        let znode = &state.tree[id];
+        match before {
+            Some(before) if before.czxid == znode.czxid => {
+                if before.mzxid != znode.mzxid {
+                    data_changed(state, path, acl, zxid, effects);
+                }
+            }
+            _ => created(state, path, acl, parent_acl, zxid, effects),
+        }
+    }
 }
 
 fn parent_changed(

@@ -7,9 +7,12 @@
 //! Restored: znodes with their stats, counters and access lists; sessions that have ended since,
 //! each without a connection and with its full timeout; the watches of connected sessions. Removed:
 //! sessions opened since. Kept: the time, the zxid (a client that has seen a newer one would be
-//! refused), used session ids, connections and their identities.
+//! refused), used session ids, connections and their identities, and watches registered since: their
+//! clients wait for them.
 
-use minikeeper_protocol::{SessionId, Zxid};
+use std::collections::BTreeMap;
+
+use minikeeper_protocol::{AclList, SessionId, Zxid};
 
 use crate::{
     effects::{CloseReason, Effects},
@@ -105,6 +108,33 @@ pub(crate) struct Before {
     pub(crate) pzxid: Zxid,
     pub(crate) created_children: i32,
     pub(crate) table_bits: Option<u8>,
+}
+
+/// What the watchers of a rewound state must learn.
+#[derive(Debug, Default)]
+pub(crate) struct Rewound {
+    /// The paths that were touched, each with the znode that was there before the rewind. Empty if
+    /// there were no watches.
+    pub(crate) touched: BTreeMap<Box<[u8]>, Option<ZnodeBefore>>,
+    /// The watches of the mark that have changed since, to be registered again.
+    watched: Vec<WatchBefore>,
+}
+
+/// A znode before a rewind.
+#[derive(Debug)]
+pub(crate) struct ZnodeBefore {
+    pub(crate) czxid: Zxid,
+    pub(crate) mzxid: Zxid,
+    pub(crate) acl: AclList,
+}
+
+/// In which modes a session watched a path.
+#[derive(Debug)]
+struct WatchBefore {
+    session: SessionId,
+    path: Box<[u8]>,
+    data: Modes,
+    child: Modes,
 }
 
 /// A state to rewind to, see [`crate::Engine::mark`].
@@ -280,7 +310,7 @@ impl State {
     /// Ends the multi, which has failed, and undoes its changes.
     pub(crate) fn roll_back(&mut self) {
         let from = self.end();
-        self.take_back(from, Now::default());
+        self.take_back(from, Now::default(), None);
     }
 
     /// Ends the multi, which has succeeded, and keeps its changes.
@@ -299,19 +329,80 @@ impl State {
         self.undo.mark()
     }
 
-    /// Rewinds to a mark. Returns false if the mark no longer exists.
-    pub(crate) fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
-        let Some(length) = self.undo.back_to(mark) else {
-            return false;
-        };
-        for conn in self.take_back(length, now) {
+    /// Rewinds to a mark. `None` if the mark no longer exists. The caller sends the events, and then
+    /// calls [`State::watch_again`].
+    pub(crate) fn rewind(
+        &mut self,
+        mark: Mark,
+        now: Now,
+        effects: &mut impl Effects,
+    ) -> Option<Rewound> {
+        let length = self.undo.back_to(mark)?;
+        let mut rewound = Rewound::default();
+        for conn in self.take_back(length, now, Some(&mut rewound)) {
             effects.close(conn, CloseReason::Rewound);
         }
         // The state differs from the one with the last zxid, so its snapshot needs another name.
         self.next_zxid();
         self.schedule_cleanup(now);
         self.deadline_moved = true;
-        true
+        Some(rewound)
+    }
+
+    /// Registers the watches of the mark again, as well as those that have fired for the rewind.
+    pub(crate) fn watch_again(&mut self, mark: Mark, mut rewound: Rewound) {
+        let Some(length) = self.undo.back_to(mark) else {
+            return;
+        };
+        self.undo.pause(true);
+        // Events change nothing but watches.
+        while let Some(undo) = self.undo.pop_beyond(length) {
+            if let Undo::Watched {
+                session,
+                path,
+                data,
+                child,
+            } = undo
+            {
+                rewound.watched.push(WatchBefore {
+                    session,
+                    path,
+                    data,
+                    child,
+                });
+            }
+        }
+        for WatchBefore {
+            session,
+            path,
+            data,
+            child,
+        } in rewound.watched
+        {
+            // A disconnected client registers its watches again when it reconnects.
+            let session = self.sessions.find(session);
+            if let Some(conn) = session.and_then(|key| self.sessions[key].conn) {
+                let (more_data, more_child) = self.watches.modes(&self.tree, conn, &path);
+                let (data, child) = (data.with(more_data), child.with(more_child));
+                self.watches.set(&mut self.tree, conn, &path, data, child);
+            }
+        }
+        self.undo.pause(!self.undo.has_marks());
+    }
+
+    /// Records the znode at a path before anything there is undone.
+    fn note_before(&self, rewound: &mut Rewound, path: &[u8]) {
+        if !self.watches.is_empty() && !rewound.touched.contains_key(path) {
+            let before = self.tree.find(path).map(|id| {
+                let znode = &self.tree[id];
+                ZnodeBefore {
+                    czxid: znode.czxid,
+                    mzxid: znode.mzxid,
+                    acl: self.acls.get(znode.acl).clone(),
+                }
+            });
+            rewound.touched.insert(path.into(), before);
+        }
     }
 
     /// Removes a mark. Returns whether it existed.
@@ -343,10 +434,24 @@ impl State {
 
     /// Undoes changes, newest first, down to this length. Returns the connections whose session
     /// this has removed.
-    fn take_back(&mut self, length: usize, now: Now) -> Vec<ConnId> {
+    fn take_back(
+        &mut self,
+        length: usize,
+        now: Now,
+        mut rewound: Option<&mut Rewound>,
+    ) -> Vec<ConnId> {
         self.undo.pause(true);
         let mut parted = Vec::new();
         while let Some(undo) = self.undo.pop_beyond(length) {
+            if let Some(rewound) = rewound.as_deref_mut() {
+                match &undo {
+                    Undo::Created { id, .. } | Undo::DataSet { id, .. } => {
+                        self.note_before(rewound, self.tree[*id].path());
+                    }
+                    Undo::Deleted { znode, .. } => self.note_before(rewound, znode.path()),
+                    _ => {}
+                }
+            }
             match undo {
                 Undo::Created { id, parent } => self.uncreate(id, parent),
                 Undo::Deleted { id, znode, parent } => {
@@ -399,10 +504,14 @@ impl State {
                     data,
                     child,
                 } => {
-                    // A disconnected client registers its watches again when it reconnects.
-                    let session = self.sessions.find(session);
-                    if let Some(conn) = session.and_then(|key| self.sessions[key].conn) {
-                        self.watches.set(&mut self.tree, conn, &path, data, child);
+                    // Not before the events are sent. No multi changes watches.
+                    if let Some(rewound) = rewound.as_deref_mut() {
+                        rewound.watched.push(WatchBefore {
+                            session,
+                            path,
+                            data,
+                            child,
+                        });
                     }
                 }
             }

@@ -121,7 +121,7 @@ fn rewinding_restores_ended_sessions_and_removes_new_ones() {
     assert_eq!(engine.state.sessions.deadline_ms(key), 18_000);
 }
 
-/// A watch that has fired since fires again, and one registered since does not.
+/// A watch that has fired since fires again, and one registered since stays: its client waits for it.
 #[test]
 fn rewinding_restores_the_watches_of_connected_sessions() {
     let mut engine = engine(2, Settings::default());
@@ -132,8 +132,70 @@ fn rewinding_restores_the_watches_of_connected_sessions() {
     request(&mut engine, 1, list("/a"));
     assert_eq!(rewind_at(&mut engine, mark, 0), Some(vec![]));
     let seen = request(&mut engine, 0, create("/a/b", CreateMode::Persistent));
-    assert_eq!(seen.events, []);
+    assert_eq!(seen.events.len(), 1);
     assert_eq!(request(&mut engine, 0, set("/a", b"2")).events.len(), 1);
+}
+
+/// Clients that stayed connected were not told: their caches stayed with what had been undone.
+#[test]
+fn rewinding_sends_the_events_of_the_differences() {
+    #[derive(Default)]
+    struct Told(Vec<(u32, EventKind, String, Zxid)>);
+    impl Effects for Told {
+        fn connected(&mut self, _: ConnId, _: &ConnectResponse) {}
+        fn reply(&mut self, _: ConnId, _: ReplyHeader, _: ReplyRef<'_>) {}
+        fn event(&mut self, conn: ConnId, event: &Event<'_>) {
+            let path = String::from_utf8_lossy(event.path).into_owned();
+            self.0.push((conn.0, event.kind, path, event.zxid));
+        }
+        fn close(&mut self, _: ConnId, _: CloseReason) {}
+        fn limit_hit(&mut self, _: Limit, _: usize) {}
+    }
+    let mut engine = engine(2, Settings::default());
+    for path in ["/same", "/set", "/gone", "/gone/too", "/again"] {
+        request(&mut engine, 0, create(path, CreateMode::Persistent));
+    }
+    let mark = engine.mark();
+    request(&mut engine, 0, set("/set", b"1"));
+    request(&mut engine, 0, delete("/gone/too"));
+    request(&mut engine, 0, delete("/gone"));
+    request(&mut engine, 0, delete("/again"));
+    request(&mut engine, 0, create("/again", CreateMode::Persistent));
+    request(&mut engine, 0, create("/new", CreateMode::Persistent));
+    request(&mut engine, 0, create("/new/too", CreateMode::Persistent));
+    // Created and deleted since: no difference.
+    request(&mut engine, 0, create("/both", CreateMode::Persistent));
+    request(&mut engine, 0, delete("/both"));
+    request(
+        &mut engine,
+        1,
+        Request::AddWatch {
+            path: Some("/".into()),
+            mode: minikeeper_protocol::AddWatchMode::PersistentRecursive.code(),
+        },
+    );
+    request(&mut engine, 0, get("/set"));
+    request(&mut engine, 0, list("/"));
+    let mut told = Told::default();
+    assert!(engine.rewind(mark, Now::default(), &mut told));
+    engine.check().unwrap();
+    let zxid = engine.zxid();
+    let expected = [
+        (1, EventKind::Deleted, "/new/too"),
+        (1, EventKind::Deleted, "/new"),
+        (0, EventKind::ChildrenChanged, "/"),
+        (1, EventKind::Deleted, "/again"),
+        (1, EventKind::Created, "/again"),
+        (1, EventKind::Created, "/gone"),
+        (1, EventKind::Created, "/gone/too"),
+        (0, EventKind::DataChanged, "/set"),
+        (1, EventKind::DataChanged, "/set"),
+    ];
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(conn, kind, path)| (conn, kind, path.to_owned(), zxid))
+        .collect();
+    assert_eq!(told.0, expected);
 }
 
 #[test]
