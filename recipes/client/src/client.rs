@@ -319,6 +319,16 @@ impl Client {
         }
     }
 
+    /// Returns a handle whose calls wait without a limit, as those of a client on which
+    /// [`Client::with_timeout`] was never called.
+    #[must_use]
+    pub fn without_timeout(&self) -> Self {
+        Self {
+            timeout: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the longest time that [`Client::close`] waits, see
     /// [`ClientBuilder::close_wait`](crate::ClientBuilder::close_wait).
     #[must_use]

@@ -10,7 +10,7 @@ use minikeeper_client::{
 };
 
 use crate::{
-    client::ZooKeeper,
+    client::{ZooKeeper, reconnected},
     error::LockError,
     locks::acquire::Acquire,
     options::LockOptions,
@@ -220,6 +220,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             if queue.connected(wait).await? != place.epoch {
                 return Ok(None);
             }
+            let connections = queue.client.connections();
             // The watch before the list: a member missing in the list creates `ready` after it.
             let ready = queue.client.watch_exists(&ready_path);
             let list = queue.client.children(&queue.path);
@@ -277,15 +278,32 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 }
                 continue;
             }
+            let own = queue.client.watch_data(place.path());
+            match queue.limited(wait, own).await? {
+                Ok((_, watch)) => place.watch = Some(watch),
+                // The list says more.
+                Err(error) if error.is(ErrorCode::NoNode) => continue,
+                Err(error) => {
+                    self.retry(wait, pace, error).await?;
+                    continue;
+                }
+            }
             pace.reset();
-            match wait.event(watch).await {
-                // All members had entered, including this one, even if its session has ended since.
-                Some(Fired::Event {
-                    kind: EventKind::Created,
-                    ..
-                }) => return member(place, there),
-                Some(_) => {}
-                None => return Err(queue.timed_out(wait)),
+            tokio::select! {
+                biased;
+                fired = wait.event(watch) => match fired {
+                    // All members had entered, including this one, even if its session has ended
+                    // since.
+                    Some(Fired::Event {
+                        kind: EventKind::Created,
+                        ..
+                    }) => return member(place, there),
+                    Some(_) => {}
+                    None => return Err(queue.timed_out(wait)),
+                },
+                // The list says whether it is gone.
+                () = place.seen_to_go() => {}
+                () = reconnected(&queue.client, connections) => {}
             }
         }
     }

@@ -18,8 +18,9 @@ use crate::{call_limit::CallLimit, leaders::spawn};
 /// A copy of a tree of znodes, or of one znode, that follows the server's. It works like Curator's
 /// class of the same name.
 ///
-/// - An entry never goes back to an older state, and after a lost connection or session the cache
-///   reads again what may have changed and reports exactly the differences.
+/// - An entry goes back to an older state only if the server does, as when it is restored from a
+///   snapshot. After a lost connection or session the cache reads again what may have changed and
+///   reports exactly the differences.
 /// - Reading never waits: neither for a request nor for a lock. [`CuratorCache::snapshot`] is the
 ///   whole tree at one moment.
 /// - The root may be missing; the cache is then empty until it is created.

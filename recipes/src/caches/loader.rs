@@ -9,8 +9,8 @@ use std::{
 };
 
 use minikeeper_client::{
-    AddWatchMode, Backoff, Call, Cause, Client, Data, Error, ErrorCode, Names, Notification,
-    PersistentWatcher, Stat,
+    AddWatchMode, Backoff, Call, Cause, Client, Data, Error, ErrorCode, GapCause, Names,
+    Notification, PersistentWatcher, Stat,
 };
 use tokio::{
     sync::watch,
@@ -132,7 +132,11 @@ impl Loader {
             Notification::Event { kind, path, zxid } => {
                 self.state.handle_event(kind, &path, zxid);
             }
-            _ => self.state.handle_gap(),
+            Notification::Gap {
+                cause: GapCause::NewSession,
+                ..
+            } => self.state.handle_gap(false),
+            _ => self.state.handle_gap(true),
         }
     }
 

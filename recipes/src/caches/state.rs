@@ -4,13 +4,15 @@
 //! and changes ([`CacheState::take_changes`]). It relies on three properties:
 //!
 //! 1. After a gap, every later change is an event ([`PersistentWatcher`]).
-//! 2. Replies are handled in the order of their requests, so that a later one shows a state that is
-//!    not older. A client never accepts a server that is behind the last one.
+//! 2. Replies are handled in the order of their requests, so that a later one shows a later state of
+//!    the server. What the server says now is right, even if its zxids are lower than before: it may
+//!    have been restored to an older state.
 //! 3. At most one request for a path is pending, so events during a read cost one more read at most.
 //!
 //! Events and replies reach the cache in no particular order. So an event is compared with the mzxid
 //! that a read returned, and nothing is concluded from the zxid of a reply: servers may take it after
-//! the read. Servers before 3.9 send events without a zxid; these cost a read each.
+//! the read. Servers before 3.9 send events without a zxid; these cost a read each. So do events
+//! during a walk after a gap: what is cached from before the gap may have later zxids than the server.
 //!
 //! Source: `docs/curator-recipes.md` section 18.
 //!
@@ -71,8 +73,9 @@ struct Pending {
     lists: bool,
     /// Whether an event came that the read may not show: read again.
     again: bool,
-    /// Whether the latest event was a deletion.
-    is_deleted: bool,
+    /// The zxid of the latest deletion that the read may not show. A reply with an earlier mzxid is of
+    /// the znode that was deleted.
+    deleted: Option<Zxid>,
     /// The zxid of the latest event, if the server tells it.
     event: Zxid,
     /// Whether the znode was not cached when this began. Such ones count towards the limit.
@@ -96,6 +99,8 @@ pub(crate) struct CacheState {
     /// How many paths the walk has yet to read.
     walking: usize,
     is_initialized: bool,
+    /// Whether the walk reads no data of a znode whose stat has not changed.
+    trusts_stats: bool,
     changes: Vec<CacheEvent>,
     end: Option<CacheError>,
 }
@@ -113,6 +118,7 @@ impl CacheState {
             walk: 0,
             walking: 0,
             is_initialized: false,
+            trusts_stats: true,
             changes: Vec::new(),
             end: None,
         }
@@ -150,8 +156,10 @@ impl CacheState {
     // Events.
 
     /// Handles a gap in the events, and the registration of the watch: reads the whole tree again,
-    /// and forgets what was pending.
-    pub(crate) fn handle_gap(&mut self) {
+    /// and forgets what was pending. `trusts_stats` says that a znode with the same stat has the same
+    /// data; in another session the server may have begun its zxids anew.
+    pub(crate) fn handle_gap(&mut self, trusts_stats: bool) {
+        self.trusts_stats = trusts_stats;
         self.requests.clear();
         self.pending.clear();
         self.pending_new = 0;
@@ -166,6 +174,9 @@ impl CacheState {
         if !self.is_wanted(path) {
             return;
         }
+        // The first walk finds nothing that is cached from before.
+        let is_unsure = self.walking > 0 && self.walk > 1;
+        let zxid = if is_unsure { Zxid::NONE } else { zxid };
         match kind {
             EventKind::Created | EventKind::DataChanged => self.handle_changed(path, zxid),
             EventKind::Deleted => self.handle_deleted(path, zxid),
@@ -184,7 +195,6 @@ impl CacheState {
         if let Some(pending) = self.pending.get_mut(path) {
             if !pending.is_queued {
                 pending.again = true;
-                pending.is_deleted = false;
                 pending.event = zxid;
             }
             return;
@@ -220,7 +230,7 @@ impl CacheState {
             && !pending.is_queued
         {
             pending.again = false;
-            pending.is_deleted = true;
+            pending.deleted = Some(zxid);
             pending.event = zxid;
         }
     }
@@ -260,8 +270,8 @@ impl CacheState {
             CacheReply::Data(znode) => self.handle_read(path, znode, false),
             CacheReply::Stat(stat) => {
                 let known = self.znodes.get(path).map(|known| *known.stat());
-                let is_same = known.is_some_and(|known| is_same(&known, &stat));
-                if is_same || !self.options.with_data {
+                let is_same = known.is_some_and(|known| is_same_stat(&known, &stat));
+                if is_same && self.trusts_stats || !self.options.with_data {
                     self.handle_read(path, CachedZnode::new(path, b"", stat), is_same);
                 } else {
                     self.queue(path, ReadKind::Data);
@@ -307,19 +317,24 @@ impl CacheState {
             num_children,
             ..
         } = *znode.stat();
-        if pending.is_deleted && mzxid < pending.event {
-            // The reply is older than the deletion.
+        if pending.deleted.is_some_and(|deleted| mzxid < deleted) {
+            // The reply is older than the deletion, and what is cached is not newer than the reply.
+            self.remove(path);
             return self.finish(path);
         }
-        let is_known = self.znodes.get(path).map(|known| *known.stat());
+        let known = self.znodes.get(path);
+        let is_same = is_same
+            || known.is_some_and(|known| {
+                is_same_stat(known.stat(), znode.stat()) && known.data() == znode.data()
+            });
+        let is_created = known.is_none_or(|known| known.stat().czxid != znode.stat().czxid);
         let is_orphan =
             *path != self.root && parent(path).is_some_and(|parent| !self.znodes.contains(parent));
         if is_orphan {
             // The parent was deleted meanwhile. If it exists again, reading it lists this one.
             return self.finish(path);
         }
-        let is_created = is_known.is_none_or(|known| known.czxid < znode.stat().czxid);
-        if !is_same && is_known.is_none_or(|known| known.mzxid < mzxid) {
+        if !is_same {
             self.put(Arc::new(znode), is_created);
         }
         let lists = self.is_listed(path);
@@ -374,7 +389,7 @@ impl CacheState {
         let Some(pending) = self.pending.get_mut(path) else {
             return;
         };
-        pending.is_deleted = false;
+        pending.deleted = None;
         if mem::take(&mut pending.again) {
             let read = if self.options.with_data {
                 ReadKind::Data
@@ -442,8 +457,8 @@ impl CacheState {
 
     // The znodes.
 
-    /// Caches a znode that is newer than what is cached at its path. `is_created` says that it is
-    /// another znode.
+    /// Caches a znode in place of what is cached at its path. `is_created` says that it is another
+    /// znode.
     fn put(&mut self, znode: Arc<CachedZnode>, is_created: bool) {
         if is_created {
             self.remove_older(znode.path(), znode.stat().czxid);
@@ -521,9 +536,16 @@ impl CacheState {
     }
 }
 
-/// Returns whether both are the same znode with the same data.
-fn is_same(known: &Stat, read: &Stat) -> bool {
-    known.czxid == read.czxid && known.mzxid == read.mzxid
+/// Returns whether both are the same znode with the same data. The times tell apart what a server
+/// that was restored to an older state has numbered twice.
+fn is_same_stat(known: &Stat, read: &Stat) -> bool {
+    let identity = |stat: &Stat| {
+        (
+            (stat.czxid, stat.mzxid, stat.version, stat.ephemeral_owner),
+            (stat.ctime_ms, stat.mtime_ms, stat.data_length),
+        )
+    };
+    identity(known) == identity(read)
 }
 
 #[cfg(test)]
@@ -536,7 +558,7 @@ mod tests {
 
     /// What a client receives from the watch.
     enum Notice {
-        Gap,
+        Gap { is_same_session: bool },
         Event(EventKind, String, Zxid),
     }
 
@@ -546,6 +568,11 @@ mod tests {
         has_zxids: bool,
         znodes: BTreeMap<String, (Stat, Vec<u8>)>,
         zxid: i64,
+        /// A state of before, and its zxid.
+        older: (BTreeMap<String, (Stat, Vec<u8>)>, i64),
+        has_gone_back: bool,
+        /// Counts changes, as a clock does: two are never at the same time.
+        time: i64,
         is_connected: bool,
         notices: VecDeque<Notice>,
         sent: VecDeque<CacheRequest>,
@@ -570,8 +597,13 @@ mod tests {
                 has_zxids,
                 znodes: BTreeMap::new(),
                 zxid: 1,
+                older: Default::default(),
+                has_gone_back: false,
+                time: 0,
                 is_connected: true,
-                notices: VecDeque::from([Notice::Gap]),
+                notices: VecDeque::from([Notice::Gap {
+                    is_same_session: true,
+                }]),
                 sent: VecDeque::new(),
                 replies: VecDeque::new(),
                 state: CacheState::new("/r", options),
@@ -581,6 +613,7 @@ mod tests {
                 events: 0,
             };
             play.znodes.insert("/".to_owned(), Default::default());
+            play.older = (play.znodes.clone(), 1);
             play
         }
 
@@ -602,20 +635,23 @@ mod tests {
                 czxid: zxid,
                 mzxid: zxid,
                 pzxid: zxid,
+                ctime_ms: self.time,
                 ..Stat::default()
             };
-            self.znodes.insert(path.to_owned(), (stat, Vec::new()));
+            let data = self.time.to_be_bytes().to_vec();
+            self.znodes.insert(path.to_owned(), (stat, data));
             let parent = self.znodes.get_mut(parent(path).unwrap()).unwrap();
             parent.0.num_children += 1;
             self.notify(EventKind::Created, path);
         }
 
         fn set(&mut self, path: &str) {
-            let zxid = self.zxid;
+            let (zxid, time) = (self.zxid, self.time);
             if let Some((stat, data)) = self.znodes.get_mut(path) {
                 stat.mzxid = Zxid(zxid);
+                stat.mtime_ms = time;
                 stat.version += 1;
-                *data = zxid.to_be_bytes().to_vec();
+                *data = time.to_be_bytes().to_vec();
                 self.notify(EventKind::DataChanged, path);
             }
         }
@@ -636,6 +672,7 @@ mod tests {
         /// Makes a transaction of one to three changes.
         fn change(&mut self) {
             self.zxid += 1;
+            self.time += 1;
             for _ in 0..=self.random.below(3) {
                 let names = ["/r", "/r/a", "/r/b", "/r/a/c", "/r/a/d", "/r/a/c/e"];
                 let path = self.random.pick(&names);
@@ -678,20 +715,66 @@ mod tests {
 
         fn reconnect(&mut self) {
             if !mem::replace(&mut self.is_connected, true) {
-                self.notices.push_back(Notice::Gap);
+                self.notices.push_back(Notice::Gap {
+                    is_same_session: true,
+                });
             }
         }
 
         /// Events are dropped, as by a queue that overflows.
         fn overflow(&mut self) {
             if self.notices.pop_back().is_some() {
-                self.notices.push_back(Notice::Gap);
+                self.notices.push_back(Notice::Gap {
+                    is_same_session: true,
+                });
+            }
+        }
+
+        /// The server moves to an older state: a client in the same session has no connection
+        /// meanwhile, or gets the events of the difference; in another session zxids may begin anew.
+        fn roll_back(&mut self) {
+            self.has_gone_back = true;
+            let (older, zxid) = self.older.clone();
+            let newer = mem::replace(&mut self.znodes, older);
+            match self.random.below(3) {
+                0 => {
+                    self.disconnect();
+                    self.zxid = zxid;
+                    self.is_connected = true;
+                    self.notices.push_back(Notice::Gap {
+                        is_same_session: false,
+                    });
+                }
+                1 => self.disconnect(),
+                _ => {
+                    self.zxid += 1;
+                    let is_same = |path: &String, stat: &Stat| {
+                        let now = self.znodes.get(path);
+                        now.is_some_and(|(now, _)| now.czxid == stat.czxid)
+                    };
+                    let gone = newer.iter().rev();
+                    let gone = gone.filter(|(path, (stat, _))| !is_same(path, stat));
+                    let gone: Vec<_> = gone.map(|(path, _)| path.clone()).collect();
+                    for path in &gone {
+                        self.notify(EventKind::Deleted, path);
+                    }
+                    for (path, (stat, _)) in self.znodes.clone() {
+                        match newer.get(&path) {
+                            Some((before, _)) if before.czxid == stat.czxid => {
+                                if before.mzxid != stat.mzxid {
+                                    self.notify(EventKind::DataChanged, &path);
+                                }
+                            }
+                            _ => self.notify(EventKind::Created, &path),
+                        }
+                    }
+                }
             }
         }
 
         fn take_notice(&mut self) {
             match self.notices.pop_front() {
-                Some(Notice::Gap) => self.state.handle_gap(),
+                Some(Notice::Gap { is_same_session }) => self.state.handle_gap(is_same_session),
                 Some(Notice::Event(kind, path, zxid)) => self.state.handle_event(kind, &path, zxid),
                 None => {}
             }
@@ -722,7 +805,8 @@ mod tests {
                 match change {
                     CacheEvent::Created { znode } => {
                         let before = self.latest.insert(znode.path().into(), znode.stat().mzxid);
-                        assert!(before.is_none_or(|before| before < znode.stat().mzxid));
+                        let is_later = before.is_none_or(|before| before < znode.stat().mzxid);
+                        assert!(is_later || self.has_gone_back);
                         assert!(
                             znode.path() == "/r" || {
                                 self.folded.contains_key(parent(znode.path()).unwrap())
@@ -732,7 +816,7 @@ mod tests {
                     }
                     CacheEvent::Changed { old, new } => {
                         let before = self.latest.insert(new.path().into(), new.stat().mzxid);
-                        assert!(before.unwrap() < new.stat().mzxid);
+                        assert!(before.unwrap() < new.stat().mzxid || self.has_gone_back);
                         let before = self.folded.insert(new.path().into(), new);
                         assert_eq!(before, Some(old));
                     }
@@ -813,6 +897,65 @@ mod tests {
             let panic = std::panic::catch_unwind(case);
             assert!(panic.is_ok(), "repeat with MINIKEEPER_SEED={seed}");
         }
+    }
+
+    /// What was cached stayed for good: its zxids were later than those of the older state.
+    #[test]
+    fn agrees_with_a_server_that_moves_to_an_older_state() {
+        for run in 0..4_000 {
+            let seed = seed() ^ run;
+            let case = || {
+                let mut play = Play::new(seed, run % 3 != 0, options());
+                for step in 0..200 {
+                    match play.random.below(40) {
+                        0 => play.older = (play.znodes.clone(), play.zxid),
+                        1 if step > 40 => play.roll_back(),
+                        _ => play.step(),
+                    }
+                }
+                play.settle(|_| true);
+            };
+            let panic = std::panic::catch_unwind(case);
+            assert!(panic.is_ok(), "repeat with MINIKEEPER_SEED={seed}");
+        }
+    }
+
+    /// The reply to a read that was on its way while the znode was deleted and created again: the
+    /// deleted znode was reported as created once more.
+    #[test]
+    fn deleted_znode_is_not_created_again_by_a_late_reply() {
+        let stat = |zxid| Stat {
+            czxid: Zxid(zxid),
+            mzxid: Zxid(zxid),
+            ..Stat::default()
+        };
+        let znode = |path: &str, zxid| CacheReply::Data(CachedZnode::new(path, b"", stat(zxid)));
+        let mut state = CacheState::new("/r", options());
+        state.handle_gap(true);
+        let request = state.poll_request().unwrap();
+        state.handle_reply(&request, znode("/r", 1));
+        state.handle_event(EventKind::Created, "/r/a", Zxid(2));
+        let request = state.poll_request().unwrap();
+        state.handle_reply(&request, znode("/r/a", 2));
+        state.handle_event(EventKind::DataChanged, "/r/a", Zxid(3));
+        let late = state.poll_request().unwrap();
+        state.handle_event(EventKind::Deleted, "/r/a", Zxid(4));
+        state.handle_event(EventKind::Created, "/r/a", Zxid(5));
+        state.take_changes();
+        let reply = Stat {
+            mzxid: Zxid(3),
+            ..stat(2)
+        };
+        let reply = CacheReply::Data(CachedZnode::new("/r/a", b"", reply));
+        state.handle_reply(&late, reply);
+        assert_eq!(state.take_changes().len(), 0, "it was deleted");
+        let request = state.poll_request().unwrap();
+        state.handle_reply(&request, znode("/r/a", 5));
+        let changes = state.take_changes();
+        assert!(
+            matches!(&changes[..], [(_, CacheEvent::Created { znode })] if znode.stat().czxid == Zxid(5)),
+            "{changes:?}"
+        );
     }
 
     #[test]

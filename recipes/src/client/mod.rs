@@ -76,6 +76,15 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         CALL_TIMEOUT_DEFAULT
     }
 
+    /// Returns a handle whose requests have no limit of their own, for tasks in the background: they
+    /// wait for the next connection, however long the requests of this handle may take.
+    ///
+    /// Default: this handle.
+    #[must_use]
+    fn unlimited(&self) -> Self {
+        self.clone()
+    }
+
     /// Returns the number of connections so far, in all sessions; see
     /// [`minikeeper_client::Client::connections`].
     fn connections(&self) -> u64;
@@ -294,6 +303,24 @@ impl Standing {
             | Self::Suspended { epoch, .. }
             | Self::Lost { epoch } => Some(*epoch),
             Self::Connecting | Self::Closed => None,
+        }
+    }
+}
+
+/// Waits until requests leave on another connection than that of this number, see
+/// [`ZooKeeper::connections`].
+///
+/// A watch that lives on after a reconnect reports only changes with a later zxid than the client has
+/// seen. A server whose state is older than that reports none, so what a recipe knows counts for one
+/// connection, and is read again on the next one.
+pub(crate) async fn reconnected<C: ZooKeeper>(client: &C, connections: u64) {
+    let mut states = client.states();
+    while client.connections() == connections
+        || !matches!(client.standing(), Standing::Connected { .. })
+    {
+        if states.next().await.is_none() {
+            // The client is closed: its watches end.
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -33,6 +33,10 @@ impl ZooKeeper for Client {
         Self::call_timeout(self)
     }
 
+    fn unlimited(&self) -> Self {
+        self.without_timeout()
+    }
+
     fn connections(&self) -> u64 {
         Self::connections(self)
     }

@@ -4,14 +4,14 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use minikeeper_client::{Client, Error, Zxid};
+use minikeeper_client::{Client, Error};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::instance::{InstanceError, ServiceInstance};
 use crate::caches::{
-    CacheChanges, CacheError, CacheEvent, CacheOptions, CacheSnapshot, CuratorCache,
+    CacheChanges, CacheError, CacheEvent, CacheOptions, CacheSnapshot, CachedZnode, CuratorCache,
 };
 
 /// The instances of a service.
@@ -90,8 +90,8 @@ pub struct ServiceCache<P = Value> {
 struct ReadInstances<P> {
     /// The number of changes in that snapshot.
     sequence: Option<u64>,
-    /// By path, with the zxid of the data.
-    decoded: BTreeMap<Box<str>, (Zxid, Decoded<P>)>,
+    /// By path, with the znode that was decoded.
+    decoded: BTreeMap<Box<str>, (Arc<CachedZnode>, Decoded<P>)>,
     instances: Arc<ServiceInstances<P>>,
 }
 
@@ -127,15 +127,15 @@ impl<P: DeserializeOwned> ServiceCache<P> {
             let mut before = std::mem::take(&mut read.decoded);
             let mut instances = ServiceInstances::default();
             for znode in snapshot.children(self.cache.path()) {
-                let zxid = znode.stat().mzxid;
                 let known = before.remove(znode.path());
-                let known = known.filter(|(known, _)| *known == zxid);
+                let known = known.filter(|(known, _)| known.data() == znode.data());
                 let (_, decoded) = known.unwrap_or_else(|| {
                     let decoded = ServiceInstance::from_json(znode.data());
-                    (zxid, decoded.map(Arc::new))
+                    (Arc::clone(znode), decoded.map(Arc::new))
                 });
                 instances.push(znode.path(), decoded.clone());
-                read.decoded.insert(znode.path().into(), (zxid, decoded));
+                let entry = (Arc::clone(znode), decoded);
+                read.decoded.insert(znode.path().into(), entry);
             }
             read.sequence = Some(snapshot.sequence);
             read.instances = Arc::new(instances);

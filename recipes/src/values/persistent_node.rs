@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
+    client::{ZooKeeper, reconnected},
     error::LockError,
     leaders::spawn,
     options::LockOptions,
@@ -128,7 +128,13 @@ impl PersistentNode {
         let pace = Pace::of(&client);
         let call_timeout = client.call_timeout();
         let keeper = Keeper {
-            queue: Queue::new("PersistentNode", client, path, LockOptions::default()),
+            // The limit of a handle is that of its calls, not of the task.
+            queue: Queue::new(
+                "PersistentNode",
+                client.unlimited(),
+                path,
+                LockOptions::default(),
+            ),
             mode,
             orders: orders.subscribe(),
             own: None,
@@ -417,10 +423,11 @@ impl<C: ZooKeeper> Keeper<C> {
 
     /// Watches the existing znode until it is deleted or this is closed.
     async fn watch(&mut self, stage: &watch::Sender<NodeStage>) -> Result<(), LockError> {
-        // The number of the change of data that the znode has had.
-        let mut held: Option<u64> = None;
+        // The number of the change of data that the znode has had, and the mzxid that was seen last.
+        let mut held: Option<(u64, Zxid)> = None;
         while let Some((path, created)) = self.own.clone() {
             let client = &self.queue.client;
+            let connections = client.connections();
             let (seen, mut watch) = match client.watch_data(&path).await {
                 Ok(read) => read,
                 Err(error) if error.is(ErrorCode::NoNode) => {
@@ -435,8 +442,10 @@ impl<C: ZooKeeper> Keeper<C> {
                 self.is_unanswered = false;
                 self.own = Some((path.clone(), Some(seen.stat.czxid)));
                 let NodeOrders { data, revision, .. } = self.orders.borrow_and_update().clone();
-                // What another client sets later stays.
-                let is_set = held == Some(revision) || *seen.as_bytes() == *data;
+                // What another client sets later stays. An earlier mzxid is of an older state of the
+                // server, which may not have the data.
+                let is_later = |(set, mzxid)| set == revision && mzxid <= seen.stat.mzxid;
+                let is_set = held.is_some_and(is_later) || *seen.as_bytes() == *data;
                 if !is_set {
                     match client.set_data(&path, &data, None).await {
                         Ok(_) => {}
@@ -445,7 +454,7 @@ impl<C: ZooKeeper> Keeper<C> {
                     }
                 }
                 self.pace.reset();
-                held = Some(revision);
+                held = Some((revision, seen.stat.mzxid));
                 let path = path.clone();
                 stage.send_replace(NodeStage::Present { path, revision });
             } else if created == Some(seen.stat.czxid) {
@@ -469,7 +478,8 @@ impl<C: ZooKeeper> Keeper<C> {
                 }
                 changed = self.orders.changed() => if changed.is_err() {
                     return Ok(());
-                }
+                },
+                () = reconnected(client, connections) => {}
             }
             if self.is_closing() {
                 return Ok(());

@@ -5,7 +5,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use minikeeper_client::{
-    AfterTimeout, CreateMode, CreateOptions, Error, ErrorCode, Fired, ZnodePath,
+    AfterTimeout, CreateMode, CreateOptions, Error, ErrorCode, Fired, Stat, ZnodePath, Zxid,
 };
 use tokio::{
     sync::watch,
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
+    client::{ZooKeeper, reconnected},
     clock,
     error::LockError,
     leaders::Task,
@@ -153,12 +153,19 @@ impl PersistentTtlNode {
         let pace = Pace::of(&client);
         let call_timeout = client.call_timeout();
         let mut keeper = TtlKeeper {
-            queue: Queue::new("PersistentTtlNode", client, path, LockOptions::default()),
+            // The limit of a handle is that of its calls, not of the task.
+            queue: Queue::new(
+                "PersistentTtlNode",
+                client.unlimited(),
+                path,
+                LockOptions::default(),
+            ),
             child,
             ttl,
             pause: (ttl / options.touches_per_ttl.max(1)).max(CreateOptions::TTL_MIN),
             data: wanted,
             set: None,
+            seen: Zxid(0),
             pace,
         };
         let run = async move {
@@ -226,6 +233,8 @@ struct TtlKeeper<C: ZooKeeper> {
     data: watch::Receiver<Arc<[u8]>>,
     /// The data that this task has set.
     set: Option<Arc<[u8]>>,
+    /// The latest mzxid of the znode.
+    seen: Zxid,
     pace: Pace,
 }
 
@@ -248,6 +257,10 @@ impl<C: ZooKeeper> TtlKeeper<C> {
             match kept {
                 Ok(()) => {}
                 Err(error) if error.is_retryable() => self.pace.after(&error).await,
+                // An ephemeral znode of another client is in the way, until it is deleted.
+                Err(error) if error.is(ErrorCode::NoChildrenForEphemerals) => {
+                    self.pace.pause().await;
+                }
                 Err(error) => return error.into(),
             }
         }
@@ -287,7 +300,12 @@ impl<C: ZooKeeper> TtlKeeper<C> {
             match client.create(path, &data, CreateMode::Container).await {
                 Ok(_) => break,
                 Err(error) if error.is(ErrorCode::NodeExists) => {
-                    if is_set || client.data(path).await?.as_bytes() == &data[..] {
+                    if is_set {
+                        break;
+                    }
+                    let there = client.data(path).await?;
+                    let is_foreign = there.stat.ephemeral_owner.0 != 0;
+                    if is_foreign || there.as_bytes() == &data[..] {
                         break;
                     }
                     client.set_data(path, &data, None).await?;
@@ -315,9 +333,15 @@ impl<C: ZooKeeper> TtlKeeper<C> {
     ) -> Result<Ended, Error> {
         let Queue { client, path, .. } = &self.queue;
         loop {
+            let connections = client.connections();
             let (there, mut watch) = client.watch_exists(path).await?;
-            if there.is_none() {
+            let Some(Stat { mzxid, .. }) = there else {
                 return Ok(Ended::Deleted);
+            };
+            if std::mem::replace(&mut self.seen, mzxid) > mzxid {
+                // An older state of the server, which may not have the data.
+                self.set = None;
+                return Ok(Ended::Due);
             }
             stage.send_replace(TtlStage::Present);
             tokio::select! {
@@ -330,6 +354,7 @@ impl<C: ZooKeeper> TtlKeeper<C> {
                     Fired::Event { .. } => {}
                     _ => return Ok(Ended::Session),
                 },
+                () = reconnected(client, connections) => {}
             }
         }
     }

@@ -7,7 +7,7 @@
 
 use std::{
     fmt,
-    future::Future as _,
+    future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Waker},
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 
 use crate::{
     call_limit::CallLimit,
-    client::{Standing, ZooKeeper},
+    client::{Standing, ZooKeeper, reconnected},
     error::ValueError,
     queue::{naming, pace::Pace, parents},
 };
@@ -48,7 +48,8 @@ pub struct VersionedValue<T> {
     pub value: T,
     /// The znode's version, which counts how often it was set; it may wrap around.
     pub version: i32,
-    /// The zxid of the change that set the value. It orders the values.
+    /// The zxid of the change that set the value. It orders the values, unless the server goes back to
+    /// an older state.
     pub mzxid: Zxid,
 }
 
@@ -73,8 +74,9 @@ impl<T> VersionedValue<T> {
 
 /// A value that processes share, compatible with Curator's class of the same name in Java.
 ///
-/// It is the data of one persistent znode. Of two reads this object keeps the one with the larger
-/// mzxid, so it never goes back to an older value.
+/// It is the data of one persistent znode. Of two replies this object keeps the one to the later
+/// request, so it goes back to an older value only if the server does: after a restored snapshot, for
+/// example.
 ///
 /// Cheap to clone. Clones share the last known value.
 ///
@@ -106,8 +108,22 @@ struct ValueShared<C: ZooKeeper> {
 
 struct ValueState<C: ZooKeeper> {
     current: VersionedValue<Bytes>,
-    /// While it has not fired, a read would return `current`.
-    watch: Option<C::Watch>,
+    /// The request that has returned `current`.
+    origin: Asked,
+    /// How many requests were made. A client sends them in this order, and the replies show states in
+    /// this order.
+    requests: u64,
+    /// While it has not fired and the connection is the same, a read would return `current`.
+    watch: Option<(Asked, C::Watch)>,
+}
+
+/// A request for the value, or for its change.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// Its number, from 1.
+    number: u64,
+    /// The number of connections when it was made.
+    connections: u64,
 }
 
 impl<C: ZooKeeper> Clone for SharedValue<C> {
@@ -163,6 +179,10 @@ impl<C: ZooKeeper> SharedValue<C> {
         let mut attempts = 0;
         let mut pace = Pace::of(&client);
         loop {
+            let asked = Asked {
+                number: 1,
+                connections: client.connections(),
+            };
             // Both leave together. The read sees the znode, even if another client has created it.
             let create = client.create(path, seed, CreateMode::Persistent);
             let read = client.watch_data(path);
@@ -188,7 +208,9 @@ impl<C: ZooKeeper> SharedValue<C> {
                         let value = data.data.unwrap_or_default();
                         let state = ValueState {
                             current: VersionedValue::new(value, &data.stat),
-                            watch: Some(watch),
+                            origin: asked,
+                            requests: asked.number,
+                            watch: Some((asked, watch)),
                         };
                         let shared = ValueShared {
                             client,
@@ -260,9 +282,9 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn set(&self, value: &[u8]) -> Result<VersionedValue<Bytes>, ValueError> {
         let ValueShared { client, path, .. } = &*self.shared;
-        let set = client.set_data(path, value, None);
+        let (asked, set) = self.shared.ask(|| client.set_data(path, value, None));
         let stat = CallLimit::change(client, "set", path).run(set).await?;
-        Ok(self.shared.learn(value, &stat))
+        Ok(self.shared.learn(asked, value, &stat))
     }
 
     /// Sets the value if it has not changed since `previous` was read. `None` if it has:
@@ -280,15 +302,21 @@ impl<C: ZooKeeper> SharedValue<C> {
         value: &[u8],
     ) -> Result<Option<VersionedValue<Bytes>>, ValueError> {
         let ValueShared { client, path, .. } = &*self.shared;
-        if self.current() != *previous {
-            return Ok(None);
-        }
-        if previous.version == -1 {
-            return Err(ValueError::Unversioned { path: path.clone() });
-        }
         let set = async {
-            match client.set_data(path, value, Some(previous.version)).await {
-                Ok(stat) => Ok(Some(self.shared.learn(value, &stat))),
+            // An older state of the server may have another value of the same version.
+            if self.shared.is_of_earlier_connection() {
+                self.shared.refresh().await?;
+            }
+            if self.current() != *previous {
+                return Ok(None);
+            }
+            if previous.version == -1 {
+                return Err(ValueError::Unversioned { path: path.clone() });
+            }
+            let set = || client.set_data(path, value, Some(previous.version));
+            let (asked, set) = self.shared.ask(set);
+            match set.await {
+                Ok(stat) => Ok(Some(self.shared.learn(asked, value, &stat))),
                 Err(error) if error.is(ErrorCode::BadVersion) => {
                     self.shared.refresh().await?;
                     Ok(None)
@@ -304,9 +332,10 @@ impl<C: ZooKeeper> SharedValue<C> {
     #[must_use]
     pub fn changes(&self) -> ValueChanges<C> {
         ValueChanges {
-            seen: self.shared.state.lock().current.mzxid,
+            seen: self.current(),
             shared: Arc::clone(&self.shared),
             watch: None,
+            is_stale: false,
         }
     }
 
@@ -327,21 +356,43 @@ async fn retry(pace: &mut Pace, error: Error) -> Result<(), Error> {
 }
 
 impl<C: ZooKeeper> ValueShared<C> {
-    /// Keeps a value if it is newer than the last known one, and returns it.
-    fn learn(&self, value: &[u8], stat: &Stat) -> VersionedValue<Bytes> {
+    /// Makes a request, and numbers it.
+    fn ask<F: Future>(&self, request: impl FnOnce() -> F) -> (Asked, F) {
+        // Locked until the request is made: so the numbers have the order of the requests.
+        let mut state = self.state.lock();
+        state.requests += 1;
+        let asked = Asked {
+            number: state.requests,
+            connections: self.client.connections(),
+        };
+        (asked, request())
+    }
+
+    /// Keeps a value unless a later request has returned another, and returns it.
+    fn learn(&self, asked: Asked, value: &[u8], stat: &Stat) -> VersionedValue<Bytes> {
         let new = VersionedValue::new(Bytes::copy_from_slice(value), stat);
         let mut state = self.state.lock();
-        if new.mzxid > state.current.mzxid {
+        if asked.number > state.origin.number {
+            state.origin = asked;
             state.current = new.clone();
         }
         new
     }
 
+    /// Returns whether the last known value was read on an earlier connection.
+    fn is_of_earlier_connection(&self) -> bool {
+        self.state.lock().origin.connections != self.client.connections()
+    }
+
     /// Returns the last known value if it is certain that it has not changed.
     fn unchanged(&self) -> Option<VersionedValue<Bytes>> {
         let is_connected = matches!(self.client.standing(), Standing::Connected { .. });
+        let connections = self.client.connections();
         let mut state = self.state.lock();
-        let watch = state.watch.as_mut().filter(|_| is_connected)?;
+        let (asked, watch) = state.watch.as_mut().filter(|_| is_connected)?;
+        if asked.connections != connections {
+            return None;
+        }
         let mut cx = Context::from_waker(Waker::noop());
         if Pin::new(watch).poll(&mut cx).is_pending() {
             return Some(state.current.clone());
@@ -360,13 +411,14 @@ impl<C: ZooKeeper> ValueShared<C> {
     }
 
     /// Reads the value, and returns its watch.
-    async fn read(&self) -> Result<C::Watch, Error> {
+    async fn read(&self) -> Result<(Asked, C::Watch), Error> {
         let mut pace = Pace::of(&self.client);
         loop {
-            match self.client.watch_data(&self.path).await {
+            let (asked, read) = self.ask(|| self.client.watch_data(&self.path));
+            match read.await {
                 Ok((data, watch)) => {
-                    self.learn(data.as_bytes(), &data.stat);
-                    return Ok(watch);
+                    self.learn(asked, data.as_bytes(), &data.stat);
+                    return Ok((asked, watch));
                 }
                 Err(error) => retry(&mut pace, error).await?,
             }
@@ -394,8 +446,10 @@ impl<C: ZooKeeper> ValueShared<C> {
 /// ```
 pub struct ValueChanges<C: ZooKeeper> {
     shared: Arc<ValueShared<C>>,
-    seen: Zxid,
-    watch: Option<C::Watch>,
+    seen: VersionedValue<Bytes>,
+    watch: Option<(Asked, C::Watch)>,
+    /// Whether the value may have changed since the watch was set.
+    is_stale: bool,
 }
 
 impl<C: ZooKeeper> ValueChanges<C> {
@@ -411,17 +465,24 @@ impl<C: ZooKeeper> ValueChanges<C> {
     pub async fn next(&mut self) -> Result<VersionedValue<Bytes>, ValueError> {
         loop {
             let current = self.shared.state.lock().current.clone();
-            if current.mzxid > self.seen {
-                self.seen = current.mzxid;
+            if current != self.seen {
+                self.seen = current.clone();
                 return Ok(current);
             }
             match &mut self.watch {
-                None => self.watch = Some(self.shared.read().await?),
-                Some(watch) => {
-                    watch.await;
-                    self.watch = None;
+                Some((asked, watch)) if !self.is_stale => tokio::select! {
+                    biased;
+                    _ = watch => {}
+                    () = reconnected(&self.shared.client, asked.connections) => {}
+                },
+                _ => {
+                    // The old watch is dropped now: the server keeps the new one.
+                    self.watch = Some(self.shared.read().await?);
+                    self.is_stale = false;
+                    continue;
                 }
             }
+            self.is_stale = true;
         }
     }
 }

@@ -34,7 +34,7 @@
 //! | `background_tasks` | background tasks (latch, selector, persistent node) under refusals, panics and without a server |
 //! | `exclusion` | no lock counts as held once another contender may have it: closing clients, read-only servers |
 //! | `framework` | the catalogue's tests of what locks are built on |
-//! | `restart` | servers that stop and restart |
+//! | `restart`, `rollback` | servers that stop and restart; servers that move to an older state |
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
 //! | `discovery` | service discovery, its cache and providers |
 //! | `testing` | the tests that `docs/testing` shows |
@@ -83,6 +83,7 @@ mod read_write;
 mod request_savings;
 mod restart;
 mod retries;
+mod rollback;
 mod semaphore;
 mod semaphore_faults;
 mod semaphore_mutex;
