@@ -216,6 +216,7 @@ mod observe;
 mod options;
 mod queue;
 mod status;
+mod task;
 mod values;
 
 #[cfg(feature = "discovery")]

@@ -129,6 +129,15 @@ pub enum Error {
         /// What the call starts.
         what: &'static str,
     },
+    /// The background task that the call waits for has ended, because code that it ran has panicked or
+    /// its runtime has shut down. Start another one.
+    #[error("{what}: its task has ended: {why}; start another one")]
+    TaskEnded {
+        /// What the task was for.
+        what: &'static str,
+        /// Why it has ended.
+        why: String,
+    },
     /// A blocking call on a thread that runs async tasks, which would stop meanwhile. Nothing was
     /// sent.
     #[error(

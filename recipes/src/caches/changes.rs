@@ -117,8 +117,14 @@ pub enum CacheError {
         /// The root of the cache.
         path: String,
     },
-    /// A request failed: a server refused it for a reason that a retry does not change, or the
-    /// client is closed. Start another cache, with another client if it is closed.
+    /// The client was closed. Start another cache, with another client.
+    #[error("cache {path:?}: its client is closed; start another cache, with another client")]
+    ClientClosed {
+        /// The root of the cache.
+        path: String,
+    },
+    /// A request failed: a server refused it for a reason that a retry does not change. Or the task of
+    /// the cache has ended ([`Error::TaskEnded`]). Start another cache.
     #[error(transparent)]
     Client(#[from] Error),
 }

@@ -13,7 +13,7 @@ use super::{
     snapshot::CacheSnapshot,
     znode::CachedZnode,
 };
-use crate::{call_limit::CallLimit, leaders::spawn};
+use crate::{call_limit::CallLimit, task::spawn};
 
 /// A copy of a tree of znodes, or of one znode, that follows the server's. It works like Curator's
 /// class of the same name.
@@ -117,8 +117,16 @@ impl CuratorCache {
             call_timeout: client.call_timeout(),
         });
         let (is_closing, closing) = watch::channel(false);
-        let loader = Loader::new(client, path, options, Arc::clone(&shared))?;
-        drop(spawn("cache", Box::pin(loader.run(closing)))?);
+        let clears = options.clears_on_close;
+        // The limit of a handle is that of its calls, not of the task.
+        let loader = Loader::new(client.without_timeout(), path, options, Arc::clone(&shared))?;
+        let of_task = Arc::clone(&shared);
+        let ended = move |error: Error| of_task.finish(error.into(), clears);
+        drop(spawn(
+            "cache",
+            Box::pin(loader.run(closing)),
+            Box::new(ended),
+        )?);
         Ok(Self {
             owner: Arc::new(CacheOwner { shared, is_closing }),
         })
@@ -210,7 +218,6 @@ impl CuratorCache {
     pub async fn close(&self) {
         self.owner.is_closing.send_replace(true);
         let mut stages = self.owner.shared.stage.subscribe();
-        // It fails if the runtime has dropped the task.
         let _ = stages.wait_for(|stage| stage.end.is_some()).await;
     }
 }
@@ -236,6 +243,12 @@ impl CacheShared {
 
     pub(crate) fn closed(&self) -> CacheError {
         CacheError::Closed {
+            path: self.path.clone(),
+        }
+    }
+
+    pub(crate) fn client_closed(&self) -> CacheError {
+        CacheError::ClientClosed {
             path: self.path.clone(),
         }
     }

@@ -83,6 +83,12 @@ impl Loader {
             _ = closing.wait_for(|is_closing| *is_closing) => shared.closed(),
             end = poll_fn(|cx| self.poll(cx)) => end,
         };
+        let end = match end {
+            CacheError::Client(error) if error.cause() == Some(Cause::Closed) => {
+                shared.client_closed()
+            }
+            end => end,
+        };
         // The watch is removed before the cache counts as closed.
         drop(self);
         shared.finish(end, clears);

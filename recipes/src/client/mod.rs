@@ -223,8 +223,17 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// Returns the id of the session, which servers record as the owner of its ephemeral znodes.
     fn session(&self) -> Option<minikeeper_client::SessionId>;
 
-    /// Returns a new id, unique among all contenders.
+    /// Returns a new id, unique among all contenders: also among those whose clients have the same
+    /// seed.
     fn new_id(&self) -> Uuid;
+
+    /// Returns a random number for the jitter of pauses and for choices that other clients do not see.
+    /// It may be the same in two clients.
+    ///
+    /// Default: from [`ZooKeeper::new_id`].
+    fn random(&self) -> u128 {
+        self.new_id().as_u128()
+    }
 }
 
 /// A stream of changes of a client's standing, in order.

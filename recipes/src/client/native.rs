@@ -1,6 +1,11 @@
 //! [`minikeeper_client::Client`] as the recipes' client.
 
-use std::{borrow::Cow, future::Future, time::Duration};
+use std::{
+    borrow::Cow,
+    future::Future,
+    hash::{BuildHasher as _, RandomState},
+    time::Duration,
+};
 
 use minikeeper_client::{
     Client, ClientStatus, ConnectionState, CreateOptions, Created, Data, Epoch, Error, Multi,
@@ -150,8 +155,27 @@ impl ZooKeeper for Client {
     }
 
     fn new_id(&self) -> Uuid {
-        uuid::Builder::from_random_bytes(self.random().to_be_bytes()).into_uuid()
+        // Clients with the same seed draw the same numbers, but servers give them different sessions.
+        // Without a session nothing else tells them apart.
+        let owner = match self.session_id() {
+            Some(session) => spread(session),
+            None => RandomState::new().hash_one(0),
+        };
+        let random = Self::random(self) ^ u128::from(owner) << 32;
+        uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid()
     }
+
+    fn random(&self) -> u128 {
+        Self::random(self)
+    }
+}
+
+/// Spreads a session's id over 64 bits; no two ids give the same number. It is that of `SplitMix64`.
+const fn spread(session: SessionId) -> u64 {
+    let mut bits = session.0.cast_unsigned();
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
 }
 
 /// A stream of changes of a client's standing, see [`StateStream`].

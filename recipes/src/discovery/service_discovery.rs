@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use minikeeper_client::{Client, CreateMode, Error, ErrorCode, ZnodePath};
+use minikeeper_client::{Client, CreateMode, Error, ErrorCode, SessionId, ZnodePath};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -27,6 +27,9 @@ use crate::{
     },
     values::PersistentNode,
 };
+
+/// How often a registration deletes the znode of another session that creates it again.
+const REGISTERS_MAX: u32 = 3;
 
 /// The number of instances that a query reads at the same time.
 const IN_FLIGHT_MAX: usize = 256;
@@ -101,6 +104,18 @@ pub enum DiscoveryError {
         name: String,
         /// The id of the instance.
         id: String,
+    },
+    /// A session that lives has an instance of this name and id, and registers it again whenever it is
+    /// deleted. Choose another id, or unregister the other one first.
+    #[error(
+        "instance {path:?}: session {owner} has registered it, and lives; choose another id, or \
+         unregister the other one first"
+    )]
+    Taken {
+        /// The path of the znode.
+        path: String,
+        /// The session.
+        owner: SessionId,
     },
     /// The payload of an instance has no JSON.
     #[error("service {name:?}: instance {id:?} has no JSON")]
@@ -270,8 +285,9 @@ impl<P: Serialize> ServiceDiscovery<P> {
     /// Waits for a connection.
     ///
     /// A znode of another session in its place is deleted, as Curator does: a process that starts
-    /// again with the same id need not wait for the end of its old session. An instance that is
-    /// already registered here is registered anew.
+    /// again with the same id need not wait for the end of its old session. If the other session lives
+    /// and registers its instance again, this tries three times. An instance that is already
+    /// registered here is registered anew.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready leaves the instance registered or not:
@@ -279,8 +295,10 @@ impl<P: Serialize> ServiceDiscovery<P> {
     ///
     /// # Errors
     /// [`DiscoveryError::Name`] if the name or the id cannot be the name of a znode,
-    /// [`DiscoveryError::Unwritable`] if the payload has no JSON, [`DiscoveryError::Failed`] when a
-    /// server refuses or the client is closed. The instance is not registered then.
+    /// [`DiscoveryError::Unwritable`] if the payload has no JSON, [`DiscoveryError::Taken`] if another
+    /// session has this id and keeps it, [`DiscoveryError::Failed`] when a server refuses or the client
+    /// is closed, or after the client's [`call_timeout`](Client::call_timeout). The instance is not
+    /// registered then.
     pub async fn register(
         &self,
         mut instance: ServiceInstance<P>,
@@ -296,14 +314,15 @@ impl<P: Serialize> ServiceDiscovery<P> {
         }
         let path = self.shared.path_of(&instance.name, &instance.id)?;
         let json = json_of(&instance)?;
-        let limit = CallLimit::background(client, "ServiceDiscovery::register", &path);
+        // On an error the instance is unregistered.
+        let limit = CallLimit::change(client, "ServiceDiscovery::register", &path);
         let mode = instance.service_type.mode();
         let room = async {
             // If the registration before has failed, this one may succeed.
             let _ = self.end(&instance.name, &instance.id).await;
             self.shared.make_room(&path, mode).await
         };
-        limit.run(room).await?;
+        limit.clone().run(room).await?;
         let node = PersistentNode::start(client.clone(), &path, &json, mode)?;
         let (node, instance) = (Arc::new(node), Arc::new(instance));
         let key = (instance.name.clone(), instance.id.clone());
@@ -314,11 +333,29 @@ impl<P: Serialize> ServiceDiscovery<P> {
         // A call with the same id may have been faster; its node closes when it is dropped.
         let other = registered.lock().insert(key.clone(), registration);
         drop(other);
-        match node.created().await {
-            Ok(_) => Ok(instance),
+        let registered = async {
+            let mut stage = node.stages();
+            for _ in 0..REGISTERS_MAX {
+                if PersistentNode::settled(&mut stage).await?.is_none() {
+                    return Ok(());
+                }
+                self.shared.make_room(&path, mode).await?;
+                // The node has not been created, so its task reports something.
+                let _ = stage.changed().await;
+            }
+            match PersistentNode::settled(&mut stage).await? {
+                None => Ok(()),
+                Some(owner) => {
+                    let path = path.clone();
+                    Err(DiscoveryError::Taken { path, owner })
+                }
+            }
+        };
+        match limit.run(registered).await {
+            Ok(()) => Ok(instance),
             Err(error) => {
                 self.shared.forget(&key, &node);
-                Err(error.into())
+                Err(error)
             }
         }
     }

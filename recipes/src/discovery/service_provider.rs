@@ -267,8 +267,5 @@ fn key_of<P>(instance: &ServiceInstance<P>) -> InstanceKey {
 
 /// Returns a random number of the client, which is the same again in a simulation.
 fn random(client: &Client) -> u64 {
-    use crate::client::ZooKeeper as _;
-    // The last half of a random UUID is random but for its first bits.
-    let (_, low) = client.new_id().as_u64_pair();
-    low.rotate_left(8)
+    u64::try_from(client.random() >> 64).unwrap_or_default()
 }

@@ -13,13 +13,14 @@ use crate::{
     client::ZooKeeper,
     error::LockError,
     leaders::{
-        Participant, Task,
+        Participant,
         leadership::{Contender, ErrorPolicy, Leadership, LeadershipChanges, LeadershipState},
         participants,
     },
     options::LockOptions,
     queue::{contending::Queue, order::Claim},
     status::FencingToken,
+    task::Task,
 };
 
 /// The options of a latch.
@@ -134,6 +135,8 @@ impl From<Error> for LatchError {
 /// # Ok(()) }
 /// ```
 pub struct LeaderLatch<C: ZooKeeper> {
+    /// For the calls of this handle, within its limit.
+    queue: Queue<C>,
     contender: Arc<Contender<C>>,
     closing: watch::Sender<bool>,
     close_mode: CloseMode,
@@ -172,12 +175,17 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         options: LatchOptions,
     ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
-        let queue = Queue::new("LeaderLatch", client, path, options.lock.with_data(id));
-        let contender = Arc::new(Contender::new(queue, options.error_policy));
+        let lock = options.lock.with_data(id);
+        let unlimited = client.unlimited();
+        let queue = Queue::new("LeaderLatch", client, path, lock);
+        let contender = queue.with_client(unlimited);
+        let contender = Arc::new(Contender::new(contender, options.error_policy));
         let closing = watch::Sender::new(false);
         let run = Arc::clone(&contender).run(closing.subscribe());
-        let task = Task::spawn("leader latch", run)?;
+        let of_task = Arc::clone(&contender);
+        let task = Task::spawn("leader latch", run, move |error| of_task.fail(error.into()))?;
         Ok(Self {
+            queue,
             contender,
             closing,
             close_mode: options.close_mode,
@@ -205,8 +213,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     ///
     /// # Errors
     /// [`LatchError::Closed`] when the latch was closed, [`LatchError::Failed`] when the client is
-    /// closed or a server refuses permanently, for example with `NOAUTH`. The latch no longer
-    /// contends then: start another one. Lost connections, lost sessions and refusals for which
+    /// closed or a server refuses permanently, for example with `NOAUTH`, or its task has ended
+    /// ([`Error::TaskEnded`]). The latch no longer contends then: start another one. Lost connections, lost sessions and refusals for which
     /// [`Error::is_retryable`] is true are not errors: the latch retries, more slowly after
     /// refusals.
     pub async fn wait(&self) -> Result<FencingToken, LatchError> {
@@ -269,7 +277,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
-        participants(&self.contender.queue, Claim::Latch).await
+        participants(&self.queue, Claim::Latch).await
     }
 
     /// Reads which contender leads; `None` if there is no contender.
@@ -296,7 +304,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// [`Error::OutcomeUnknown`], [`Error::NotSent`] or [`Error::Refused`] when the deletion was
     /// not confirmed. The caller need not do anything: the znode is deleted with the next
     /// connection or at the end of the session. Without a server this returns when the session is
-    /// over and no new session has begun within 5 s.
+    /// over and no new session has begun within 5 s. [`Error::TaskEnded`] when the task of the latch
+    /// had ended before: the latch no longer contends.
     /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn close(&self) -> Result<(), Error> {
         self.close_with(self.close_mode).await
@@ -322,11 +331,14 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         let end = async {
             match end.await.as_deref() {
                 Ok(LeadershipState::Closed(result)) => result.clone(),
-                // It failed and left nothing behind, or its runtime is shutting down.
+                Ok(LeadershipState::Failed(LockError::Client(error @ Error::TaskEnded { .. }))) => {
+                    Err(error.clone())
+                }
+                // It failed and left nothing behind.
                 _ => Ok(()),
             }
         };
-        let Queue { client, path, .. } = &self.contender.queue;
+        let Queue { client, path, .. } = &self.queue;
         CallLimit::background(client, "close", path).run(end).await
     }
 }

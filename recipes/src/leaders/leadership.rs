@@ -13,7 +13,7 @@ use std::{
     task::Poll,
 };
 
-use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Fired};
+use minikeeper_client::{Cause, CreateMode, Epoch, Error, ErrorCode, Fired};
 use parking_lot::Mutex;
 use tokio::{
     sync::watch,
@@ -176,6 +176,9 @@ pub(crate) struct Contender<C: ZooKeeper> {
     /// Whether the latch is closed, in the mode in which the end of its term is not reported.
     is_silent: Arc<AtomicBool>,
     pub(crate) own_path: Mutex<Option<String>>,
+    /// Whether the latch is closing: then [`Contender::leave`] deletes its znode, and dropping the place
+    /// does not.
+    is_leaving: Arc<AtomicBool>,
 }
 
 /// The event that ends or interrupts a term.
@@ -201,7 +204,14 @@ impl<C: ZooKeeper> Contender<C> {
             terms: Mutex::new(0),
             is_silent: Arc::default(),
             own_path: Mutex::new(None),
+            is_leaving: Arc::default(),
         }
+    }
+
+    /// Ends the contending for this reason.
+    pub(crate) fn fail(&self, error: LockError) {
+        *self.own_path.lock() = None;
+        self.state.send_replace(LeadershipState::Failed(error));
     }
 
     pub(crate) fn changes(&self) -> LeadershipChanges {
@@ -245,20 +255,27 @@ impl<C: ZooKeeper> Contender<C> {
     }
 
     pub(crate) async fn run(self: Arc<Self>, mut closing: watch::Receiver<bool>) {
+        let order = async {
+            let _ = closing.wait_for(|is_closing| *is_closing).await;
+            // Before the place is dropped, with the other future.
+            self.is_leaving.store(true, Ordering::Relaxed);
+        };
         let end = tokio::select! {
             biased;
-            _ = closing.wait_for(|is_closing| *is_closing) => None,
+            () = order => None,
             error = self.contend() => Some(error),
         };
-        let end = match end {
-            Some(error) => LeadershipState::Failed(error),
-            None => LeadershipState::Closed(self.leave().await),
-        };
-        *self.own_path.lock() = None;
-        self.state.send_replace(end);
+        match end {
+            Some(error) => self.fail(error),
+            None => {
+                let left = self.leave().await;
+                *self.own_path.lock() = None;
+                self.state.send_replace(LeadershipState::Closed(left));
+            }
+        }
     }
 
-    /// Waits for the deletion that dropping the place began.
+    /// Deletes the znode and waits for the reply. A lost connection does not end the wait.
     async fn leave(&self) -> Result<(), Error> {
         let Some(path) = self.own_path.lock().clone() else {
             return Ok(());
@@ -270,7 +287,9 @@ impl<C: ZooKeeper> Contender<C> {
             let deleted = in_session(client, client.delete(&path)).await;
             match deleted.unwrap_or_else(|| Err(no_session("delete", &path))) {
                 Ok(()) => return Ok(()),
+                // It was deleted by the request before, or by another client.
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
+                Err(error) if error.cause() == Some(Cause::ConnectionLost) => continue,
                 // The znode is still deleted, only later.
                 Err(error)
                     if error.code().is_none()
@@ -314,6 +333,7 @@ impl<C: ZooKeeper> Contender<C> {
             return Ok(());
         };
         *self.own_path.lock() = Some(place.path().to_owned());
+        place.leave_to(&self.is_leaving);
         // One session has one znode, even after reconnects (hazard H42).
         while let Outcome::Granted(first) =
             waiting::wait(&self.queue, Claim::Latch, place, listing, wait).await?

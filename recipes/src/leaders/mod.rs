@@ -1,8 +1,8 @@
 //! Leader election: of several processes, one leads.
 //!
 //! The latch and the selector each wait in the [queue](crate::queue) of a lock, in a background
-//! task. `leadership` is the task of the latch. This file has what both share: the list of
-//! contenders, and tasks that end with their owner.
+//! task. `leadership` is the task of the latch. This file has the list of contenders,
+//! which both share.
 
 pub(crate) mod latch;
 pub(crate) mod leadership;
@@ -14,10 +14,7 @@ pub use self::{
     selector::{LeaderSelector, SelectorOptions, Work},
 };
 
-use std::{future::Future, pin::Pin};
-
 use minikeeper_client::Error;
-use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::{
     client::ZooKeeper,
@@ -65,36 +62,4 @@ pub(crate) async fn participants<C: ZooKeeper>(
         is_leader: place == 0,
     };
     Ok(read.into_iter().enumerate().map(participant).collect())
-}
-
-/// A task that is aborted when this is dropped. The runtime then drops what the task holds.
-#[derive(Debug)]
-pub(crate) struct Task(JoinHandle<()>);
-
-impl Task {
-    /// Spawns the task on the caller's runtime; fails without one.
-    pub(crate) fn spawn(
-        what: &'static str,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<Self, Error> {
-        spawn(what, Box::pin(work)).map(Self)
-    }
-}
-
-/// Spawns a task on the caller's runtime; fails without one.
-///
-/// The future is boxed, so that the code which runs a task is compiled here, once, and not in every
-/// program for each recipe.
-pub(crate) fn spawn(
-    what: &'static str,
-    work: Pin<Box<dyn Future<Output = ()> + Send>>,
-) -> Result<JoinHandle<()>, Error> {
-    let runtime = Handle::try_current().map_err(|_| Error::NoRuntime { what })?;
-    Ok(runtime.spawn(work))
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

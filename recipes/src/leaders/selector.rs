@@ -7,7 +7,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::Poll,
 };
@@ -20,11 +20,12 @@ use crate::{
     call_limit::CallLimit,
     client::ZooKeeper,
     error::LockError,
-    leaders::{Participant, Task, leadership::ErrorPolicy, participants},
+    leaders::{Participant, leadership::ErrorPolicy, participants},
     locks::{guard::Guard, held::Held, mutex::InterProcessMutex},
     options::LockOptions,
     queue::{contending::Queue, order::Claim, pace::Pace},
     status::Status,
+    task::{Task, message_of},
 };
 
 /// The work of a selector: it leads while this future runs.
@@ -154,6 +155,8 @@ enum SelectorStage {
     Idle(Result<(), LockError>),
     /// With the result of releasing the lock.
     Closed(Result<(), Error>),
+    /// Its task has ended before it was closed.
+    Failed(Error),
 }
 
 impl<C: ZooKeeper> LeaderSelector<C> {
@@ -185,7 +188,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         let mut lock = options.lock.clone().with_data(id);
         lock.attempts_max = u32::MAX;
         let shared = Arc::new(SelectorShared {
-            mutex: InterProcessMutex::with_options(client.clone(), path, lock.clone())?
+            // The limit of a handle is that of its calls, not of the task.
+            mutex: InterProcessMutex::with_options(client.unlimited(), path, lock.clone())?
                 .observed_as("LeaderSelector"),
             queue: Queue::new("LeaderSelector", client, path, lock),
             options,
@@ -195,8 +199,12 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         });
         let orders = watch::Sender::new(SelectorOrders::default());
         let (stage, stages) = watch::channel(SelectorStage::Queued);
-        let run = Arc::clone(&shared).run(stage, orders.subscribe(), work);
-        let task = Task::spawn("leader selector", run)?;
+        let run = Arc::clone(&shared).run(stage.clone(), orders.subscribe(), work);
+        let of_task = Arc::clone(&shared);
+        let task = Task::spawn("leader selector", run, move |error| {
+            *of_task.last_error.lock() = Some(error.clone().into());
+            stage.send_replace(SelectorStage::Failed(error));
+        })?;
         Ok(Self {
             shared,
             orders,
@@ -237,7 +245,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     pub fn requeue(&self) -> bool {
         let is_queued = matches!(
             *self.stage.borrow(),
-            SelectorStage::Queued | SelectorStage::Closed(_)
+            SelectorStage::Queued | SelectorStage::Closed(_) | SelectorStage::Failed(_)
         );
         if !is_queued {
             self.orders.send_modify(|orders| orders.requeues += 1);
@@ -279,16 +287,18 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`LockError::WorkPanicked`] when the work panicked and the selector does not queue again
     /// automatically; [`LockError::Client`] when it had no turn because the client is closed or a
-    /// server refuses permanently, for example with `NOAUTH`. Lost connections, lost sessions and
+    /// server refuses permanently, for example with `NOAUTH`, or its task has ended
+    /// ([`Error::TaskEnded`]). Lost connections, lost sessions and
     /// refusals for which [`Error::is_retryable`] is true are not errors: the selector stays in the
     /// queue.
     pub async fn done(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
         let end = stage
-            .wait_for(|stage| matches!(stage, SelectorStage::Idle(_) | SelectorStage::Closed(_)));
+            .wait_for(|stage| !matches!(stage, SelectorStage::Queued | SelectorStage::Leading));
         match end.await.as_deref() {
             Ok(SelectorStage::Idle(result)) => result.clone(),
-            // It is closed, or its task has ended and released the lock.
+            Ok(SelectorStage::Failed(error)) => Err(error.clone().into()),
+            // It is closed.
             _ => Ok(()),
         }
     }
@@ -335,18 +345,22 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`], [`Error::NotSent`] or [`Error::Refused`] when the release was not
     /// confirmed. The caller need not do anything: the lock is released with the next connection or
-    /// at the end of the session.
+    /// at the end of the session. [`Error::TaskEnded`] when the task of the selector had ended before,
+    /// which has released the lock.
     /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn close(&self) -> Result<(), Error> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
         let end = async {
             match stage
-                .wait_for(|stage| matches!(stage, SelectorStage::Closed(_)))
+                .wait_for(|stage| {
+                    matches!(stage, SelectorStage::Closed(_) | SelectorStage::Failed(_))
+                })
                 .await
                 .as_deref()
             {
                 Ok(SelectorStage::Closed(result)) => result.clone(),
+                Ok(SelectorStage::Failed(error)) => Err(error.clone()),
                 _ => Ok(()),
             }
         };
@@ -450,15 +464,16 @@ impl<C: ZooKeeper> SelectorShared<C> {
                 ErrorPolicy::Session => drop(guard.lost().await),
             }
         };
-        let mut work = pin!(async {
+        let panicked = |message| LockError::WorkPanicked {
+            path: self.queue.path.to_string(),
+            message,
+        };
+        let mut work = Box::pin(async {
             let done = caught(|| {
                 *term.lock() = Some(self.queue.observed.term(guard.token()));
                 work(guard)
             });
-            done.await.map_err(|message| LockError::WorkPanicked {
-                path: self.queue.path.to_string(),
-                message,
-            })
+            done.await.map_err(panicked)
         });
         tokio::select! {
             biased;
@@ -473,20 +488,18 @@ impl<C: ZooKeeper> SelectorShared<C> {
                 stop();
                 Some(work.await)
             }
-            _ => Some(Ok(())),
+            _ => {
+                // What the work drops may panic, too.
+                let dropped = catch_unwind(AssertUnwindSafe(|| drop(work)));
+                Some(dropped.map_err(|panic| panicked(message_of(&*panic))))
+            }
         }
     }
 }
 
 /// Runs the work to its end. If it panics, returns the message as the error.
 async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
-    let message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
-        Ok(message) => *message,
-        Err(panic) => match panic.downcast_ref::<&str>() {
-            Some(message) => (*message).to_owned(),
-            None => "no message".to_owned(),
-        },
-    };
+    let message = |panic: Box<dyn Any + Send>| message_of(&*panic);
     // Nothing that has panicked is used again.
     let mut work = catch_unwind(AssertUnwindSafe(begin)).map_err(message)?;
     poll_fn(|cx| {

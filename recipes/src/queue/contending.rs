@@ -104,6 +104,14 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
+    /// Returns the same queue for another handle of the client.
+    pub(crate) fn with_client(&self, client: C) -> Self {
+        Self {
+            client,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn timed_out(&self, wait: Wait) -> LockError {
         LockError::TimedOut {
             path: self.path.to_string(),

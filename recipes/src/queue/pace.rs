@@ -23,11 +23,7 @@ pub(crate) struct Pace(Backoff);
 impl Pace {
     /// Creates the pauses of a call, with their own random jitter.
     pub(crate) fn of<C: ZooKeeper>(client: &C) -> Self {
-        Self(Backoff::new(
-            PAUSE_MIN,
-            PAUSE_MAX,
-            client.new_id().as_u128(),
-        ))
+        Self(Backoff::new(PAUSE_MIN, PAUSE_MAX, client.random()))
     }
 
     /// Returns how long to wait before the next attempt.

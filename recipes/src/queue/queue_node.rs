@@ -3,6 +3,10 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -21,6 +25,8 @@ pub(crate) struct QueueNode<C: ZooKeeper> {
     pub(crate) watch: Option<C::Watch>,
     /// Whether a list has shown it in the queue.
     pub(crate) is_listed: bool,
+    /// Whether its owner deletes it: see [`QueueNode::leave_to`].
+    is_left: Option<Arc<AtomicBool>>,
 }
 
 impl<C: ZooKeeper> QueueNode<C> {
@@ -33,7 +39,14 @@ impl<C: ZooKeeper> QueueNode<C> {
             is_due: true,
             watch: None,
             is_listed: false,
+            is_left: None,
         }
+    }
+
+    /// Makes dropping this delete nothing once the flag is set: its owner deletes the znode then, and
+    /// waits for the reply.
+    pub(crate) fn leave_to(&mut self, is_left: &Arc<AtomicBool>) {
+        self.is_left = Some(Arc::clone(is_left));
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -84,7 +97,8 @@ impl<C: ZooKeeper> QueueNode<C> {
 
 impl<C: ZooKeeper> Drop for QueueNode<C> {
     fn drop(&mut self) {
-        if self.is_due {
+        let is_left = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        if self.is_due && !self.is_left.as_ref().is_some_and(is_left) {
             // The watch is dropped first, so that this deletion wakes no task here.
             self.watch = None;
             self.client.clean_up(self.epoch, &self.path);

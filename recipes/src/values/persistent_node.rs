@@ -10,14 +10,15 @@ use std::{
     time::Duration,
 };
 
-use minikeeper_client::{AfterTimeout, CreateMode, Error, ErrorCode, Multi, Stat, ZnodePath, Zxid};
+use minikeeper_client::{
+    AfterTimeout, CreateMode, Error, ErrorCode, Multi, SessionId, Stat, ZnodePath, Zxid,
+};
 use tokio::sync::watch;
 
 use crate::{
     call_limit::CallLimit,
     client::{ZooKeeper, reconnected},
     error::LockError,
-    leaders::spawn,
     options::LockOptions,
     queue::{
         contending::{Queue, Wait, in_session, no_session},
@@ -25,6 +26,7 @@ use crate::{
         pace::Pace,
         parents,
     },
+    task::spawn,
 };
 
 /// A znode that is created again when another client deletes it and, if it is ephemeral, in every
@@ -70,8 +72,10 @@ struct NodeOrders {
 }
 
 #[derive(Clone, Debug)]
-enum NodeStage {
+pub(crate) enum NodeStage {
     Missing,
+    /// Another session has an ephemeral znode of this name.
+    Taken(SessionId),
     Present {
         path: String,
         /// The number of the change of data that the znode has.
@@ -143,7 +147,11 @@ impl PersistentNode {
         };
         // Dropping this does not abort the task: it sees the order to close, or that the sender was
         // dropped.
-        drop(spawn("persistent node", Box::pin(keeper.run(stage)))?);
+        let run = Box::pin(keeper.run(stage.clone()));
+        let ended = move |error: Error| {
+            stage.send_replace(NodeStage::Ended(Err(error.into())));
+        };
+        drop(spawn("persistent node", run, Box::new(ended))?);
         Ok(Self {
             orders,
             stage: stages,
@@ -167,13 +175,15 @@ impl PersistentNode {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed. The task has then
-    /// ended: start another one.
+    /// [`LockError::Client`] when a server refuses or the client is closed, or the task has ended for
+    /// another reason ([`Error::TaskEnded`]). Start another one.
     /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
     /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn created(&self) -> Result<Option<String>, LockError> {
-        self.reached("created", |stage| !matches!(stage, NodeStage::Missing))
-            .await
+        self.reached("created", |stage| {
+            !matches!(stage, NodeStage::Missing | NodeStage::Taken(_))
+        })
+        .await
     }
 
     /// Waits until the znode exists and has the data that was set last, and returns its path; `None`
@@ -187,7 +197,7 @@ impl PersistentNode {
     pub async fn updated(&self) -> Result<Option<String>, LockError> {
         let wanted = self.orders.borrow().revision;
         self.reached("updated", |stage| match stage {
-            NodeStage::Missing => false,
+            NodeStage::Missing | NodeStage::Taken(_) => false,
             // It is larger if a later call has set the data too.
             NodeStage::Present { revision, .. } => *revision >= wanted,
             NodeStage::Ended(_) => true,
@@ -210,6 +220,32 @@ impl PersistentNode {
             }
         };
         self.limit(call).run(reached).await
+    }
+
+    /// Waits until the znode exists. Returns the session that has one of this name, if it is another.
+    /// A later call with the same receiver waits for the next change.
+    #[cfg(feature = "discovery")]
+    pub(crate) async fn settled(
+        stage: &mut watch::Receiver<NodeStage>,
+    ) -> Result<Option<SessionId>, LockError> {
+        loop {
+            match &*stage.borrow_and_update() {
+                NodeStage::Missing => {}
+                NodeStage::Taken(owner) => return Ok(Some(*owner)),
+                NodeStage::Ended(Err(error)) => return Err(error.clone()),
+                NodeStage::Present { .. } | NodeStage::Ended(Ok(())) => return Ok(None),
+            }
+            // Its task reports how it ends.
+            if stage.changed().await.is_err() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Returns what [`PersistentNode::settled`] follows.
+    #[cfg(feature = "discovery")]
+    pub(crate) fn stages(&self) -> watch::Receiver<NodeStage> {
+        self.stage.clone()
     }
 
     /// Sets the data of the znode, now and whenever it is created again. What another client sets
@@ -316,7 +352,7 @@ impl<C: ZooKeeper> Keeper<C> {
 
     /// Keeps the znode until it is closed.
     async fn keep(&mut self, stage: &watch::Sender<NodeStage>) -> Result<(), LockError> {
-        let prefix = naming::protection(self.queue.client.new_id());
+        let mut prefix = None;
         if !self.mode.is_sequential() {
             self.own = Some((self.queue.path.to_string(), None));
         }
@@ -328,7 +364,10 @@ impl<C: ZooKeeper> Keeper<C> {
                 _ = orders.wait_for(|orders| orders.is_closing) => return Ok(()),
                 connected = queue.connected(Wait::FOR_EVER) => drop(connected?),
             }
-            let kept = match self.create(&prefix).await {
+            // Not before the first session, which makes it unique.
+            let new = || naming::protection(self.queue.client.new_id());
+            let prefix: &str = prefix.get_or_insert_with(new);
+            let kept = match self.create(prefix).await {
                 Ok(true) => self.watch(stage).await,
                 other => other.map(drop),
             };
@@ -463,6 +502,8 @@ impl<C: ZooKeeper> Keeper<C> {
                     Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
                     _ => return Ok(()),
                 }
+            } else {
+                stage.send_replace(NodeStage::Taken(seen.stat.ephemeral_owner));
             }
             if self.is_closing() {
                 return Ok(());

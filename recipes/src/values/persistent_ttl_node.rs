@@ -17,7 +17,6 @@ use crate::{
     client::{ZooKeeper, reconnected},
     clock,
     error::LockError,
-    leaders::Task,
     options::LockOptions,
     queue::{
         contending::{Queue, Wait},
@@ -25,6 +24,7 @@ use crate::{
         pace::Pace,
         parents,
     },
+    task::Task,
 };
 
 /// The options of a persistent TTL node.
@@ -168,16 +168,20 @@ impl PersistentTtlNode {
             seen: Zxid(0),
             pace,
         };
+        let of_task = stage.clone();
         let run = async move {
             let error = keeper.keep(&stage).await;
             stage.send_replace(TtlStage::Failed(error));
+        };
+        let ended = move |error: Error| {
+            of_task.send_replace(TtlStage::Failed(error.into()));
         };
         Ok(Self {
             data,
             stage: stages,
             path: path.into(),
             call_timeout,
-            _task: Task::spawn("persistent TTL node", run)?,
+            _task: Task::spawn("persistent TTL node", run, ended)?,
         })
     }
 
@@ -188,7 +192,8 @@ impl PersistentTtlNode {
     ///
     /// # Errors
     /// [`LockError::Client`] when a server refuses, for example with `UNIMPLEMENTED` if it has no
-    /// times to live, or the client is closed. The task has then ended: start another one.
+    /// times to live, or the client is closed, or the task has ended for another reason
+    /// ([`Error::TaskEnded`]). Start another one.
     /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
     /// [`call_timeout`](ZooKeeper::call_timeout).
     pub async fn created(&self) -> Result<(), LockError> {
@@ -197,11 +202,6 @@ impl PersistentTtlNode {
         let created = async {
             match there.await.as_deref() {
                 Ok(TtlStage::Failed(error)) => Err(error.clone()),
-                // Without a sender the task was aborted, with its runtime.
-                Err(_) => Err(Error::NoRuntime {
-                    what: "persistent TTL node",
-                }
-                .into()),
                 _ => Ok(()),
             }
         };

@@ -413,6 +413,68 @@ async fn h69_unregistering_without_a_session_deletes_the_znode_later() {
     }
 }
 
+/// It waited for a minute, and then said that it continued in the background.
+#[tokio::test(start_paused = true)]
+async fn id_of_another_session_that_lives_is_an_error_that_names_it() {
+    for is_kept in [true, false] {
+        let server = start().await;
+        let (ours, _) = client(&server, 1).await;
+        let (theirs, _) = client(&server, 2).await;
+        let session = theirs.session_id().unwrap();
+        let path = format!("{DIRECTORY}/7");
+        theirs.create_root().await.unwrap();
+        let mut parent = String::new();
+        for name in DIRECTORY.split('/').skip(1) {
+            parent = format!("{parent}/{name}");
+            let _ = theirs.create(&parent, b"", CreateMode::Persistent).await;
+        }
+        theirs
+            .create(&path, b"", CreateMode::Ephemeral)
+            .await
+            .unwrap();
+        // Creates it again whenever it is deleted, faster than the caller.
+        let keeping = spawn({
+            let path = path.clone();
+            async move {
+                let mut watcher = minikeeper_client::PersistentWatcher::new(
+                    theirs.clone(),
+                    &path,
+                    minikeeper_client::AddWatchMode::Persistent,
+                )
+                .unwrap();
+                while watcher.next().await.is_ok() {
+                    if is_kept {
+                        let _ = theirs.create(&path, b"", CreateMode::Ephemeral).await;
+                    }
+                }
+            }
+        });
+        sleep(Duration::from_millis(100)).await;
+        // The reply to the deletion takes longer than the other's event and its creation.
+        let here = discovery(&ours);
+        let fault = Fault::delay(Duration::from_millis(50));
+        let fault = fault
+            .of(ours.session_id().unwrap())
+            .on(minikeeper::OpCode::Create2);
+        let _fault = server.inject(fault.optional()).unwrap();
+        let begin = minikeeper_test_kit::clock::now();
+        let registered = here.register(ServiceInstance::new("test").id("7")).await;
+        if is_kept {
+            match registered {
+                Err(DiscoveryError::Taken { path: taken, owner }) => {
+                    assert_eq!((taken, owner), (path.clone(), session));
+                }
+                other => panic!("the id is taken, but {other:?}"),
+            }
+            assert!(here.registered().is_empty());
+        } else {
+            registered.unwrap();
+        }
+        assert!(begin.elapsed() < SESSION_TIMEOUT, "{:?}", begin.elapsed());
+        keeping.abort();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_process_that_starts_again_need_not_wait_for_its_old_session() {
     let server = start().await;

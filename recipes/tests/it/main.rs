@@ -32,8 +32,10 @@
 //! | `costs` | the cost of waiting; exact deadlines |
 //! | `curator_cache` | the cache, its options and its views; Curator's known bugs of caches |
 //! | `background_tasks` | background tasks (latch, selector, persistent node) under refusals, panics and without a server |
+//! | `ended_tasks` | background tasks that panic, or whose runtime shuts down |
 //! | `exclusion` | no lock counts as held once another contender may have it: closing clients, read-only servers |
 //! | `framework` | the catalogue's tests of what locks are built on |
+//! | `outages` | handles with a limit, releases and closing while the connection is lost; equal seeds |
 //! | `restart`, `rollback` | servers that stop and restart; servers that move to an older state |
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
 //! | `discovery` | service discovery, its cache and providers |
@@ -59,6 +61,7 @@ mod costs;
 mod curator_cache;
 #[cfg(feature = "discovery")]
 mod discovery;
+mod ended_tasks;
 mod error_sweep;
 mod every_recipe;
 mod exclusion;
@@ -75,6 +78,7 @@ mod loss;
 mod multi_lock;
 mod mutex;
 mod observability;
+mod outages;
 mod owners;
 mod persistent_node;
 mod persistent_ttl_node;
