@@ -195,7 +195,8 @@ impl ClientBuilder {
     }
 
     /// Sets the seed for the order of servers, the jitter of waits and [`Client::random`], for runs
-    /// that must repeat.
+    /// that must repeat. Several clients may have the same seed. The names of contenders are no part of
+    /// what it determines alone: they also depend on the session, so that no two are equal.
     ///
     /// Default: random.
     pub const fn seed(mut self, seed: u64) -> Self {

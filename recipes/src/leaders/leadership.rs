@@ -289,7 +289,11 @@ impl<C: ZooKeeper> Contender<C> {
                 Ok(()) => return Ok(()),
                 // It was deleted by the request before, or by another client.
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                Err(error) if error.cause() == Some(Cause::ConnectionLost) => continue,
+                // The session lives: retry on its next connection.
+                Err(error) if error.cause() == Some(Cause::ConnectionLost) => {
+                    pace.pause().await;
+                    continue;
+                }
                 // The znode is still deleted, only later.
                 Err(error)
                     if error.code().is_none()

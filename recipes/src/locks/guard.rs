@@ -207,8 +207,9 @@ impl<C: ZooKeeper> Guard<C> {
             .await
     }
 
-    /// Releases the lock and waits until a server confirms it. Without a connection it waits until
-    /// the session is presumed lost. If the lock is known to be lost, it returns
+    /// Releases the lock and waits until a server confirms it. Without a connection it waits for one,
+    /// until the session is presumed lost. If the connection is lost after the request was sent, it
+    /// returns [`Error::OutcomeUnknown`] at once. If the lock is known to be lost, it returns
     /// [`Released::AlreadyGone`] at once, even without a server.
     ///
     /// # Cancel safety

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use minikeeper_client::{Cause, Data, Epoch, Error, ErrorCode};
+use minikeeper_client::{Data, Epoch, Error, ErrorCode};
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
@@ -254,7 +254,6 @@ impl<C: ZooKeeper> Held<C> {
         let mut turn = turn;
         let mut pace = Pace::of(&self.client);
         let mut attempts = 0;
-        let mut is_unanswered = false;
         loop {
             attempts += 1;
             let delete = self.client.delete(place.path());
@@ -269,18 +268,7 @@ impl<C: ZooKeeper> Held<C> {
             };
             match answer {
                 Ok(()) => return Ok(Released::Done),
-                // The request before has deleted it.
-                Err(error) if error.is(ErrorCode::NoNode) && is_unanswered => {
-                    return Ok(Released::Done);
-                }
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(Released::AlreadyGone),
-                // The next request waits for the next connection of this session.
-                Err(error) if error.cause() == Some(Cause::ConnectionLost) => {
-                    place.remember();
-                    is_unanswered = true;
-                    attempts -= 1;
-                    continue;
-                }
                 Err(error) => {
                     // The znode must be deleted even if it outlives this session.
                     place.remember();
