@@ -99,6 +99,7 @@ mod sweep;
 mod tree;
 mod turn;
 mod universe;
+mod work;
 
 pub use advice::{Advice, AdviceRule, Finding};
 #[cfg(feature = "control")]
