@@ -17,7 +17,7 @@ use crate::{
         http,
     },
     net::{
-        listener::{self, HeldPorts},
+        listener::{self, HeldPorts, PortUse},
         reachability,
         stream::Stream,
     },
@@ -42,7 +42,8 @@ pub(crate) async fn accept(listener: TcpListener, controls: Arc<Controls>) {
 
 fn open(controls: &Arc<Controls>, stream: TcpStream, peer: SocketAddr) {
     let peer = peer.ip().to_canonical();
-    if let Some(slot) = listener::enter(controls.shared(), &stream, peer) {
+    let entered = listener::enter(controls.shared(), &stream, peer, PortUse::Control);
+    if let Some(slot) = entered {
         let parts = (Stream::Plain(stream), BytesMut::new(), slot);
         tokio::spawn(http::serve(Arc::clone(controls), parts, peer));
     }

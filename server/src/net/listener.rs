@@ -29,6 +29,21 @@ use crate::{
     universe::state::UniverseState,
 };
 
+/// The number of file descriptors that connections leave to the log, snapshots and other files; of
+/// a small limit, a quarter.
+#[cfg(all(unix, any(feature = "data", feature = "tls")))]
+const RESERVED_FILES: u64 = 64;
+
+/// What a port serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PortUse {
+    /// Clients, and perhaps control.
+    Clients,
+    /// Control alone: half of the reserved descriptors are left to it.
+    #[cfg(feature = "control")]
+    Control,
+}
+
 /// The pause before the next accept when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -143,12 +158,21 @@ pub(crate) async fn accept(
 
 /// Calls `open` with every accepted connection. Runs until dropped.
 pub(crate) async fn each(listener: TcpListener, open: impl Fn(TcpStream, SocketAddr)) {
+    let mut failures = 0_u64;
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => open(stream, peer),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept; is the limit of open files reached?");
+                // It may go on for long, so this becomes rarer.
+                failures += 1;
+                if failures.is_power_of_two() {
+                    tracing::warn!(
+                        %error,
+                        failures,
+                        "cannot accept; is the limit of open files reached?"
+                    );
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -168,7 +192,7 @@ fn open(
         return;
     }
     let address = peer.ip();
-    let Some(slot) = enter(shared, &stream, address) else {
+    let Some(slot) = enter(shared, &stream, address, PortUse::Clients) else {
         return;
     };
     let (stream, runtime) = match place(shared, stream) {
@@ -183,12 +207,18 @@ fn open(
 }
 
 /// Counts a connection and prepares its socket. Returns `None` if a limit forbids it.
-pub(crate) fn enter(shared: &UniverseState, stream: &TcpStream, address: IpAddr) -> Option<Slot> {
-    match shared
-        .server
-        .open_connections
-        .enter(&shared.config, address)
-    {
+pub(crate) fn enter(
+    shared: &UniverseState,
+    stream: &TcpStream,
+    address: IpAddr,
+    port: PortUse,
+) -> Option<Slot> {
+    let connections = &shared.server.open_connections;
+    let entered = match files_exhausted(stream, port) {
+        Some(max) => Err(("limit of open files", max)),
+        None => connections.enter(&shared.config, address),
+    };
+    match entered {
         Ok(slot) => {
             // Fails only on a closed socket, which reading will notice.
             let _ = stream.set_nodelay(true);
@@ -201,6 +231,31 @@ pub(crate) fn enter(shared: &UniverseState, stream: &TcpStream, address: IpAddr)
             None
         }
     }
+}
+
+/// Returns how many files connections may leave open, if this one is beyond that.
+///
+/// The system gives a new file the lowest free number. So a high one shows how many are open, those
+/// included that the rest of the process has opened, and nothing has to be counted.
+#[cfg(all(unix, any(feature = "data", feature = "tls")))]
+fn files_exhausted(stream: &TcpStream, port: PortUse) -> Option<usize> {
+    use std::os::fd::AsRawFd as _;
+    // Asked each time, because it can be changed from outside.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
+    let reserved = (limit / 4).min(RESERVED_FILES);
+    let max = match port {
+        PortUse::Clients => limit - reserved,
+        #[cfg(feature = "control")]
+        PortUse::Control => limit - reserved / 2,
+    };
+    let number = u64::try_from(stream.as_raw_fd()).unwrap_or_default();
+    (number >= max).then(|| usize::try_from(max).unwrap_or(usize::MAX))
+}
+
+/// Without the features that need files there is nothing to reserve them for.
+#[cfg(not(all(unix, any(feature = "data", feature = "tls"))))]
+fn files_exhausted(_: &TcpStream, _: PortUse) -> Option<usize> {
+    None
 }
 
 /// Returns whether the failure concerns only the connection that was about to be accepted.

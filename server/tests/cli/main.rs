@@ -6,6 +6,7 @@
 //! | `ctl`, `ctl_verbs` | the verbs of a running program |
 //! | `data_dir` | the state that survives a restart |
 //! | `environment` | options from variables |
+//! | `open_files` | connections beyond the limit of open files |
 //! | `shell` | `minikeeper cli` |
 //! | `sweep` | `minikeeper sweep` |
 //! | `moving` | export and import of data directories |
@@ -20,6 +21,8 @@ mod ctl_verbs;
 mod data_dir;
 mod environment;
 mod moving;
+#[cfg(unix)]
+mod open_files;
 mod program;
 mod replay;
 mod shell;

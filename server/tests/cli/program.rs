@@ -89,6 +89,7 @@ impl Running {
         Self::spawn(program(args).stdin(Stdio::piped()))
     }
 
+    /// Starts a command that becomes a server.
     #[track_caller]
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command.spawn().expect("the program runs");
