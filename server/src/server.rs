@@ -249,7 +249,7 @@ impl Server {
     /// Saves the state to the [data directory](Config::data_dir), if there is one and the state has
     /// changed since the last save.
     ///
-    /// No client is served while the state is copied; clients are served while it is written.
+    /// Clients are served meanwhile: the state is copied in pieces, and the copy is written.
     ///
     /// # Errors
     /// When the state could not be written; the previous save is untouched.

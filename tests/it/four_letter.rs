@@ -1,9 +1,11 @@
 //! Four-letter words: `docs/zookeeper-protocol.md` section 18.
 
-use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Zxid};
-use minikeeper_test_kit::wire::{self, four_letter};
+use std::io::{Read as _, Write as _};
 
-use crate::kit::Scene;
+use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Zxid};
+use minikeeper_test_kit::wire::{self, Wire, four_letter};
+
+use crate::kit::{Scene, TIMEOUT_MS};
 
 /// `docs/zookeeper-protocol.md` sections 18.1, rule 1, and 18.2: bytes after the word are ignored.
 #[test]
@@ -354,5 +356,45 @@ fn repeated_words_leave_no_connection_behind() {
     }
     drop(client);
     scene.wait_alone();
+    scene.end();
+}
+
+/// A word about millions of watches held the server until it was answered. Now a thread answers it; the
+/// connection waits for that even if its client has ended its side, as `nc` does.
+#[test]
+fn words_about_a_large_state_are_answered_as_those_about_a_small_one() {
+    const WATCHES: usize = 3_000;
+    let scene = Scene::new();
+    let (mut client, _) = Wire::open(scene.address(), TIMEOUT_MS);
+    let exist = (0..WATCHES).map(|number| format!("/absent-{number}").as_str().into());
+    client.must(&Request::SetWatches {
+        relative_zxid: Zxid(1 << 40),
+        data: Vec::new(),
+        exist: exist.collect(),
+        child: Vec::new(),
+    });
+    assert_eq!(
+        four_letter(scene.address(), b"wchs"),
+        format!("1 connections watching {WATCHES} paths\nTotal watches:{WATCHES}\n")
+    );
+    for (word, lines) in [(b"wchc", 1 + WATCHES), (b"wchp", 2 * WATCHES)] {
+        let text = four_letter(scene.address(), word);
+        assert_eq!(text.lines().filter(|line| !line.is_empty()).count(), lines);
+    }
+    assert_eq!(four_letter(scene.address(), b"ruok\n"), "imok");
+    let mut half_closed = std::net::TcpStream::connect(scene.address()).unwrap();
+    half_closed.set_read_timeout(Some(wire::PATIENCE)).unwrap();
+    half_closed.write_all(b"wchs").unwrap();
+    half_closed.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut text = String::new();
+    half_closed.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("1 connections"), "{text}");
+    // The watches of a client that has left are counted no more, although they are removed later.
+    drop(client);
+    scene.wait_alone();
+    assert_eq!(
+        four_letter(scene.address(), b"wchs"),
+        "0 connections watching 0 paths\nTotal watches:0\n"
+    );
     scene.end();
 }

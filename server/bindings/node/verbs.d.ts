@@ -196,8 +196,9 @@ export interface TreeListing {
 /**
  * The result of `seed`.
  *
- * Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl, container
- * and ttl_ms.
+ * A tree of up to 1,000 znodes and 1 MiB is seeded in one turn, a larger one in several: clients are served in
+ * between and may see its first part. Missing parents are created. A znode of the tree is its data, or an object
+ * with the fields data, acl, container and ttl_ms.
  */
 export interface Seeded {
   /** How many znodes were created */
@@ -658,10 +659,11 @@ export interface Verbs {
   }): Promise<F extends 'yaml' ? string : Tree>;
 
   /**
-   * Create the znodes of a tree that are missing and set those that differ, in one turn.
+   * Create the znodes of a tree that are missing and set those that differ.
    *
-   * Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl,
-   * container and ttl_ms.
+   * A tree of up to 1,000 znodes and 1 MiB is seeded in one turn, a larger one in several: clients are served in
+   * between and may see its first part. Missing parents are created. A znode of the tree is its data, or an object
+   * with the fields data, acl, container and ttl_ms.
    */
   seed(tree: Record<string, Seed> | string): Promise<Seeded>;
 

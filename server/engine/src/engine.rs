@@ -18,6 +18,7 @@ use crate::{
     },
     state::{
         State,
+        copying::StateCopy,
         identities::{Identity, Scheme},
         undo::{Mark, Undo},
     },
@@ -224,9 +225,13 @@ impl Engine {
     /// Returns when to apply the next [`Input::Tick`]: never later than
     /// [`Engine::next_deadline_ms`], and found without a search. It is earlier if a session was
     /// renewed since, unless deadlines are rounded; and while there are containers or znodes with a
-    /// time to live, because the time of day may change.
+    /// time to live, because the time of day may change. It is now while a tick has watches of ended
+    /// connections to remove.
     #[must_use]
     pub fn next_tick_ms(&self) -> Option<u64> {
+        if self.state.watches.has_ended() {
+            return Some(self.elapsed_ms);
+        }
         let expiry = self.state.sessions.look_ms();
         expiry.into_iter().chain(self.state.cleanup_ms).min()
     }
@@ -283,9 +288,59 @@ impl Engine {
     /// Creates an independent engine with the same znodes, quotas, zxid, time and sessions, none of
     /// them connected. The next session it opens has the given id.
     #[must_use]
-    pub fn fork(&self, next_session_id: SessionId) -> Self {
+    pub fn fork(&mut self, next_session_id: SessionId) -> Self {
         let state = self.state.fork(next_session_id);
         Self {
+            digests: state.settings.digests.then(Digests::new),
+            state,
+            elapsed_ms: self.elapsed_ms,
+        }
+    }
+
+    /// Begins such a copy, to be made in pieces by [`Engine::copy_more`]. Whatever happens in
+    /// between, it shows the state as it is now. Drops the copy that had begun before, if any.
+    pub fn begin_copy(&mut self) {
+        self.state.begin_copy();
+    }
+
+    /// Continues the copy, by up to `slots` znodes and not many more than `bytes` bytes of paths and
+    /// data.
+    pub fn copy_more(&mut self, slots: usize, bytes: usize) -> CopyStep {
+        match self.state.copy_more(slots, bytes) {
+            None => CopyStep::Lost,
+            Some(None) => CopyStep::More,
+            Some(Some(state)) => CopyStep::Whole(EngineCopy {
+                state: Box::new(state),
+                elapsed_ms: self.elapsed_ms,
+            }),
+        }
+    }
+}
+
+/// The result of [`Engine::copy_more`].
+#[derive(Debug)]
+pub enum CopyStep {
+    /// There is more to copy.
+    More,
+    /// The copy is whole.
+    Whole(EngineCopy),
+    /// The state was replaced, or no copy had begun.
+    Lost,
+}
+
+/// A copy of an engine, whose tables are still to be built.
+#[derive(Debug)]
+pub struct EngineCopy {
+    state: Box<StateCopy>,
+    elapsed_ms: u64,
+}
+
+impl EngineCopy {
+    /// Builds the engine, as [`Engine::fork`] does. Takes time in proportion to the state.
+    #[must_use]
+    pub fn finish(self, next_session_id: SessionId) -> Engine {
+        let state = self.state.finish(next_session_id);
+        Engine {
             digests: state.settings.digests.then(Digests::new),
             state,
             elapsed_ms: self.elapsed_ms,

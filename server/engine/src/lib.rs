@@ -61,7 +61,7 @@ pub use crate::{
         sasl::SaslSettings,
     },
     effects::{CloseReason, Effects, Event, Limit, Removal},
-    engine::{Counts, Engine, Handover, Keep},
+    engine::{CopyStep, Counts, Engine, EngineCopy, Handover, Keep},
     input::{ConnId, Input, Now, Secret, Settings},
     persist::{
         change::{Change, ChangeHead, Life},

@@ -121,7 +121,7 @@ commands! {
     Read false "system_properties" | "sysp" => |_, _, _| system_properties();
     Read true "voting_view" => |shared, _, _| voting_view(shared);
     Read true "watch_summary" | "wchs" => |shared, _, _| {
-        let summary = shared.turns.inspect(Engine::watch_summary);
+        let summary = shared.turns.watch_summary();
         object(json!({
             "num_connections": summary.connections,
             "num_paths": summary.paths,
@@ -138,7 +138,7 @@ commands! {
     };
     Read true "watches_by_path" | "wchp" => |shared, _, _| {
         let room = client_words::room(&shared.config);
-        let listing = shared.turns.inspect(|engine| engine.watches_by_path(room));
+        let listing = shared.turns.watches_by_path(room);
         let mut answer = Map::new();
         let left_out = put_groups(&mut answer, "path_to_session_ids", listing, |path| path, id);
         put_left_out(&mut answer, left_out);

@@ -862,8 +862,8 @@ settings! {
 
     /// Also save every N milliseconds; 0 saves only on shutdown.
     ///
-    /// No client is served while the state is copied, some tenths of a second for a million znodes,
-    /// and the copy takes as much memory as the file. A frozen clock never reaches the next save:
+    /// Clients are served meanwhile. The state is copied to be saved, and the copy takes as much
+    /// memory as the state. A frozen clock never reaches the next save:
     /// call [`Server::save`](crate::Server::save). Needs `data_dir`.
     #[cfg(feature = "data")]
     save_interval: Duration = Duration::ZERO,

@@ -20,9 +20,14 @@ pub(crate) struct Controls {
     pub(crate) unread: Arc<UnreadAnswers>,
     /// A permit for each stream of the journal.
     pub(crate) streams: Arc<Semaphore>,
+    /// A permit for each verb that runs on a thread.
+    threads: Semaphore,
     /// Becomes true when the server stops.
     stopped: watch::Sender<bool>,
 }
+
+/// The limit of the number of verbs that run on threads at a time. Others wait.
+const THREADS_MAX: usize = 8;
 
 impl Controls {
     pub(crate) fn new(own: Universe) -> Self {
@@ -32,6 +37,7 @@ impl Controls {
             wrong_tokens: WrongTokens::default(),
             unread: Arc::default(),
             streams: Arc::new(Semaphore::new(tail::STREAMS_MAX)),
+            threads: Semaphore::new(THREADS_MAX),
             stopped: watch::Sender::new(false),
         }
     }
@@ -57,6 +63,28 @@ impl Controls {
                 let found = self.own.universe_named(name).filter(|_| !name.is_empty());
                 found.ok_or_else(|| ControlError::not_found(format!("no universe {name:?}")))
             }
+        }
+    }
+
+    /// Runs work on a thread of its own, so that clients are served meanwhile, however much it is.
+    ///
+    /// # Errors
+    /// When the runtime ends.
+    ///
+    /// # Cancel safety
+    /// Work that has begun is finished.
+    pub(crate) async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ControlError> {
+        // The semaphore is never closed.
+        let _permit = self.threads.acquire().await;
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => Ok(done),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(ControlError::cannot_now("the server is stopping")),
+            },
         }
     }
 

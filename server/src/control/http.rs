@@ -17,7 +17,7 @@ use hyper::{
     server::conn::http1,
     service::service_fn,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     control::{
@@ -122,11 +122,17 @@ async fn answer(
         let answer = asset.answer(&head.method);
         return Ok(answer.map(|text| Either::Left(AnswerBody::uncounted(text))));
     }
-    if let Some(page) = AdminPage::at(head.uri.path()) {
-        let shared = controls.shared();
-        let server = shared.server.ensemble.at(own);
-        let request = (&head.method, &head.uri, &head.headers);
-        return whole_answer(page.answer(shared, server, request));
+    if AdminPage::at(head.uri.path()).is_some() {
+        let on_thread = Arc::clone(controls);
+        let answered = controls.on_thread(move || {
+            let shared = on_thread.shared();
+            let server = shared.server.ensemble.at(own);
+            let request = (&head.method, &head.uri, &head.headers);
+            let page = AdminPage::at(head.uri.path())?;
+            Some(page.answer(shared, server, request))
+        });
+        let gone = || response(Err(ControlError::cannot_now("the server is stopping")));
+        return whole_answer(answered.await.ok().flatten().unwrap_or_else(gone));
     }
     let outcome = match Route::of(&head.uri) {
         Ok(route) if !route.takes(&head.method) => {
@@ -140,13 +146,13 @@ async fn answer(
             return whole_answer(refusal);
         }
         Ok(route) => match whole(body, controls.config().body_bytes_max).await {
-            Ok(body) => route.serve(controls, own, head.uri.query(), &body).await,
+            Ok(body) => route.serve(controls, own, head.uri.query(), body).await,
             Err(fault) => Err(fault),
         },
         Err(fault) => Err(fault),
     };
     match outcome {
-        Ok(Answer::Whole(value)) => whole_answer(response(Ok(value))),
+        Ok(Answer::Whole(text)) => whole_answer(response(Ok(text))),
         Ok(Answer::Stream(body)) => Ok(stream(body)),
         Err(fault) => whole_answer(response(Err(fault))),
     }
@@ -208,12 +214,11 @@ async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ControlError> 
     }
 }
 
-fn response(outcome: Result<Value, ControlError>) -> Response<Bytes> {
-    let (status, value) = match outcome {
-        Ok(value) => (StatusCode::OK, value),
-        Err(ControlError { status, sentence }) => (status, json!({"error": sentence})),
+fn response(outcome: Result<String, ControlError>) -> Response<Bytes> {
+    let (status, mut text) = match outcome {
+        Ok(text) => (StatusCode::OK, text),
+        Err(ControlError { status, sentence }) => (status, json!({"error": sentence}).to_string()),
     };
-    let mut text = value.to_string();
     text.push('\n');
     let mut response = Response::new(Bytes::from(text));
     *response.status_mut() = status;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::control::{error::ControlError, json, routing};
 
 /// The longest duration that a request may contain: a year. An advancing clock stops at every
-/// deadline, perhaps every minute, and no client is served meanwhile. Unit: milliseconds.
+/// deadline, perhaps every minute. Unit: milliseconds.
 const DURATION_MS_MAX: u64 = 31_536_000_000;
 
 /// One parameter of a [`Verb`](super::Verb).

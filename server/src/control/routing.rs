@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use bytes::Bytes;
 use hyper::{Method as HttpMethod, StatusCode, Uri};
 
 use crate::{
@@ -15,6 +16,9 @@ use crate::{
     },
     journal::record::RecordKind,
 };
+
+/// Reading a longer body is left to a thread. Unit: bytes.
+const SHORT_BODY_BYTES: usize = 16 << 10;
 
 /// The target of a request.
 pub(crate) enum Route {
@@ -82,14 +86,19 @@ impl Route {
         controls: &Arc<Controls>,
         asked_at: SocketAddr,
         query: Option<&str>,
-        body: &[u8],
+        body: Bytes,
     ) -> Result<Answer, ControlError> {
         let Self::Verb { verb, universe } = self else {
-            return Ok(Answer::Whole(openapi::description()));
+            return Ok(Answer::Whole(openapi::description().to_string()));
         };
+        let verb: &'static Verb = verb;
         let arguments = match verb.method {
             Method::Get => Arguments::from_query(query.unwrap_or_default(), verb.parameters)?,
-            Method::Post => Arguments::from_body(body, verb.parameters)?,
+            Method::Post if body.len() > SHORT_BODY_BYTES => {
+                let read = move || Arguments::from_body(&body, verb.parameters);
+                controls.on_thread(read).await??
+            }
+            Method::Post => Arguments::from_body(&body, verb.parameters)?,
         };
         let call = Call {
             universe: controls.universe(universe.as_deref())?,
@@ -106,7 +115,7 @@ impl Route {
             let turns = &call.universe.shared.turns;
             turns.note(RecordKind::Verb, None, || called(verb, &call.arguments));
         }
-        let answer = verb.handler.serve(&call).await;
+        let answer = verb.handler.serve(call).await;
         if matches!(verb.method, Method::Post) {
             // With one worker, the connections that the verb has woken write their events before the
             // answer is written: they are in the worker's queue, and this task goes to its end. With

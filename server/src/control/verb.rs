@@ -238,7 +238,7 @@ pub enum Method {
 
 /// The function of a verb.
 pub(crate) enum Handler {
-    /// Answers at once.
+    /// Answers without waiting. Runs on a thread, so that no amount of work makes clients wait.
     AtOnce(fn(&Call) -> Outcome),
     /// Waits for something. Dropped when the client goes away or the server stops.
     Waits(for<'a> fn(&'a Call) -> HandlerFuture<'a>),
@@ -264,21 +264,27 @@ pub(crate) struct Call {
 
 /// The answer of a verb.
 pub(crate) enum Answer {
-    Whole(Value),
+    /// JSON as text.
+    Whole(String),
     Stream(TailBody),
 }
 
 impl Handler {
-    pub(crate) async fn serve(&self, call: &Call) -> Result<Answer, ControlError> {
-        let whole = match self {
-            Self::AtOnce(serve) => serve(call),
-            Self::Waits(serve) => serve(call).await,
+    pub(crate) async fn serve(&self, call: Call) -> Result<Answer, ControlError> {
+        let text = match self {
+            Self::AtOnce(serve) => {
+                let serve = *serve;
+                let controls = Arc::clone(&call.controls);
+                let answer = move || serve(&call).map(|answer| answer.to_string());
+                controls.on_thread(answer).await??
+            }
+            Self::Waits(serve) => serve(&call).await?.to_string(),
             Self::Streams(serve) => {
-                let body = TailBody::new(serve(call)?, Arc::clone(&call.controls))?;
+                let body = TailBody::new(serve(&call)?, Arc::clone(&call.controls))?;
                 return Ok(Answer::Stream(body));
             }
         };
-        whole.map(Answer::Whole)
+        Ok(Answer::Whole(text))
     }
 }
 

@@ -53,8 +53,8 @@ impl Universe {
     /// Writes the state as a data directory that ZooKeeper 3.8 or 3.9 can start from: a snapshot
     /// with znodes, access lists and sessions. The directory must be empty or not exist.
     ///
-    /// No client is served while the state is copied. The copy is then written on the calling thread,
-    /// while clients are served. Returns the zxid of the newest change in it.
+    /// Copies the state in pieces, and writes the copy on the calling thread; clients are served
+    /// meanwhile. Returns the zxid of the newest change in it.
     ///
     /// # Errors
     /// When the directory is not empty, or cannot be written.
@@ -63,13 +63,13 @@ impl Universe {
         if turns.is_broken() {
             return Err(ExportError::Broken);
         }
-        let (zxid, copy) = turns.inspect(|engine| (engine.zxid(), data::copy(engine)));
+        let (zxid, copy) = turns.view(|engine| (engine.zxid(), data::copy(engine)));
         data_source::export(dir.as_ref(), zxid, &copy)
     }
 
     /// Copies the state, so that another server can start with it: [`crate::Builder::state`].
     #[must_use]
     pub fn state(&self) -> SavedState {
-        self.shared.turns.inspect(SavedState::of)
+        self.shared.turns.view(SavedState::of)
     }
 }

@@ -1,10 +1,10 @@
 //! Decides when to save the state: on shutdown, on request, at intervals, when the log is long, and
 //! after changes that a log cannot express.
 
-use std::{io::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use minikeeper_engine::Engine;
-use minikeeper_protocol::Zxid;
+use minikeeper_protocol::{SessionId, Zxid};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, task::JoinSet};
 
@@ -198,8 +198,8 @@ impl UniverseState {
 
     /// Saves the state, unless it has not changed since the last save.
     ///
-    /// Locks a serving engine only while it copies the state. Writes a stopped one directly to the
-    /// file, without a copy.
+    /// Copies the state of a serving engine in pieces, so that clients are served meanwhile. Writes a
+    /// stopped one directly to the file, without a copy.
     pub(crate) fn save_now(&self) -> Result<(), SaveError> {
         let mut dir = self.server.saving.dir.lock();
         let Some(dir) = &mut *dir else {
@@ -215,20 +215,25 @@ impl UniverseState {
         }
         let now_ms = || turns.clock().elapsed_ms();
         let start_ms = now_ms();
-        let (zxid, hold_ms, bytes) = if turns.is_stopped() {
+        let (zxid, copy_ms, bytes) = if turns.is_stopped() {
             turns.inspect(|engine| {
                 let zxid = engine.zxid();
                 let saved = dir.save(zxid, |out| data::write(engine.image(), out));
                 saved.map(|bytes| (zxid, now_ms().saturating_sub(start_ms), bytes))
             })?
         } else {
-            let (zxid, copy) = turns.copy(|engine| (engine.zxid(), data::copy(engine)));
-            let hold_ms = now_ms().saturating_sub(start_ms);
-            let bytes = dir.save(zxid, |out| out.write_all(&copy))?;
-            (zxid, hold_ms, bytes)
+            // The log goes on from the state that the copy shows.
+            let (copy, zxid) = turns.copied(|core| {
+                core.note_replaced();
+                core.engine.zxid()
+            });
+            let copy = copy.finish(SessionId(1));
+            let copy_ms = now_ms().saturating_sub(start_ms);
+            let bytes = dir.save(zxid, |out| data::write(copy.image(), out))?;
+            (zxid, copy_ms, bytes)
         };
         let elapsed_ms = now_ms().saturating_sub(start_ms);
-        tracing::info!(%zxid, bytes, hold_ms, elapsed_ms, "saved");
+        tracing::info!(%zxid, bytes, copy_ms, elapsed_ms, "saved");
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Copies the contenders and what concerns them out of the engine.
 //!
-//! First a search for directories with contenders, in slices, each under the engine lock for a short
-//! time. Then the contenders, watches and sessions of those directories, all under one hold of the
+//! First a search for directories with contenders, and for what kind of lock each is, in slices, each
+//! under the engine lock for a short time. Then the contenders, watches and sessions of those directories, all under one hold of the
 //! lock, so that the report shows one instant. The rest of the work needs no lock.
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
     net::SocketAddr,
 };
 
-use minikeeper_engine::{Engine, WatchKind};
+use minikeeper_engine::{Engine, Life, WatchKind};
 use minikeeper_protocol::SessionId;
 
 use crate::{
@@ -20,16 +20,23 @@ use crate::{
     },
     order,
     turn::{core::Look, turns::Turns},
+    work,
 };
 
 /// The number of slots of the tree that one slice of the search reads.
-const SLICE: usize = 8_192;
+const SLICE: usize = 1_024;
+
+/// The number of candidates whose kind is determined under one hold of the lock.
+const KINDS_AT_ONCE: usize = 256;
 
 /// The maximum number of directories that the search remembers.
 const CANDIDATES_MAX: usize = 10 * LOCKS_MAX;
 
 /// The maximum number of children read, whatever their names.
 const VISITS_MAX: usize = 200_000;
+
+/// The maximum number of ancestors read to find recursive watches: a tree may be thousands deep.
+const ANCESTORS_MAX: usize = 200_000;
 
 /// The maximum number of watches read.
 const WATCHES_MAX: usize = 100_000;
@@ -105,11 +112,12 @@ pub(super) struct SessionFacts {
 /// Reports the locks of a universe; `silenced` are its silenced sessions.
 pub(crate) fn locks(turns: &Turns, silenced: &BTreeSet<SessionId>) -> Locks {
     let (candidates, is_truncated) = candidates(turns);
+    let groups = groups(turns, candidates);
     let (mut collected, journal) = turns.look(|look| {
         let now = turns.clock().now();
         let collected = Collected {
             wall_ms: now.wall_ms,
-            ..collect(&look, now.elapsed_ms, candidates)
+            ..collect(&look, now.elapsed_ms, &groups)
         };
         (collected, look.journal.map(|journal| journal.copy(0)))
     });
@@ -140,8 +148,10 @@ fn candidates(turns: &Turns) -> (BTreeMap<String, Candidate>, bool) {
     let mut slot = Some(0);
     while let Some(from) = slot {
         slot = turns.inspect(|engine| {
-            engine.scan(from, SLICE, |path, is_ephemeral| {
-                is_truncated |= !found.note(engine, path, is_ephemeral);
+            engine.scan(from, SLICE, |znode| {
+                work::count(1);
+                let is_ephemeral = matches!(znode.life(), Life::Session(_));
+                is_truncated |= !found.note(engine, znode.path, is_ephemeral);
             })
         });
     }
@@ -195,30 +205,48 @@ fn exists(engine: &Engine, path: &str, suffix: &str) -> bool {
     engine.get(&format!("{path}{suffix}")).is_some()
 }
 
-/// Copies the candidates; those with several contenders first, if there are too many.
-fn collect(look: &Look<'_>, elapsed_ms: u64, candidates: BTreeMap<String, Candidate>) -> Collected {
-    let engine = look.engine;
-    let mut kinds = BTreeMap::new();
-    let mut contended: BTreeMap<String, usize> = BTreeMap::new();
-    for (path, candidate) in candidates {
-        let (path, kind) = kind_of(engine, &path, candidate);
-        *contended.entry(path.clone()).or_default() += candidate.contenders;
-        kinds.insert(path, kind);
+/// Returns the paths and kinds of the locks, those with several contenders first.
+fn groups(turns: &Turns, candidates: BTreeMap<String, Candidate>) -> Vec<(String, CandidateKind)> {
+    let mut candidates = candidates.into_iter().peekable();
+    let mut found: BTreeMap<String, (CandidateKind, usize)> = BTreeMap::new();
+    while candidates.peek().is_some() {
+        let some: Vec<_> = candidates.by_ref().take(KINDS_AT_ONCE).collect();
+        let kinds: Vec<_> = turns.inspect(|engine| {
+            let kinds = some.iter().map(|(path, candidate)| {
+                work::count(1);
+                kind_of(engine, path, *candidate)
+            });
+            kinds.collect()
+        });
+        for ((path, kind), (_, candidate)) in kinds.into_iter().zip(some) {
+            let (known, contenders) = found.entry(path).or_insert((kind, 0));
+            *known = kind;
+            *contenders += candidate.contenders;
+        }
     }
-    let mut paths: Vec<_> = contended.iter().collect();
-    order::sort_by_key(&mut paths, |(path, contenders)| (**contenders < 2, *path));
+    let mut groups: Vec<_> = found.into_iter().collect();
+    order::sort_by_key(&mut groups, |(_, (_, contenders))| *contenders < 2);
+    groups
+        .into_iter()
+        .map(|(path, (kind, _))| (path, kind))
+        .collect()
+}
+
+/// Copies the first locks, as far as there is room.
+fn collect(look: &Look<'_>, elapsed_ms: u64, locks: &[(String, CandidateKind)]) -> Collected {
     let mut reader = BoundedReader {
         look,
         visits_left: VISITS_MAX,
         contenders_left: CONTENDERS_MAX,
         watches_left: WATCHES_MAX,
         path_bytes_left: PATH_BYTES_MAX,
-        is_truncated: paths.len() > LOCKS_MAX,
+        ancestors_left: ANCESTORS_MAX,
+        is_truncated: locks.len() > LOCKS_MAX,
     };
-    let mut groups: Vec<_> = paths
-        .into_iter()
+    let mut groups: Vec<_> = locks
+        .iter()
         .take(LOCKS_MAX)
-        .map(|(path, _)| reader.group(path, kinds[path]))
+        .map(|(path, kind)| reader.group(path, *kind))
         .collect();
     order::sort_by(&mut groups, |a, b| a.path().cmp(b.path()));
     Collected {
@@ -286,6 +314,7 @@ struct BoundedReader<'a> {
     contenders_left: usize,
     watches_left: usize,
     path_bytes_left: usize,
+    ancestors_left: usize,
     is_truncated: bool,
 }
 
@@ -330,6 +359,7 @@ impl BoundedReader<'_> {
                 self.is_truncated = true;
                 break;
             }
+            work::count(1);
             self.visits_left -= 1;
             let name = std::str::from_utf8(name).unwrap_or_default();
             if let Some(parsed) = naming::parse(name, true).filter(|name| is_meant(name.role)) {
@@ -355,12 +385,21 @@ impl BoundedReader<'_> {
                 None => total -= 1,
             }
         }
+        let Some(watchers_below) = self.watchers_below(&path) else {
+            // Without them, waiters would seem to have no watch. So the report ends here.
+            self.contenders_left = 0;
+            self.is_truncated = true;
+            return Directory {
+                path,
+                ..Directory::default()
+            };
+        };
         self.contenders_left -= contenders.len();
         Directory {
             watchers: self.watchers(&path, |kind| {
                 matches!(kind, WatchKind::Children | WatchKind::Persistent)
             }),
-            watchers_below: self.watchers_below(&path),
+            watchers_below,
             path,
             contenders,
             total,
@@ -397,6 +436,7 @@ impl BoundedReader<'_> {
                 self.is_truncated = true;
                 break;
             }
+            work::count(1);
             self.watches_left -= 1;
             if is_meant(kind) {
                 sessions.insert(session);
@@ -405,22 +445,23 @@ impl BoundedReader<'_> {
         sessions
     }
 
-    fn watchers_below(&mut self, path: &str) -> BTreeSet<SessionId> {
+    /// Returns the sessions that watch everything below this znode or an ancestor of it. `None` if
+    /// there are too many ancestors.
+    fn watchers_below(&mut self, path: &str) -> Option<BTreeSet<SessionId>> {
         let mut sessions = BTreeSet::new();
         if !self.look.engine.has_recursive_watches() {
-            return sessions;
+            return Some(sessions);
         }
-        let mut above = Some(path);
-        while let Some(path) = above {
-            let is_recursive = |kind| kind == WatchKind::PersistentRecursive;
-            sessions.extend(self.watchers(path, is_recursive));
-            above = match path.rfind('/') {
-                Some(0) if path.len() > 1 => Some("/"),
-                Some(slash) if slash > 0 => Some(&path[..slash]),
-                _ => None,
-            };
+        for watchers in self.look.engine.recursive_watchers(path) {
+            work::count(1);
+            self.ancestors_left = self.ancestors_left.checked_sub(1)?;
+            for session in watchers {
+                work::count(1);
+                self.watches_left = self.watches_left.checked_sub(1)?;
+                sessions.insert(session);
+            }
         }
-        sessions
+        Some(sessions)
     }
 
     fn sessions(&self, groups: &[Group], elapsed_ms: u64) -> BTreeMap<SessionId, SessionFacts> {

@@ -15,7 +15,7 @@ use minikeeper_protocol::{
 };
 
 use crate::{
-    admin::four_letter::words,
+    admin::four_letter::words::{self, Word},
     faults::{Verdict, action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
     net::{
@@ -50,6 +50,8 @@ pub(crate) enum CloseCause {
     Message(DecodeError),
     /// A four-letter word was answered.
     FourLetterWord,
+    /// A thread answers a four-letter word: the connection is kept until then.
+    FourLetterWordBegun,
     /// A turn or the outbox orders it.
     Ordered(Close),
     /// A limit is reached.
@@ -71,6 +73,7 @@ impl std::fmt::Display for CloseCause {
             Self::Handshake(error) => write!(f, "handshake: {error}"),
             Self::Message(error) => error.fmt(f),
             Self::FourLetterWord => f.write_str("four-letter word answered"),
+            Self::FourLetterWordBegun => f.write_str("four-letter word begun"),
             Self::Ordered(why) => why.fmt(f),
             Self::Limit(breach) => breach.fmt(f),
             Self::ReadOnly => {
@@ -239,6 +242,32 @@ impl Connection {
         self.keep(rest, flow)
     }
 
+    /// Lets a thread answer a word about a large state, so that clients are served meanwhile. The
+    /// connection waits, as for a delayed request, and closes behind the answer.
+    #[cold]
+    fn answer_on_thread(&self, word: &'static Word, input: Bytes) {
+        let (shared, outbox) = (Arc::clone(&self.shared), Arc::clone(&self.outbox));
+        let (peer, server) = (words::count(word, &shared, self.id), self.server.max(1));
+        outbox.set_delayed();
+        let runtime = shared.server.runtime.clone();
+        runtime.spawn(async move {
+            // The semaphore is never closed.
+            let _permit = shared.server.word_threads.acquire().await;
+            let answering = Arc::clone(&shared);
+            let answer = tokio::task::spawn_blocking(move || {
+                words::text(word, &input, &answering, peer, server)
+            });
+            // Without an answer, because that panicked, the connection closes, too.
+            let mut answer = answer.await.unwrap_or_default().into_bytes();
+            let woken = [
+                outbox.put_back(&mut answer),
+                outbox.close(Close::WordAnswered),
+                outbox.end_delay(),
+            ];
+            woken.into_iter().flatten().for_each(Waker::wake);
+        });
+    }
+
     /// Keeps unserved input, if the limits permit it.
     fn keep(&mut self, mut rest: Box<PendingInput>, flow: Flow) -> Flow {
         if flow == Flow::Continue {
@@ -333,7 +362,12 @@ impl Connection {
                 }
             }
             if scratch.inputs.is_empty() {
-                return (fault.map_or(Flow::Continue, Flow::Close), served);
+                let flow = match fault {
+                    None => Flow::Continue,
+                    Some(CloseCause::FourLetterWordBegun) => Flow::Delayed,
+                    Some(why) => Flow::Close(why),
+                };
+                return (flow, served);
             }
             if is_unbound && self.bind(&mut scratch.inputs) {
                 // Decoded again, in the universe it belongs to.
@@ -422,6 +456,10 @@ impl Connection {
         if !self.is_open
             && let Some(word) = words::find(&batch[start..])
         {
+            if !self.shared.turns.is_small() {
+                self.answer_on_thread(word, batch.slice(start..));
+                return Err(CloseCause::FourLetterWordBegun);
+            }
             let answer = words::answer(
                 word,
                 &batch[start..],

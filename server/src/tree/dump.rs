@@ -17,9 +17,8 @@ const QUOTAS: &[u8] = b"/zookeeper/quota/";
 /// Without ids, omits everything that depends on the time and order of changes: zxids, times,
 /// versions and session ids. Sessions are then numbered in the order of what they own, so that
 /// only equal sessions could change places.
-pub(crate) fn dump(engine: &Engine, with_ids: bool) -> String {
+pub(crate) fn dump(engine: &Engine, mut sessions: Vec<SessionReport>, with_ids: bool) -> String {
     let image = engine.image();
-    let mut sessions: Vec<_> = engine.session_reports().collect();
     for session in &mut sessions {
         // The order of creation, which the dump does not show.
         order::sort_by(&mut session.ephemerals, Ord::cmp);

@@ -1,9 +1,10 @@
 //! Turns: one hold of the engine lock each, and everything that happens under it.
 //!
-//! [`turns`] owns the lock and is the only file that takes it: a connection hands in a batch of
+//! [`turns`] owns the lock, which only it and [`copies`] take: a connection hands in a batch of
 //! requests, and a turn applies them all. During the turn, [`effects`] carries out the engine's
 //! effects: it encodes replies into the connection's own output, events into the [`outbox`] of
 //! others, and changes into the [`change_log`].
+//! [`copies`] reads a whole state in pieces, so that no turn waits for long.
 //! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
 //! [`prefix_replies`] adds a universe's name to reply paths. [`fault_turn`] serves requests that an
 //! injected fault applies to.
@@ -14,6 +15,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod change_log;
+pub(crate) mod copies;
 pub(crate) mod core;
 pub(crate) mod effects;
 pub(crate) mod fault_turn;

@@ -29,6 +29,8 @@ pub(crate) enum Close {
     UniverseRefused,
     /// `handshake_timeout` is over.
     HandshakeTimeout,
+    /// A thread has answered its four-letter word.
+    WordAnswered,
     /// A test or administrator asked for it.
     Asked,
     /// An injected fault closes it.
@@ -47,6 +49,7 @@ impl std::fmt::Display for Close {
             Self::UnsentFull => f.write_str("unsent_bytes_max reached: output is not read"),
             Self::UnservedFull => f.write_str("unserved_bytes_max reached: input waits too long"),
             Self::UniverseRefused => f.write_str("session is already connected to the universe"),
+            Self::WordAnswered => f.write_str("four-letter word answered"),
             Self::HandshakeTimeout => f.write_str("handshake_timeout over"),
             Self::Asked => f.write_str("disconnected on request"),
             Self::Injected => f.write_str("cut by an injected fault"),

@@ -91,6 +91,8 @@ pub(crate) async fn run(shared: &UniverseState) {
             tick(shared);
         };
         first_of(rearm.notified(), due).await;
+        // What is due may take many ticks, one after the other.
+        tokio::task::yield_now().await;
     }
 }
 

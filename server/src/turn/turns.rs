@@ -1,4 +1,4 @@
-//! Turns: the only file that locks the engine.
+//! Turns: with `copies`, the only file that locks the engine.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1 and 12.4.
 //!
@@ -9,7 +9,7 @@ use std::{net::IpAddr, sync::Arc, task::Waker, time::Duration};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
 use minikeeper_protocol::{ConnectRequest, SessionId, Zxid};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use slab::Slab;
 
 use crate::{
@@ -31,6 +31,7 @@ use crate::{
         stats::{ConnStats, Counters, Peer, Served},
         timers::Alarm,
     },
+    work,
 };
 
 /// The treatment of connected sessions when the clock jumps.
@@ -50,6 +51,8 @@ const LONG_TURN_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct Turns {
     core: Mutex<Core>,
+    /// Locked while the state is copied in pieces.
+    pub(super) copying: Mutex<()>,
     clock: Clock,
     /// The injected faults.
     pub(crate) faults: Faults,
@@ -77,6 +80,7 @@ impl Turns {
         Self {
             ensemble,
             core: Mutex::new(Core::new(engine)),
+            copying: Mutex::new(()),
             clock,
             faults: Faults::default(),
             outbox_bytes_max: config.outbox_bytes_max,
@@ -108,16 +112,28 @@ impl Turns {
     /// Makes these turns write a journal of about this many bytes; of none if this is 0.
     pub(crate) fn with_journal(self, bytes_max: usize) -> Self {
         if bytes_max > 0 {
-            self.core.lock().journal = Some(Box::new(Journal::new(bytes_max)));
+            self.lock().journal = Some(Box::new(Journal::new(bytes_max)));
         }
         self
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+        let core = self.core.lock();
+        work::begin_hold();
+        core
+    }
+
+    /// Unlocks the engine, and lets whoever waits for it go first.
+    pub(super) fn unlock(core: MutexGuard<'_, Core>) {
+        MutexGuard::unlock_fair(core);
+        work::end_hold();
     }
 
     /// Registers a connection.
     pub(crate) fn register(&self, peer: Peer, server: u8) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
         let (number, wall_ms) = {
-            let mut core = self.core.lock();
+            let mut core = self.lock();
             core.registered += 1;
             (core.registered, self.clock.now().wall_ms)
         };
@@ -133,7 +149,7 @@ impl Turns {
     /// Adds a connection: a new one, or one that another universe has detached.
     pub(crate) fn attach(&self, member: Member) -> ConnId {
         let (outbox, peer) = (Arc::clone(&member.outbox), member.stats.peer.ip());
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         let key = core.members.insert(member);
         let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
         // Checked under the lock: either `close_all` finds this connection, or this check sees why
@@ -167,7 +183,7 @@ impl Turns {
     /// Removes a closed connection; `dropped` says whether its client closed it.
     pub(crate) fn unregister(&self, conn: ConnId, dropped: bool) {
         if self.is_broken() {
-            self.core.lock().members.remove(conn.0 as usize);
+            self.lock().members.remove(conn.0 as usize);
             return;
         }
         self.turn(|core, now| {
@@ -206,7 +222,7 @@ impl Turns {
             };
         }
         let _fail_stop = FailStop::watch(|| self.stop_broken());
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         // Read under the lock: time never runs backwards from turn to turn.
         let (now, began_us) = core.begin_turn(&self.clock);
         let mut leftover = Leftover {
@@ -366,12 +382,13 @@ impl Turns {
             return false;
         }
         let _fail_stop = FailStop::watch(|| self.stop_broken());
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         let (now, began_us) = core.begin_turn(&self.clock);
         let wakes = serve(&mut core, now);
         let is_logged = core.write_log(now);
         core.end_journal(began_us, &self.clock);
-        drop(core);
+        // A caller that makes many changes piece by piece lets others in between.
+        Self::unlock(core);
         if !is_logged {
             self.stop_unlogged();
         }
@@ -385,7 +402,7 @@ impl Turns {
     /// Returns the next deadline if the clock jumps, in milliseconds since the start; the outer
     /// `None` on a server that is broken or down.
     pub(crate) fn next_deadline_ms(&self, jump: Jump) -> Option<Option<u64>> {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
         is_up.then(|| {
             let Core {
@@ -403,7 +420,7 @@ impl Turns {
     /// way. Renews sessions under the same lock, so that none of them is due at the end. On a
     /// broken or stopped server only the clock moves.
     pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
         let before = self.clock.now();
         if is_up {
@@ -462,7 +479,7 @@ impl Turns {
 
     /// Reads the clock between two turns.
     pub(crate) fn read_clock<T>(&self, read: impl FnOnce(&Clock) -> T) -> T {
-        let _core = self.core.lock();
+        let _core = self.lock();
         read(&self.clock)
     }
 
@@ -516,7 +533,7 @@ impl Turns {
         conn: Option<ConnId>,
         text: impl FnOnce() -> String,
     ) {
-        self.core.lock().note(&self.clock, kind, conn, text);
+        self.lock().note(&self.clock, kind, conn, text);
         if self.activity.is_wanted() {
             self.activity.notify_recorded();
         }
@@ -524,14 +541,14 @@ impl Turns {
 
     /// Returns the number of a connection, which is never reused; 0 if it has ended.
     pub(crate) fn number_of(&self, conn: ConnId) -> u64 {
-        let core = self.core.lock();
+        let core = self.lock();
         let member = core.members.get(conn.0 as usize);
         member.map_or(0, |member| member.stats.number)
     }
 
     /// Adds the act of a fault to the journal, if there is one.
     pub(crate) fn note_fault(&self, conn: ConnId, input: &Input, fault: u64, action: &str) {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         let Core {
             journal, members, ..
         } = &mut *core;
@@ -548,7 +565,7 @@ impl Turns {
 
     /// Uses the journal; `None` if there is none.
     pub(crate) fn journal<T>(&self, read: impl FnOnce(&mut Journal) -> T) -> Option<T> {
-        self.core.lock().journal.as_deref_mut().map(read)
+        self.lock().journal.as_deref_mut().map(read)
     }
 
     /// Orders every connection to close.
@@ -573,7 +590,7 @@ impl Turns {
     }
 
     fn wake(&self, waker: impl Fn(&Member) -> Option<Waker>) {
-        let core = self.core.lock();
+        let core = self.lock();
         let members = core.members.iter();
         let wakes: Vec<_> = members.filter_map(|(_, member)| waker(member)).collect();
         drop(core);
@@ -584,7 +601,7 @@ impl Turns {
     ///
     /// Finds and closes them under one lock, because their numbers may be reused afterwards.
     pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
-        let core = self.core.lock();
+        let core = self.lock();
         let found = find(&core.look());
         let conns: Vec<_> = found.into_iter().filter_map(|(_, conn)| conn).collect();
         let close = |conn: &ConnId| {
@@ -650,33 +667,28 @@ impl Turns {
 
     /// Reads the engine between two turns.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
-        look(&self.core.lock().engine)
-    }
-
-    /// Copies the state between two turns, to save it. Notifies the log, whose changes so far the
-    /// copy contains.
-    #[cfg(feature = "data")]
-    pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
-        let mut core = self.core.lock();
-        core.note_replaced();
-        copy(&core.engine)
+        let core = self.lock();
+        let seen = look(&core.engine);
+        // A caller that looks at the state piece by piece lets others in between.
+        Self::unlock(core);
+        seen
     }
 
     /// Logs every change from now on.
     #[cfg(feature = "data")]
     pub(crate) fn log_to(&self, log: impl ChangeLog + 'static) {
-        self.core.lock().log = Some(Box::new(log));
+        self.lock().log = Some(Box::new(log));
     }
 
     /// Takes the error that stopped the log, if any.
     fn take_log_failure(&self) -> Option<SaveError> {
-        let log = &mut self.core.lock().log;
+        let log = &mut self.lock().log;
         log.as_deref_mut().and_then(ChangeLog::take_failure)
     }
 
     /// Reads the whole state between two turns.
     pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
-        look(self.core.lock().look())
+        look(self.lock().look())
     }
 
     /// Records the output of a connection that its socket has not taken. Must not be called in a
@@ -686,7 +698,7 @@ impl Turns {
         if !self.unsent.add(bytes) {
             return;
         }
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
         let (closed, wakes) = self.unsent.relieve(outboxes);
         core.counters.limit_hits.unsent += closed;
@@ -697,7 +709,7 @@ impl Turns {
     /// Closes connections as [`outbox::free_held`] does. Returns how many bytes this freed, and of
     /// how many connections.
     pub(crate) fn free_held(&self, since: u64, bytes: usize) -> (usize, u64) {
-        let core = self.core.lock();
+        let core = self.lock();
         let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
         let (freed, closed, wakes) = outbox::free_held(outboxes, since, bytes);
         drop(core);
@@ -707,12 +719,12 @@ impl Turns {
 
     /// Changes the server's counters: a reset, or a count from outside of turns.
     pub(crate) fn recount(&self, change: impl FnOnce(&mut Counters)) {
-        change(&mut self.core.lock().counters);
+        change(&mut self.lock().counters);
     }
 
     /// Counts a connection's four-letter word. Returns the client's address.
     pub(crate) fn count_word(&self, conn: ConnId, bytes: u64) -> IpAddr {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         core.counters.packets_received += 1;
         core.counters.bytes_received += bytes;
         let stats = &mut core.members[conn.0 as usize].stats;
@@ -723,14 +735,14 @@ impl Turns {
 
     /// Resets the counters of every connection.
     pub(crate) fn reset_connections(&self) {
-        for (_, member) in &mut self.core.lock().members {
+        for (_, member) in &mut self.lock().members {
             member.stats.reset();
             member.outbox.reset_events();
         }
     }
 
     pub(crate) fn connections(&self) -> usize {
-        self.core.lock().members.len()
+        self.lock().members.len()
     }
 
     pub(crate) fn is_broken(&self) -> bool {

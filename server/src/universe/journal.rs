@@ -10,11 +10,15 @@ use crate::{
         filter::{self, Expected, JournalError, JournalFilter},
     },
     universe::Universe,
+    work,
 };
 
 /// How long a [`JournalTail`] waits after the first new entry: those that follow at once are read
 /// with it, so that a busy server is not read once a request.
 const GATHERING: Duration = Duration::from_millis(10);
+
+/// The maximum number of entries that a [`JournalTail`] reads before it lets others run.
+const READ_AT_ONCE: usize = 2_000;
 
 /// Reads the journal of a universe: what its clients did, and what happened to them.
 ///
@@ -213,21 +217,29 @@ impl JournalTail {
         loop {
             // Before the look: what happens after it is not missed.
             let recorded = waiting.recorded();
-            let entries = self.read(max)?;
+            let (entries, is_at_end) = self.read(max)?;
             if !entries.is_empty() || universe.is_over() {
                 return Ok(entries);
+            }
+            if !is_at_end {
+                tokio::task::yield_now().await;
+                continue;
             }
             recorded.await;
             tokio::time::sleep(GATHERING).await;
         }
     }
 
-    /// Reads without waiting.
-    fn read(&mut self, max: NonZero<usize>) -> Result<Vec<JournalEntry>, JournalError> {
+    /// Reads some entries without waiting. Also returns whether there are no more.
+    fn read(&mut self, max: NonZero<usize>) -> Result<(Vec<JournalEntry>, bool), JournalError> {
         let copied = self.universe.copy_journal(self.next)?;
         let is_behind = copied.lacks(self.next);
         let mut matching = Vec::new();
-        for entry in copied.entries() {
+        for (read, entry) in copied.entries().enumerate() {
+            if matching.len() >= max.get() || read == READ_AT_ONCE {
+                return Ok((matching, false));
+            }
+            work::count(1);
             if is_behind && matching.is_empty() {
                 matching.push(entry.omitted_before(entry.number - self.next));
             }
@@ -235,10 +247,7 @@ impl JournalTail {
             if self.filter.matches(&entry) {
                 matching.push(entry);
             }
-            if matching.len() >= max.get() {
-                break;
-            }
         }
-        Ok(matching)
+        Ok((matching, true))
     }
 }

@@ -11,6 +11,8 @@ pub(crate) mod changes;
 mod ensemble;
 pub(crate) mod faults;
 mod flush_wait;
+#[cfg(test)]
+mod holds;
 pub(crate) mod inspect;
 mod journal;
 mod locks;

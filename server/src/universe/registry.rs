@@ -168,8 +168,8 @@ impl Universe {
     pub fn fork(&self, name: &str) -> Result<UniverseGuard, UniverseError> {
         self.add(name, |first_session_id| {
             let turns = &self.shared.turns;
-            let engine = turns.inspect(|engine| engine.fork(first_session_id));
-            (engine, turns.read_clock(Clock::fork))
+            let (copy, clock) = turns.copied(|_| turns.clock().fork());
+            (copy.finish(first_session_id), clock)
         })
     }
 

@@ -1,17 +1,20 @@
 //! Seeds a universe with a tree, exports its tree, and compares the two.
 
-use std::{error::Error, fmt};
+use std::{collections::BTreeSet, error::Error, fmt};
 
 use minikeeper_engine::{
-    Engine, Image, Life, TTL_MS_MAX, ZNODE_BYTES, ZnodeImage, ZnodeState, Znodes,
+    Engine, Image, Life, Now, TTL_MS_MAX, ZNODE_BYTES, ZnodeImage, ZnodeState, Znodes,
 };
 use minikeeper_protocol::{
     AclList, Create, CreateMode, CreateOp, ErrorCode, PathError, Request, ZnodePath,
 };
 
 use crate::{
+    order,
     tree::{self, Lifetime, Tree, TreeDiff, Znode},
+    turn::effects::TurnEffects,
     universe::Universe,
+    work,
 };
 
 /// The changes made by [`Universe::seed`].
@@ -28,12 +31,15 @@ impl Universe {
     /// Creates the znodes of a tree that are missing, with their parents, and sets those that
     /// differ. Other znodes stay.
     ///
-    /// All changes happen in one turn, so clients see all or none. Each takes a zxid and fires
+    /// Up to 1 000 znodes with 1 MiB of paths and data are changed in one turn, so clients see all of
+    /// the changes or none. A larger tree takes several turns, in the order of paths, so that clients
+    /// are served in between: they may see its first part. Each change takes a zxid and fires
     /// watches, as if a client had made it. Access lists are not checked.
     ///
     /// # Errors
     /// The fault of the tree, or its conflict with the existing one, with the path. Nothing has
-    /// changed, except after [`SeedError::Refused`].
+    /// changed, except after [`SeedError::Refused`], and after a conflict with a change that a client
+    /// made while a large tree was seeded.
     ///
     /// # Examples
     /// ```
@@ -52,21 +58,43 @@ impl Universe {
     /// ```
     pub fn seed(&self, tree: &Tree) -> Result<Seeded, SeedError> {
         check(tree, self.shared.config.frame_bytes_max)?;
-        let seed = self.shared.turns.alter(|engine, now, effects| {
-            let mut seeded = Seeded::default();
-            for (path, change) in plan(engine, tree)? {
-                let is_create = matches!(change, Request::Create(_));
-                let outcome = effects.administer(engine, now, &change);
-                outcome.map_err(|error| SeedError::Refused { path, error })?;
-                if is_create {
-                    seeded.created += 1;
-                } else {
-                    seeded.changed += 1;
+        let tree = with_parents(tree);
+        let mut seeded = Seeded::default();
+        let pieces = pieces(&tree);
+        if pieces.len() > 1 {
+            self.check_conflicts(&pieces)?;
+        }
+        for piece in pieces {
+            let change = |engine: &mut Engine, now: Now, effects: &mut TurnEffects<'_>| {
+                let (changes, grown) = plan(engine, piece)?;
+                check_size(engine, grown)?;
+                for (path, change) in changes {
+                    work::count(1);
+                    let is_create = matches!(change, Request::Create(_));
+                    let outcome = effects.administer(engine, now, &change);
+                    outcome.map_err(|error| SeedError::Refused { path, error })?;
+                    if is_create {
+                        seeded.created += 1;
+                    } else {
+                        seeded.changed += 1;
+                    }
                 }
-            }
-            Ok(seeded)
-        });
-        seed.unwrap_or(Err(SeedError::Stopped))
+                Ok(())
+            };
+            let changed = self.shared.turns.alter(change);
+            changed.unwrap_or(Err(SeedError::Stopped))?;
+        }
+        Ok(seeded)
+    }
+
+    /// Checks a tree against the existing one before its first change.
+    fn check_conflicts(&self, pieces: &[&[(&str, &Znode)]]) -> Result<(), SeedError> {
+        let turns = &self.shared.turns;
+        let mut grown = 0;
+        for piece in pieces {
+            grown += turns.inspect(|engine| plan(engine, piece))?.1;
+        }
+        turns.inspect(|engine| check_size(engine, grown))
     }
 
     /// Exports the tree with lifetimes and access lists, to [seed](Universe::seed) another server.
@@ -87,7 +115,7 @@ impl Universe {
     #[must_use]
     pub fn export_tree(&self) -> Tree {
         let turns = &self.shared.turns;
-        turns.inspect(|engine| export(engine, false))
+        turns.view(|engine| export(engine, false))
     }
 
     /// Exports a znode and everything below it, as [`export_tree`](Universe::export_tree) does, with
@@ -109,7 +137,7 @@ impl Universe {
     #[must_use]
     pub fn export_subtree(&self, path: &str) -> Option<Tree> {
         let turns = &self.shared.turns;
-        turns.inspect(|engine| Some(exported(engine, engine.image().subtree(path)?, false)))
+        turns.view(|engine| subtree(engine, path))
     }
 
     /// Compares the universe's tree, ephemerals included, with the expected one. Returns `None` if
@@ -120,15 +148,15 @@ impl Universe {
     /// is named. [`assert_tree!`](crate::assert_tree!) does the same and panics.
     #[must_use]
     pub fn diff_tree(&self, expected: &Tree) -> Option<TreeDiff> {
-        let found = self.shared.turns.inspect(|engine| export(engine, true));
+        let found = self.shared.turns.view(|engine| export(engine, true));
         TreeDiff::of(expected, &found)
     }
 
-    /// Returns the paths of all ephemerals of a subtree, which an exported tree does not contain.
+    /// Does the same, and also returns the paths of the ephemerals, which the tree does not contain.
     #[cfg(feature = "control")]
-    pub(crate) fn ephemerals(&self, path: &str) -> Vec<String> {
+    pub(crate) fn export_with_ephemerals(&self, path: &str) -> Option<(Tree, Vec<String>)> {
         let turns = &self.shared.turns;
-        turns.inspect(|engine| ephemerals(engine, path))
+        turns.view(|engine| Some((subtree(engine, path)?, ephemerals(engine, path))))
     }
 }
 
@@ -350,28 +378,72 @@ pub(crate) fn check(tree: &Tree, frame_bytes_max: usize) -> Result<(), SeedError
     Ok(())
 }
 
-/// Lists the changes that seed a checked tree, in the order in which to make them.
+/// Returns the znodes of a tree and those parents that it does not name, parents first.
+fn with_parents(tree: &Tree) -> Vec<(&str, &Znode)> {
+    static ANY: Znode = Znode::any();
+    let mut complete = Vec::new();
+    let mut parents = BTreeSet::new();
+    for (path, znode) in tree.iter() {
+        let above = path.rmatch_indices('/').map(|(end, _)| &path[..end]);
+        for parent in above.take_while(|parent| !parent.is_empty()) {
+            // Those above it were added with it, or with the znode.
+            if tree.get(parent).is_some() || !parents.insert(parent) {
+                break;
+            }
+            complete.push((parent, &ANY));
+        }
+        complete.push((path, znode));
+    }
+    order::sort_by_key(&mut complete, |(path, _)| *path);
+    complete
+}
+
+/// The maximum number of znodes that one turn seeds, and of the bytes of their paths and data.
+const SEEDED_AT_ONCE: usize = 1_000;
+const SEEDED_BYTES_AT_ONCE: usize = 1 << 20;
+
+/// Divides the znodes of a tree into those of each turn.
+fn pieces<'a, 'b>(mut tree: &'a [(&'b str, &'b Znode)]) -> Vec<&'a [(&'b str, &'b Znode)]> {
+    let mut pieces = Vec::new();
+    while !tree.is_empty() {
+        let mut bytes = 0;
+        let fits = |(path, znode): &&(&str, &Znode)| {
+            bytes += path.len() + znode.data().flatten().map_or(0, <[u8]>::len);
+            bytes <= SEEDED_BYTES_AT_ONCE
+        };
+        let count = tree.iter().take(SEEDED_AT_ONCE).take_while(fits).count();
+        let (piece, rest) = tree.split_at(count.max(1));
+        pieces.push(piece);
+        tree = rest;
+    }
+    pieces
+}
+
+fn check_size(engine: &Engine, grown: usize) -> Result<(), SeedError> {
+    let bytes = engine.counts().tree_bytes + grown;
+    let max = engine.settings().tree_bytes_max;
+    if bytes > max && grown > 0 {
+        return Err(SeedError::TreeTooLarge { bytes, max });
+    }
+    Ok(())
+}
+
+/// Lists the changes that seed these znodes of a checked tree, in the order in which to make them.
+/// Also returns how many bytes they add to the tree.
 ///
 /// # Errors
 /// The first conflict with the existing tree.
-pub(crate) fn plan(engine: &Engine, tree: &Tree) -> Result<Vec<PlannedChange>, SeedError> {
+fn plan(
+    engine: &Engine,
+    znodes: &[(&str, &Znode)],
+) -> Result<(Vec<PlannedChange>, usize), SeedError> {
     let image = engine.image();
-    let mut complete = tree.clone();
-    for (path, _) in tree.iter() {
-        let mut path = path;
-        while let Some((parent, _)) = path.rsplit_once('/')
-            && !parent.is_empty()
-            && complete.get(parent).is_none()
-        {
-            complete.insert(parent, Znode::any());
-            path = parent;
-        }
-    }
     let mut changes = Vec::new();
-    let mut bytes = engine.counts().tree_bytes;
-    for (path, znode) in complete.iter() {
+    let mut grown = 0;
+    for &(path, znode) in znodes {
+        work::count(1);
         match image.znode(path) {
-            Some(there) => bytes += change(&image, &there, path, znode, &mut changes)?,
+            Some(there) => grown += change(&image, &there, path, znode, &mut changes)?,
             None => {
                 let parent = path.rsplit_once('/').map(|(parent, _)| parent);
                 let parent = parent.and_then(|parent| image.znode(parent));
@@ -380,16 +452,12 @@ pub(crate) fn plan(engine: &Engine, tree: &Tree) -> Result<Vec<PlannedChange>, S
                     return Err(SeedError::ParentIsEphemeral { path });
                 }
                 let length = znode.data().flatten().map_or(0, <[u8]>::len);
-                bytes += path.len() + length + ZNODE_BYTES;
+                grown += path.len() + length + ZNODE_BYTES;
                 changes.push((path.to_owned(), create(path, znode)?));
             }
         }
     }
-    let max = engine.settings().tree_bytes_max;
-    if bytes > max && !changes.is_empty() {
-        return Err(SeedError::TreeTooLarge { bytes, max });
-    }
-    Ok(changes)
+    Ok((changes, grown))
 }
 
 /// Adds the changes to an existing znode. Returns how many bytes they add to the tree.
@@ -483,6 +551,10 @@ fn access_list(path: &str, znode: &Znode) -> Result<Option<AclList>, SeedError> 
 /// ephemerals unless they are wanted.
 pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
     exported(engine, engine.image().znodes(), with_ephemerals)
+}
+
+fn subtree(engine: &Engine, path: &str) -> Option<Tree> {
+    Some(exported(engine, engine.image().subtree(path)?, false))
 }
 
 fn exported(engine: &Engine, znodes: Znodes<'_>, with_ephemerals: bool) -> Tree {

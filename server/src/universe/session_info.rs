@@ -58,8 +58,13 @@ pub struct LastOperation {
 }
 
 impl SessionInfo {
-    /// Describes a session; `connection` is the session's, if it has one.
-    pub(crate) fn new(report: SessionReport, connection: Option<&Member>, elapsed_ms: u64) -> Self {
+    /// Describes a session; `connection` is the session's, if it has one. Its identities, ephemerals
+    /// and watches are added by [`SessionInfo::with`].
+    pub(crate) fn new(
+        report: &SessionReport,
+        connection: Option<&Member>,
+        elapsed_ms: u64,
+    ) -> Self {
         let left_ms = report.deadline_ms.saturating_sub(elapsed_ms);
         let last = connection.and_then(|member| {
             let name = member.stats.last_op.name()?;
@@ -74,18 +79,25 @@ impl SessionInfo {
             is_unbound: false,
             is_silenced: false,
             address: connection.and_then(|member| member.stats.peer.address()),
-            identities: report
-                .identities
-                .into_iter()
+            identities: Vec::new(),
+            ephemerals: Vec::new(),
+            watches: Vec::new(),
+            last_operation: last,
+        }
+    }
+
+    pub(crate) fn with(self, report: SessionReport) -> Self {
+        let identities = report.identities.into_iter();
+        let watches = report.watches.into_iter();
+        Self {
+            identities: identities
                 .map(|(scheme, id)| format!("{scheme}:{id}"))
                 .collect(),
             ephemerals: report.ephemerals,
-            watches: report
-                .watches
-                .into_iter()
+            watches: watches
                 .map(|(path, kind)| WatchInfo { path, kind })
                 .collect(),
-            last_operation: last,
+            ..self
         }
     }
 }

@@ -8,7 +8,7 @@ use minikeeper_protocol::SessionId;
 use crate::{
     faults::{error::FaultError, fault::Fault},
     order,
-    turn::{core::Look, fault_turn, outbox::Close},
+    turn::{fault_turn, outbox::Close},
     universe::{
         Universe, flush_wait,
         session_info::SessionInfo,
@@ -262,22 +262,19 @@ impl Universe {
 
 fn sessions_of(shared: &UniverseState) -> Vec<SessionInfo> {
     let is_root = shared.turns.prefix().is_empty();
-    shared.turns.look(|look| {
+    let reports = shared.turns.session_reports(|look, report| {
+        let is_unbound = is_root && report.conn.is_some_and(|conn| look.is_unbound(conn));
+        let member = report
+            .conn
+            .and_then(|conn| look.members.get(conn.0 as usize));
         let elapsed_ms = shared.turns.clock().elapsed_ms();
-        let Look {
-            engine, members, ..
-        } = &look;
-        let member = |conn: ConnId| members.get(conn.0 as usize);
-        let info = |report: minikeeper_engine::SessionReport| {
-            let is_unbound = is_root && report.conn.is_some_and(|conn| look.is_unbound(conn));
-            let connection = report.conn.and_then(member);
-            SessionInfo {
-                is_unbound,
-                ..SessionInfo::new(report, connection, elapsed_ms)
-            }
-        };
-        engine.session_reports().map(info).collect()
-    })
+        SessionInfo {
+            is_unbound,
+            ..SessionInfo::new(report, member, elapsed_ms)
+        }
+    });
+    let whole = reports.into_iter().map(|(report, info)| info.with(report));
+    whole.collect()
 }
 
 /// Lists sessions in a sentence.

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicUsize},
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::Semaphore};
 
 use crate::{
     config::Config,
@@ -57,7 +57,12 @@ pub(crate) struct ServerState {
     pub(crate) runtime: Handle,
     /// The number of connections that were given to a runtime, to choose that of the next one.
     pub(crate) placed: AtomicUsize,
+    /// A permit for each four-letter word that is answered on a thread.
+    pub(crate) word_threads: Semaphore,
 }
+
+/// The limit of the number of four-letter words that are answered on threads at a time.
+const WORD_THREADS_MAX: usize = 4;
 
 impl ServerState {
     /// Creates the state of a server on the calling runtime.
@@ -73,6 +78,7 @@ impl ServerState {
             reachability: Reachability::default(),
             runtime: Handle::current(),
             placed: AtomicUsize::new(0),
+            word_threads: Semaphore::new(WORD_THREADS_MAX),
         }
     }
 

@@ -7,6 +7,7 @@ use minikeeper_protocol::{EventKind, Perms, Zxid, path};
 
 use crate::{
     effects::{Effects, Event},
+    input::ConnId,
     state::{
         State, acl,
         keys::{AclId, WatchId},
@@ -155,12 +156,12 @@ fn fire_ring(state: &mut State, table: Table, firing: &Firing<'_>, effects: &mut
         let id = next;
         let watch = state.watches.at(id);
         next = watch.path_next;
-        let modes = watch.modes(table);
-        if !modes.is_empty() {
-            send(state, id, firing, effects);
-        }
-        if modes.has(Modes::STANDARD) {
-            state.use_up_watch(id, table);
+        let (modes, conn) = (watch.modes(table), state.watches.conn_of(watch));
+        if let Some(conn) = conn.filter(|_| !modes.is_empty()) {
+            send(state, (id, conn), firing, effects);
+            if modes.has(Modes::STANDARD) {
+                state.use_up_watch(id, table);
+            }
         }
         if id == last {
             return;
@@ -182,8 +183,9 @@ fn fire_recursive(
         work::visit();
         let watch = state.watches.at(id);
         let (modes, next) = (watch.modes(Table::Data), watch.path_next);
-        if modes.has(Modes::RECURSIVE) {
-            send(state, id, firing, effects);
+        let conn = state.watches.conn_of(watch);
+        if let Some(conn) = conn.filter(|_| modes.has(Modes::RECURSIVE)) {
+            send(state, (id, conn), firing, effects);
         }
         id = if id == last { WatchId::NONE } else { next };
     }
@@ -191,9 +193,14 @@ fn fire_recursive(
 
 /// Sends an event to a watcher, unless this firing has already reached it or it may not read the
 /// znode.
-fn send(state: &mut State, watch: WatchId, firing: &Firing<'_>, effects: &mut impl Effects) {
-    let conn = state.watches.at(watch).conn;
-    if state.watches.reach(conn)
+fn send(
+    state: &mut State,
+    (watch, conn): (WatchId, ConnId),
+    firing: &Firing<'_>,
+    effects: &mut impl Effects,
+) {
+    let watcher = state.watches.at(watch).watcher;
+    if state.watches.reach(watcher)
         && let Some(watcher) = state.conns.get(conn)
     {
         let State {

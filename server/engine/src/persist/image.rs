@@ -193,7 +193,7 @@ impl Znodes<'_> {
     }
 }
 
-fn image_of(znode: &Znode) -> ZnodeImage<'_> {
+pub(crate) fn image_of(znode: &Znode) -> ZnodeImage<'_> {
     ZnodeImage {
         path: znode.path(),
         data: znode.data(),

@@ -243,6 +243,7 @@ fn check_watches(state: &State) -> Result<(), Broken> {
         );
     }
     let (mut count, mut recursive, mut in_both) = (0, 0, 0);
+    let (mut ended, mut ended_in_both) = (0, 0);
     for (id, watch, path) in watches.iter(tree) {
         let path = text(path);
         ensure!(
@@ -253,19 +254,26 @@ fn check_watches(state: &State) -> Result<(), Broken> {
             !watch.data.is_empty() || !watch.child.is_empty(),
             "watch on {path}: without a mode"
         );
-        ensure!(
-            state.session_of(watch.conn).is_some(),
-            "watch on {path}: connection {} has no session",
-            watch.conn
-        );
-        ensure!(
-            watches.conn_watches(watch.conn).any(|other| other == id),
-            "watch on {path}: connection {} does not list it",
-            watch.conn
-        );
+        if let Some(conn) = watches.conn_of(watch) {
+            ensure!(
+                state.session_of(conn).is_some(),
+                "watch on {path}: connection {conn} has no session"
+            );
+            ensure!(
+                watches.conn_watches(conn).any(|other| other == id),
+                "watch on {path}: connection {conn} does not list it"
+            );
+            in_both += usize::from(watch.is_in_both());
+        } else {
+            ensure!(
+                watches.watches_of(watch.watcher).any(|other| other == id),
+                "watch on {path}: its ended watcher does not list it"
+            );
+            ended += 1;
+            ended_in_both += usize::from(watch.is_in_both());
+        }
         count += 1;
         recursive += usize::from(watch.data.has(crate::state::watches::Modes::RECURSIVE));
-        in_both += usize::from(watch.is_in_both());
     }
     ensure!(
         count == in_rings.len(),
@@ -284,6 +292,12 @@ fn check_watches(state: &State) -> Result<(), Broken> {
     ensure!(
         in_both == watches.in_both(),
         "{in_both} watches are in both tables"
+    );
+    let (watchers, counted, counted_in_both) = watches.ended();
+    ensure!(
+        (ended, ended_in_both) == (counted, counted_in_both) && (ended == 0 || watchers > 0),
+        "{ended} watches of ended connections, {ended_in_both} of them in both tables; counted \
+         {counted} and {counted_in_both}"
     );
     Ok(())
 }

@@ -60,14 +60,17 @@ fn write_all(state: &State, out: &mut String) -> std::fmt::Result {
             )?;
         }
     }
-    let mut watches: Vec<_> = state.watches.iter(&state.tree).collect();
-    watches.sort_unstable_by_key(|(_, watch, path)| (*path, watch.conn));
-    for (_, watch, path) in watches {
+    let watches = state.watches.iter(&state.tree);
+    let mut watches: Vec<_> = watches
+        .filter_map(|(_, watch, path)| Some((path, state.watches.conn_of(watch)?, watch)))
+        .collect();
+    watches.sort_unstable_by_key(|(path, conn, _)| (*path, *conn));
+    for (path, conn, watch) in watches {
         let path = String::from_utf8_lossy(path);
         writeln!(
             out,
             "watch {path} conn {} data {} child {}",
-            watch.conn, watch.data, watch.child
+            conn, watch.data, watch.child
         )?;
     }
     Ok(())

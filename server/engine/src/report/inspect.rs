@@ -13,10 +13,11 @@ use crate::{
     Engine,
     auth::ip,
     input::ConnId,
+    persist::image::{ZnodeImage, image_of},
     report::digest::Digests,
     state::{
         identities::Scheme,
-        keys::WatchId,
+        keys::{WatchId, ZnodeId},
         quota::QuotaTotals,
         tree::ZNODE_BYTES,
         watches::{Modes, Place, Watch, Watches},
@@ -91,8 +92,17 @@ impl Line<String> for &[u8] {
     }
 }
 
+impl Listing<String, SessionId> {
+    /// Adds a path with the sessions that watch it.
+    pub fn add_path(&mut self, path: &[u8], sessions: impl Iterator<Item = SessionId>) {
+        self.add(path, sessions);
+    }
+}
+
 impl<H, R> Listing<H, R> {
-    const fn new(room: Room) -> Self {
+    /// Returns an empty one.
+    #[must_use]
+    pub const fn new(room: Room) -> Self {
         Self {
             groups: Vec::new(),
             groups_total: 0,
@@ -128,6 +138,34 @@ impl<H, R> Listing<H, R> {
         for row in rows {
             group.rows_total += 1;
             group.rows.extend(self.take(row));
+        }
+        self.groups.push(group);
+    }
+
+    /// Adds a group of so many rows, without reading those that there is no room for.
+    fn add_counted(
+        &mut self,
+        head: impl Line<H>,
+        rows: impl Iterator<Item = impl Line<R>>,
+        rows_total: usize,
+    ) {
+        self.groups_total += 1;
+        let Some(head) = self.take(head) else {
+            self.left_out += rows_total;
+            return;
+        };
+        let mut group = Group {
+            head,
+            rows_total,
+            rows: Vec::new(),
+        };
+        for row in rows {
+            let Some(row) = self.take(row) else {
+                // It was counted as left out; so are those behind it.
+                self.left_out += rows_total - group.rows.len() - 1;
+                break;
+            };
+            group.rows.push(row);
         }
         self.groups.push(group);
     }
@@ -207,61 +245,63 @@ impl Engine {
         watches.len() + watches.in_both()
     }
 
-    /// Counts the watches in the data table. Reads every watch.
+    /// Counts the connections and watches of the data table. The paths are counted by
+    /// [`Engine::scan_watched_paths`].
     #[must_use]
     pub fn watch_summary(&self) -> WatchSummary {
-        let watches = &self.state.watches;
-        let mut summary = WatchSummary {
-            connections: watches.data_watchers().count(),
-            ..WatchSummary::default()
-        };
-        for (_, conns) in self.watched_places() {
-            summary.paths += 1;
-            summary.watches += conns.count();
+        let mut summary = WatchSummary::default();
+        for (_, count) in self.state.watches.data_watchers() {
+            summary.connections += 1;
+            summary.watches += count;
         }
         summary
     }
 
-    /// Lists the watched paths of the data table by connection. Reads every watch.
+    /// Lists the watched paths of the data table by connection. Reads no more watches than there is
+    /// room for, and those of the child table before them.
     #[must_use]
     pub fn watches_by_connection(&self, room: Room) -> Listing<SessionId, String> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
         let mut listing = Listing::new(room);
-        for conn in watches.data_watchers() {
+        for (conn, count) in watches.data_watchers() {
             let session = self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id);
             let places = watches.conn_watches(conn).filter_map(|id| {
                 let watch = watches.at(id);
                 (!watch.data.is_empty()).then_some(watch.place)
             });
-            listing.add(session, places.map(|place| watches.path(tree, place)));
+            let paths = places.map(|place| watches.path(tree, place));
+            listing.add_counted(session, paths, count);
         }
         listing
     }
 
-    /// Lists the watching sessions of the data table by path. Reads every watch.
-    #[must_use]
-    pub fn watches_by_path(&self, room: Room) -> Listing<String, SessionId> {
+    /// Calls `visit` with each path that a watch of the data table in these slots is the first of,
+    /// and with the sessions that watch it. Returns the slot to continue with, as
+    /// [`Engine::scan`] does.
+    pub fn scan_watched_paths(
+        &self,
+        from: usize,
+        slots: usize,
+        mut visit: impl FnMut(&[u8], &mut dyn Iterator<Item = SessionId>),
+    ) -> Option<usize> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
-        let mut listing = Listing::new(room);
-        for (place, conns) in self.watched_places() {
-            let sessions =
-                conns.map(|conn| self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id));
-            listing.add(watches.path(tree, place), sessions);
-        }
-        listing
-    }
-
-    /// Returns the places with a data watch, each with its watching connections.
-    fn watched_places(&self) -> impl Iterator<Item = (Place, impl Iterator<Item = ConnId>)> {
-        let (watches, tree) = (&self.state.watches, &self.state.tree);
-        watches.iter(tree).filter_map(|(id, watch, _)| {
+        let end = watches.slots_end();
+        let next = from.saturating_add(slots).min(end);
+        for slot in from..next {
+            let Some(watch) = watches.slot(slot) else {
+                continue;
+            };
+            let id = WatchId(u32::try_from(slot).expect("ids are made from u32"));
             if watches.head(tree, watch.place) != id {
-                return None;
+                continue;
             }
-            let conns = || data_watchers_from(watches, id);
-            conns().next()?;
-            Some((watch.place, conns()))
-        })
+            let session = |conn| self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id);
+            let mut sessions = data_watchers_from(watches, id).map(session).peekable();
+            if sessions.peek().is_some() {
+                visit(watches.path(tree, watch.place), &mut sessions);
+            }
+        }
+        (next < end).then_some(next)
     }
 }
 
@@ -272,8 +312,8 @@ fn data_watchers_from(watches: &Watches, head: WatchId) -> impl Iterator<Item = 
         loop {
             let watch = watches.at(next?);
             next = (watch.path_next != head).then_some(watch.path_next);
-            if !watch.data.is_empty() {
-                return Some(watch.conn);
+            if let Some(conn) = watches.conn_of(watch).filter(|_| !watch.data.is_empty()) {
+                return Some(conn);
             }
         }
     })
@@ -361,6 +401,23 @@ pub struct SessionReport {
 impl Engine {
     /// Reports every session, in the order of the table.
     pub fn session_reports(&self) -> impl Iterator<Item = SessionReport> {
+        let sessions = self.state.sessions.iter();
+        self.session_heads()
+            .zip(sessions)
+            .map(|(head, (_, session))| {
+                let ephemerals = session.ephemerals.iter();
+                let ephemerals = ephemerals.map(|(_, id)| text(self.state.tree[*id].path()));
+                let watches = session.conn.map(|conn| self.watches_of(conn));
+                SessionReport {
+                    ephemerals: ephemerals.collect(),
+                    watches: watches.unwrap_or_default(),
+                    ..head
+                }
+            })
+    }
+
+    /// Does the same without ephemerals and watches.
+    pub fn session_heads(&self) -> impl Iterator<Item = SessionReport> {
         let sessions = &self.state.sessions;
         sessions.iter().map(|(key, session)| SessionReport {
             id: session.id,
@@ -371,15 +428,8 @@ impl Engine {
                 .conn
                 .map(|conn| self.identities(conn))
                 .unwrap_or_default(),
-            ephemerals: session
-                .ephemerals
-                .iter()
-                .map(|(_, id)| text(self.state.tree[*id].path()))
-                .collect(),
-            watches: session
-                .conn
-                .map(|conn| self.watches_of(conn))
-                .unwrap_or_default(),
+            ephemerals: Vec::new(),
+            watches: Vec::new(),
         })
     }
 
@@ -422,13 +472,14 @@ impl Engine {
         let is_recursive = |place| {
             let ring = watches.ring(tree, place).unwrap_or_default();
             ring.into_iter()
-                .any(|id| watches.at(id).data.has(Modes::RECURSIVE))
+                .map(|id| watches.at(id))
+                .any(|watch| watch.data.has(Modes::RECURSIVE) && watches.conn_of(watch).is_some())
         };
         let place = |path| watches.place(tree, path);
         let is_at = |place: Place| {
-            watches
-                .ring(tree, place)
-                .is_some_and(|ring| !ring.is_empty())
+            let ring = watches.ring(tree, place).unwrap_or_default();
+            ring.into_iter()
+                .any(|id| watches.conn_of(watches.at(id)).is_some())
         };
         place(path.as_bytes()).is_some_and(is_at)
             || ancestors(path).any(|path| place(path.as_bytes()).is_some_and(is_recursive))
@@ -438,7 +489,11 @@ impl Engine {
     #[must_use]
     pub fn watched_paths(&self, max: usize) -> Vec<(String, WatchKind)> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
-        let mut list = sorted(watches.iter(tree).map(|(_, watch, path)| (watch, path)));
+        let alive = watches.iter(tree).filter_map(|(_, watch, path)| {
+            watches.conn_of(watch)?;
+            Some((watch, path))
+        });
+        let mut list = sorted(alive);
         list.dedup();
         let rows = list.into_iter().take(max);
         rows.map(|(path, kind)| (text(path), kind)).collect()
@@ -458,8 +513,8 @@ pub struct SessionLease {
 
 /// Reads of single znodes and of parts of the tree, for reports that bound their own work.
 impl Engine {
-    /// Calls `visit` with the path of each znode in `slots` slots of the tree from slot `from` on,
-    /// and with whether it is ephemeral. Returns the slot to continue with; `None` at the end.
+    /// Calls `visit` with each znode in `slots` slots of the tree from slot `from` on. Returns the
+    /// slot to continue with; `None` at the end.
     ///
     /// Slots are reused, but a znode keeps its slot. So repeated calls visit every znode that exists
     /// during all of them.
@@ -467,13 +522,35 @@ impl Engine {
         &self,
         from: usize,
         slots: usize,
-        mut visit: impl FnMut(&[u8], bool),
+        mut visit: impl FnMut(&ZnodeImage<'_>),
     ) -> Option<usize> {
         let tree = &self.state.tree;
         let end = tree.slots_end();
         let next = from.saturating_add(slots).min(end);
         for znode in (from..next).filter_map(|slot| tree.slot(slot)) {
-            visit(znode.path(), znode.owner.is_ephemeral());
+            visit(&image_of(znode));
+        }
+        (next < end).then_some(next)
+    }
+
+    /// Does the same with watches: calls `visit` with the session, the path and the kind of each.
+    pub fn scan_watches(
+        &self,
+        from: usize,
+        slots: usize,
+        mut visit: impl FnMut(SessionId, &[u8], WatchKind),
+    ) -> Option<usize> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        let end = watches.slots_end();
+        let next = from.saturating_add(slots).min(end);
+        for watch in (from..next).filter_map(|slot| watches.slot(slot)) {
+            let Some(conn) = watches.conn_of(watch) else {
+                continue;
+            };
+            if let Some((session, _)) = self.session_of(conn) {
+                let path = watches.path(tree, watch.place);
+                WatchKind::of(watch).for_each(|kind| visit(session, path, kind));
+            }
         }
         (next < end).then_some(next)
     }
@@ -491,17 +568,40 @@ impl Engine {
     pub fn watchers(&self, path: &str) -> impl Iterator<Item = (SessionId, WatchKind)> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
         let place = watches.place(tree, path.as_bytes());
-        let head = place
-            .map(|place| watches.head(tree, place))
-            .filter(|head| *head != WatchId::NONE);
-        let ring = std::iter::successors(head, move |id| {
+        let head = place.map_or(WatchId::NONE, |place| watches.head(tree, place));
+        self.watchers_from(head)
+            .flat_map(|(session, watch)| WatchKind::of(watch).map(move |kind| (session, kind)))
+    }
+
+    /// Returns the sessions and watches of the ring with this head.
+    fn watchers_from(&self, head: WatchId) -> impl Iterator<Item = (SessionId, &Watch)> {
+        let watches = &self.state.watches;
+        let first = (head != WatchId::NONE).then_some(head);
+        let ring = std::iter::successors(first, move |id| {
             let next = watches.at(*id).path_next;
-            (Some(next) != head).then_some(next)
+            (next != head).then_some(next)
         });
-        ring.flat_map(|id| {
+        ring.filter_map(|id| {
             let watch = watches.at(id);
-            let session = self.session_of(watch.conn).map(|(id, _)| id);
-            WatchKind::of(watch).filter_map(move |kind| Some((session?, kind)))
+            let (session, _) = self.session_of(watches.conn_of(watch)?)?;
+            Some((session, watch))
+        })
+    }
+
+    /// Returns, for the znode at this path and each of its ancestors, the sessions that watch it and
+    /// everything below it.
+    pub fn recursive_watchers(
+        &self,
+        path: &str,
+    ) -> impl Iterator<Item = impl Iterator<Item = SessionId>> {
+        let tree = &self.state.tree;
+        let up = std::iter::successors(tree.find(path.as_bytes()), |id| {
+            Some(tree[*id].parent).filter(|parent| *parent != ZnodeId::NONE)
+        });
+        up.map(|id| {
+            let watchers = self.watchers_from(tree[id].watched);
+            watchers
+                .filter_map(|(session, watch)| watch.data.has(Modes::RECURSIVE).then_some(session))
         })
     }
 

@@ -3,7 +3,7 @@
 //! Source: `docs/zookeeper-protocol.md` sections 9.2 to 9.5 and 9.9; ZooKeeper's `fixupACL` and
 //! `checkACL`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use bytes::Bytes;
 use hashbrown::HashTable;
@@ -145,6 +145,17 @@ impl AclTable {
                 .find_entry(self.hash(&shared.list), |other| *other == id)
                 .expect("every list is in the index")
                 .remove();
+        }
+    }
+
+    /// Replaces the number of uses of each list, and removes those without any.
+    pub(crate) fn set_uses(&mut self, uses: &BTreeMap<u32, usize>) {
+        let keys: Vec<_> = self.lists.iter().skip(2).map(|(key, _)| key).collect();
+        for key in keys {
+            let id = AclId(u32::try_from(key).expect("ids are made from u32"));
+            // One more, which is released.
+            self.lists[key].users = uses.get(&id.0).map_or(0, |uses| *uses) + 1;
+            self.release(id);
         }
     }
 

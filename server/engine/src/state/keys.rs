@@ -21,6 +21,15 @@ impl WatchId {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
+/// The index of what belongs to one connection's watches.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct WatcherId(pub(crate) u32);
+
+impl WatcherId {
+    /// No watcher: a connection that has set no watch.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
 /// A session's index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionKey(pub(crate) u32);

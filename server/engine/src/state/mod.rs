@@ -16,11 +16,13 @@
 //! | [`conns`], [`identities`] | connections by number; their identities, each set stored once |
 //! | [`quota`] | quotas and the usage counted against them |
 //! | [`undo`] | changes to take back when a multi fails or a caller returns to a mark |
+//! | [`copying`] | a copy of the state, made in pieces |
 //! | [`keys`] | the handles by which tables refer to each other |
 
 pub(crate) mod absent_paths;
 pub(crate) mod acl;
 pub(crate) mod conns;
+pub(crate) mod copying;
 pub(crate) mod expiry_queue;
 pub(crate) mod identities;
 pub(crate) mod java_listing;
@@ -44,13 +46,14 @@ use crate::{
     state::{
         acl::{AclTable, Refusal, Schemes},
         conns::{Conn, Conns},
+        copying::StateCopy,
         identities::{IDS_BYTES_MAX, Identities, Identity, IdentityTable},
         keys::{AclId, IdentitiesId, SessionKey, WatchId, ZnodeId},
         quota::{Growth, Quotas},
         sessions::Sessions,
         tree::{QUOTA, Tree},
         undo::{Before, Undo, UndoList},
-        watches::{Modes, Place, Registration, Table, Watches},
+        watches::{CLEANED_AT_ONCE, Modes, Registration, Table, Watches},
         znode::{Owner, Znode},
     },
 };
@@ -87,6 +90,8 @@ pub(crate) struct State {
     pub(crate) nonces: u64,
     /// A buffer for final paths, kept to save an allocation per create.
     pub(crate) scratch: Vec<u8>,
+    /// A copy that has begun; the tree has its znodes.
+    pub(crate) copying: Option<Box<StateCopy>>,
 }
 
 /// The connection and session that a request comes from, and its time.
@@ -127,6 +132,7 @@ impl State {
             exchanges: BTreeMap::new(),
             nonces: 0,
             scratch: Vec::new(),
+            copying: None,
         }
     }
 
@@ -171,6 +177,7 @@ impl State {
             }
         }
         self.watches.drop_conn(&mut self.tree, conn);
+        self.deadline_moved |= self.watches.has_ended();
         let entry = self.conns.take(conn);
         if entry.session != SessionKey::NONE {
             self.sessions[entry.session].conn = None;
@@ -354,6 +361,9 @@ impl State {
         found: Option<ZnodeId>,
         what: Registration,
     ) -> Result<(), ErrorCode> {
+        if self.watches.stored() >= self.settings.watches_max {
+            self.watches.clean(&mut self.tree, CLEANED_AT_ONCE);
+        }
         if self.watches.len() >= self.settings.watches_max {
             self.limit_hit = Some(Limit::Watches);
             return Err(ErrorCode::QuotaExceeded);
@@ -394,7 +404,10 @@ impl State {
     #[inline(never)]
     fn note_watch_of(&mut self, id: WatchId) {
         let watch = self.watches.at(id);
-        let (conn, before) = (watch.conn, (watch.data, watch.child));
+        let before = (watch.data, watch.child);
+        let Some(conn) = self.watches.conn_of(watch) else {
+            return;
+        };
         let path = self.watches.path(&self.tree, watch.place).to_vec();
         self.note_watch(conn, &path, before);
     }
@@ -580,45 +593,6 @@ impl State {
             pzxid: parent.pzxid(),
             created_children: parent.created_children(),
             table_bits: parent.family.as_ref().map(|family| family.table_bits),
-        }
-    }
-}
-
-impl State {
-    /// Copies znodes, quotas and sessions, without connections and watches.
-    pub(crate) fn fork(&self, next_session_id: SessionId) -> Self {
-        let mut tree = self.tree.clone();
-        for (_, watch, _) in self.watches.iter(&self.tree) {
-            if let Place::Znode(id) = watch.place {
-                tree[id].watched = WatchId::NONE;
-            }
-        }
-        let mut acls = self.acls.clone();
-        for acl in self.undo.acls() {
-            acls.release(acl);
-        }
-        let mut sessions = self.sessions.clone();
-        sessions.part_all();
-        sessions.next_id = next_session_id;
-        Self {
-            settings: self.settings.clone(),
-            zxid: self.zxid,
-            tree,
-            sessions,
-            watches: Watches::new(self.settings.hash_seed),
-            acls,
-            identities: IdentityTable::new(self.settings.hash_seed),
-            conns: Conns::default(),
-            quotas: self.quotas.clone(),
-            collectables: self.collectables.clone(),
-            cleanup_ms: self.cleanup_ms,
-            deadline_moved: true,
-            looks_ephemeral: Vec::new(),
-            undo: UndoList::default(),
-            limit_hit: None,
-            exchanges: BTreeMap::new(),
-            nonces: self.nonces,
-            scratch: Vec::new(),
         }
     }
 }

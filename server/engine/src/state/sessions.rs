@@ -15,6 +15,7 @@ use crate::{
         expiry_queue::ExpiryQueue,
         keys::{SessionKey, ZnodeId},
     },
+    work,
 };
 
 #[derive(Clone, Debug)]
@@ -171,6 +172,25 @@ impl Sessions {
             .expect("every session is in the index")
             .remove();
         self.table.remove(key.0 as usize)
+    }
+
+    /// Returns a copy without ephemerals, which takes time in proportion to the sessions alone.
+    pub(crate) fn without_ephemerals(&self) -> Self {
+        let copy = |(key, session): (usize, &Session)| {
+            work::visit();
+            let session = Session {
+                ephemerals: BTreeSet::new(),
+                ..*session
+            };
+            (key, session)
+        };
+        Self {
+            table: self.table.iter().map(copy).collect(),
+            index: self.index.clone(),
+            hasher: self.hasher.clone(),
+            expiry: self.expiry.clone(),
+            ..*self
+        }
     }
 
     /// Detaches every session from its connection.

@@ -11,8 +11,9 @@ use slab::Slab;
 use crate::{
     hashing::TableHasher,
     state::{
+        copying::SlotCopy,
         java_listing,
-        keys::{AclId, ZnodeId},
+        keys::{AclId, WatchId, ZnodeId},
         znode::{Owner, Znode},
     },
     work,
@@ -28,7 +29,7 @@ pub(crate) const QUOTA: &[u8] = b"/zookeeper/quota";
 /// The paths that clients cannot delete. Source: `docs/zookeeper-protocol.md` section 5.4.
 pub(crate) const SPECIAL: [&[u8]; 4] = [b"/", b"/zookeeper", QUOTA, b"/zookeeper/config"];
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Tree {
     arena: Slab<Znode>,
     /// Whether children are listed in ZooKeeper's order.
@@ -39,6 +40,8 @@ pub(crate) struct Tree {
     /// The total size of paths and data, plus [`ZNODE_BYTES`] for each znode. Unit: bytes.
     bytes: usize,
     ephemerals: usize,
+    /// A copy that has begun: every change of a slot comes after [`Tree::keep`].
+    copying: Option<Box<SlotCopy>>,
 }
 
 impl std::ops::Index<ZnodeId> for Tree {
@@ -50,7 +53,11 @@ impl std::ops::Index<ZnodeId> for Tree {
 }
 
 impl std::ops::IndexMut<ZnodeId> for Tree {
+    #[inline]
     fn index_mut(&mut self, id: ZnodeId) -> &mut Znode {
+        if self.copying.is_some() {
+            self.keep(id.0 as usize);
+        }
         &mut self.arena[id.0 as usize]
     }
 }
@@ -65,6 +72,7 @@ impl Tree {
             hasher: TableHasher::new(hash_seed, b"paths---"),
             bytes: 0,
             ephemerals: 0,
+            copying: None,
         }
     }
 
@@ -91,6 +99,64 @@ impl Tree {
             }
         }
         tree
+    }
+
+    /// Returns the tree with these znodes in these slots, which are linked already. Builds the index
+    /// if there is none.
+    pub(crate) fn of(
+        znodes: impl Iterator<Item = (usize, Znode)>,
+        index: Option<HashTable<ZnodeId>>,
+        hash_seed: [u64; 2],
+    ) -> Self {
+        let mut tree = Self::empty(hash_seed);
+        tree.arena = znodes.collect();
+        let is_indexed = index.is_some();
+        tree.index = index.unwrap_or_else(|| HashTable::with_capacity(tree.arena.len()));
+        for (slot, znode) in &tree.arena {
+            tree.bytes += ZNODE_BYTES + znode.body_bytes();
+            tree.ephemerals += usize::from(znode.owner.is_ephemeral());
+            if is_indexed {
+                continue;
+            }
+            let id = ZnodeId(u32::try_from(slot).expect("ids are made from u32"));
+            let (arena, hasher) = (&tree.arena, &tree.hasher);
+            let hash = hasher.hash_bytes(znode.path());
+            tree.index.insert_unique(hash, id, |id| {
+                hasher.hash_bytes(arena[id.0 as usize].path())
+            });
+        }
+        tree
+    }
+
+    /// Begins a copy.
+    pub(crate) fn begin_copy(&mut self) {
+        self.copying = Some(Box::new(SlotCopy::new(self.slots_end(), &self.index)));
+    }
+
+    /// Continues the copy; see [`SlotCopy::copy`]. Returns it once it is whole.
+    pub(crate) fn copy_more(&mut self, slots: usize, bytes: usize) -> Option<SlotCopy> {
+        let (copying, arena) = (self.copying.as_mut()?, &self.arena);
+        let is_whole = copying.copy(slots, bytes, |slot| arena.get(slot));
+        is_whole
+            .then(|| self.copying.take())
+            .flatten()
+            .map(|copy| *copy)
+    }
+
+    /// Copies a slot that is about to change, if there is a copy that needs it.
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, slot: usize) {
+        if let Some(copying) = &mut self.copying
+            && copying.needs(slot)
+        {
+            copying.keep(slot, self.arena.get(slot).cloned());
+        }
+    }
+
+    /// Sets the head of the ring of watches of a znode, which a copy does not have.
+    pub(crate) fn set_watched(&mut self, id: ZnodeId, head: WatchId) {
+        self.arena[id.0 as usize].watched = head;
     }
 
     /// Returns the number of znodes, the built-in ones included.
@@ -176,6 +242,9 @@ impl Tree {
         self.bytes += ZNODE_BYTES + znode.body_bytes();
         self.ephemerals += usize::from(znode.owner.is_ephemeral());
         let hash = self.hasher.hash_bytes(znode.path());
+        if self.copying.is_some() {
+            self.keep(self.arena.vacant_key());
+        }
         let id = ZnodeId(
             u32::try_from(self.arena.insert(znode)).expect("tree_bytes_max is reached before"),
         );
@@ -194,6 +263,9 @@ impl Tree {
             .find_entry(hash, |other| *other == id)
             .expect("every znode is in the index")
             .remove();
+        if self.copying.is_some() {
+            self.keep(id.0 as usize);
+        }
         let znode = self.arena.remove(id.0 as usize);
         debug_assert_eq!(znode.num_children(), 0, "only a childless znode is removed");
         if znode.prev != ZnodeId::NONE {
@@ -219,6 +291,9 @@ impl Tree {
     /// Replaces only the data.
     #[inline]
     pub(crate) fn set_data(&mut self, id: ZnodeId, data: Option<&[u8]>) -> &mut Znode {
+        if self.copying.is_some() {
+            self.keep(id.0 as usize);
+        }
         let znode = &mut self.arena[id.0 as usize];
         let before = znode.body_bytes();
         znode.set_data(data);

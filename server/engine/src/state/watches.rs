@@ -6,7 +6,12 @@
 //! [`AbsentPaths`] does. So firing costs nothing on a path without watches, and a watch on an
 //! existing znode does not store the path again.
 //!
+//! A connection that ends may leave millions of watches. Its [`Watcher`] then only forgets the
+//! connection, so that none of them fires, and [`Watches::clean`] removes them, some at a time.
+//!
 //! Source: `docs/zookeeper-protocol.md` section 12; ZooKeeper's `DataTree`, `WatchManager`.
+
+use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 use minikeeper_protocol::WatcherType;
@@ -17,10 +22,14 @@ use crate::{
     input::ConnId,
     state::{
         absent_paths::AbsentPaths,
-        keys::{WatchId, ZnodeId},
+        keys::{WatchId, WatcherId, ZnodeId},
         tree::Tree,
     },
+    work,
 };
+
+/// The number of watches of ended connections that one input removes.
+pub(crate) const CLEANED_AT_ONCE: usize = 1_000;
 
 /// The holder of a path's ring: its znode, or its entry among absent paths.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,14 +43,14 @@ const _: () = assert!(size_of::<Watch>() == 32, "watches are counted in millions
 
 #[derive(Debug)]
 pub(crate) struct Watch {
-    pub(crate) conn: ConnId,
+    pub(crate) watcher: WatcherId,
     pub(crate) place: Place,
     /// Neighbours in the ring of the path.
     path_prev: WatchId,
     pub(crate) path_next: WatchId,
-    /// Neighbours in the list of the connection.
-    conn_prev: WatchId,
-    conn_next: WatchId,
+    /// Neighbours in the list of the watcher.
+    own_prev: WatchId,
+    own_next: WatchId,
     pub(crate) data: Modes,
     pub(crate) child: Modes,
 }
@@ -59,9 +68,15 @@ impl Watch {
     }
 }
 
-/// The watch state of a connection.
+/// The watches of a connection, or of one that has ended.
 #[derive(Clone, Copy, Debug)]
 struct Watcher {
+    /// `None` once it has ended.
+    conn: Option<ConnId>,
+    /// The number of its watches, of those in the data table, and of those in both.
+    count: u32,
+    in_data: u32,
+    in_both: u32,
     /// The newest watch.
     head: WatchId,
     /// Whether it has, or had, a data watch, even one that has fired.
@@ -73,15 +88,21 @@ struct Watcher {
 #[derive(Debug)]
 pub(crate) struct Watches {
     arena: Slab<Watch>,
-    /// By connection and place; never iterated.
+    /// By watcher and place; never iterated.
     index: HashTable<WatchId>,
     absent: AbsentPaths,
     hasher: TableHasher,
+    watchers: Slab<Watcher>,
     /// By connection number.
-    watchers: Vec<Watcher>,
-    /// The number of recursive watches. While it is 0, firing skips the ancestors of a path.
+    by_conn: Vec<WatcherId>,
+    /// The watchers whose connections have ended and that still have watches, oldest first.
+    ended: VecDeque<WatcherId>,
+    /// The number of their watches, and of those in both tables.
+    ended_count: usize,
+    ended_in_both: usize,
+    /// The number of recursive watches, those of ended connections included. While it is 0, firing skips the ancestors of a path.
     recursive: usize,
-    /// The number of watches in both tables.
+    /// The number of watches in both tables, those of ended connections included.
     in_both: usize,
     /// The number of firings: see [`Watcher::reached`].
     firing: u64,
@@ -94,7 +115,11 @@ impl Watches {
             index: HashTable::new(),
             absent: AbsentPaths::new(hash_seed),
             hasher: TableHasher::new(hash_seed, b"watches-"),
-            watchers: Vec::new(),
+            watchers: Slab::new(),
+            by_conn: Vec::new(),
+            ended: VecDeque::new(),
+            ended_count: 0,
+            ended_in_both: 0,
             recursive: 0,
             in_both: 0,
             firing: 0,
@@ -103,7 +128,17 @@ impl Watches {
 
     /// Returns the number of pairs of connection and path.
     pub(crate) fn len(&self) -> usize {
+        self.arena.len() - self.ended_count
+    }
+
+    /// Returns the number of watches that take memory, those of ended connections included.
+    pub(crate) fn stored(&self) -> usize {
         self.arena.len()
+    }
+
+    /// Returns whether there are watches of ended connections, which [`Watches::clean`] removes.
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
     }
 
     /// Returns the size of watched paths without a znode, as counted against `tree_bytes_max`.
@@ -142,7 +177,7 @@ impl Watches {
 
     fn set_head(&mut self, tree: &mut Tree, place: Place, head: WatchId) {
         match place {
-            Place::Znode(id) => tree[id].watched = head,
+            Place::Znode(id) => tree.set_watched(id, head),
             Place::Absent(key) if head == WatchId::NONE => self.absent.remove(key),
             Place::Absent(key) => self.absent.set_head(key, head),
         }
@@ -158,16 +193,17 @@ impl Watches {
         };
         let head = self.absent.head(key);
         self.absent.remove(key);
-        tree[id].watched = head;
+        tree.set_watched(id, head);
         self.move_ring(head, Place::Znode(id));
     }
 
     /// Moves the watches on a znode that is about to be deleted to `absent`.
     pub(crate) fn orphan(&mut self, tree: &mut Tree, id: ZnodeId) {
-        let head = std::mem::replace(&mut tree[id].watched, WatchId::NONE);
+        let head = tree[id].watched;
         if head == WatchId::NONE {
             return;
         }
+        tree.set_watched(id, WatchId::NONE);
         let key = self.absent.add(tree[id].path());
         self.absent.set_head(key, head);
         self.move_ring(head, Place::Absent(key));
@@ -188,15 +224,29 @@ impl Watches {
 
     // One watch.
 
-    fn hash(hasher: &TableHasher, conn: ConnId, place: Place) -> u64 {
-        hasher.hash_one((conn, place))
+    fn hash(hasher: &TableHasher, watcher: WatcherId, place: Place) -> u64 {
+        hasher.hash_one((watcher, place))
+    }
+
+    fn watcher_of(&self, conn: ConnId) -> WatcherId {
+        let known = self.by_conn.get(conn.0 as usize);
+        known.copied().unwrap_or(WatcherId::NONE)
+    }
+
+    /// Returns the connection of a watch; `None` if it has ended, and the watch must not fire.
+    pub(crate) fn conn_of(&self, watch: &Watch) -> Option<ConnId> {
+        self.watchers[watch.watcher.0 as usize].conn
     }
 
     fn find(&self, conn: ConnId, place: Place) -> Option<WatchId> {
+        let watcher = self.watcher_of(conn);
+        if watcher == WatcherId::NONE {
+            return None;
+        }
         self.index
-            .find(Self::hash(&self.hasher, conn, place), |id| {
+            .find(Self::hash(&self.hasher, watcher, place), |id| {
                 let watch = self.at(*id);
-                watch.conn == conn && watch.place == place
+                watch.watcher == watcher && watch.place == place
             })
             .copied()
     }
@@ -205,7 +255,7 @@ impl Watches {
         let (arena, hasher) = (&self.arena, &self.hasher);
         let hash_of = |id: &WatchId| {
             let watch = &arena[id.0 as usize];
-            Self::hash(hasher, watch.conn, watch.place)
+            Self::hash(hasher, watch.watcher, watch.place)
         };
         self.index.insert_unique(hash_of(&id), id, hash_of);
     }
@@ -213,26 +263,54 @@ impl Watches {
     fn unindex(&mut self, id: WatchId) {
         let watch = self.at(id);
         self.index
-            .find_entry(Self::hash(&self.hasher, watch.conn, watch.place), |other| {
-                *other == id
-            })
+            .find_entry(
+                Self::hash(&self.hasher, watch.watcher, watch.place),
+                |other| *other == id,
+            )
             .expect("every watch is in the index")
             .remove();
     }
 
-    fn watcher_mut(&mut self, conn: ConnId) -> &mut Watcher {
+    fn watcher_mut(&mut self, id: WatcherId) -> &mut Watcher {
+        &mut self.watchers[id.0 as usize]
+    }
+
+    /// Returns the watcher of a connection, added with its first watch.
+    fn watcher_for(&mut self, conn: ConnId) -> WatcherId {
         let index = conn.0 as usize;
-        if index >= self.watchers.len() {
-            self.watchers.resize(
-                index + 1,
-                Watcher {
-                    head: WatchId::NONE,
-                    had_data: false,
-                    reached: 0,
-                },
-            );
+        if index >= self.by_conn.len() {
+            self.by_conn.resize(index + 1, WatcherId::NONE);
         }
-        &mut self.watchers[index]
+        if self.by_conn[index] == WatcherId::NONE {
+            let key = self.watchers.insert(Watcher {
+                conn: Some(conn),
+                count: 0,
+                in_data: 0,
+                in_both: 0,
+                head: WatchId::NONE,
+                had_data: false,
+                reached: 0,
+            });
+            self.by_conn[index] = WatcherId(u32::try_from(key).expect("fewer than watches"));
+        }
+        self.by_conn[index]
+    }
+
+    /// Updates the counts of watches when the modes of one change.
+    fn recount(&mut self, id: WatcherId, was: (Modes, Modes), is: (Modes, Modes)) {
+        let in_data = |(data, _): (Modes, Modes)| u32::from(!data.is_empty());
+        let in_both =
+            |(data, child): (Modes, Modes)| u32::from(!data.is_empty() && !child.is_empty());
+        let recursive = |(data, _): (Modes, Modes)| usize::from(data.has(Modes::RECURSIVE));
+        self.recursive = self.recursive + recursive(is) - recursive(was);
+        self.in_both = self.in_both + in_both(is) as usize - in_both(was) as usize;
+        let watcher = self.watcher_mut(id);
+        watcher.in_data = watcher.in_data + in_data(is) - in_data(was);
+        watcher.in_both = watcher.in_both + in_both(is) - in_both(was);
+        if watcher.conn.is_none() {
+            // The watches of ended connections only become fewer.
+            self.ended_in_both -= in_both(was) as usize - in_both(is) as usize;
+        }
     }
 
     /// Registers a connection's watch on a path, whether a znode exists there or not.
@@ -253,42 +331,44 @@ impl Watches {
                 None => Place::Absent(self.absent.add(path)),
             },
         };
+        let watcher = self.watcher_for(conn);
         let id = match self.find(conn, place) {
             Some(id) => id,
-            None => self.link(tree, conn, place),
+            None => self.link(tree, watcher, place),
         };
         let watch = self.at_mut(id);
-        let (was_recursive, was_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
+        let was = (watch.data, watch.child);
         watch.data = watch.data.with(what.data);
         watch.child = watch.child.with(what.child);
-        let (is_recursive, is_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
-        self.recursive += usize::from(is_recursive && !was_recursive);
-        self.in_both += usize::from(is_in_both && !was_in_both);
-        self.watcher_mut(conn).had_data |= !what.data.is_empty();
+        let is = (watch.data, watch.child);
+        self.recount(watcher, was, is);
+        self.watcher_mut(watcher).had_data |= !what.data.is_empty();
     }
 
-    fn link(&mut self, tree: &mut Tree, conn: ConnId, place: Place) -> WatchId {
+    fn link(&mut self, tree: &mut Tree, watcher: WatcherId, place: Place) -> WatchId {
         let head = self.head(tree, place);
         let key = self.arena.vacant_key();
         let id = WatchId(u32::try_from(key).expect("watches_max is far below"));
-        let conn_next = std::mem::replace(&mut self.watcher_mut(conn).head, id);
+        let owner = self.watcher_mut(watcher);
+        owner.count += 1;
+        let own_next = std::mem::replace(&mut owner.head, id);
         let tail = if head == WatchId::NONE {
             id
         } else {
             self.at(head).path_prev
         };
         self.arena.insert(Watch {
-            conn,
+            watcher,
             place,
             path_prev: tail,
             path_next: if head == WatchId::NONE { id } else { head },
-            conn_prev: WatchId::NONE,
-            conn_next,
+            own_prev: WatchId::NONE,
+            own_next,
             data: Modes::NONE,
             child: Modes::NONE,
         });
-        if conn_next != WatchId::NONE {
-            self.at_mut(conn_next).conn_prev = id;
+        if own_next != WatchId::NONE {
+            self.at_mut(own_next).own_prev = id;
         }
         if head == WatchId::NONE {
             self.set_head(tree, place, id);
@@ -301,16 +381,22 @@ impl Watches {
     }
 
     fn unlink(&mut self, tree: &mut Tree, id: WatchId) {
+        work::visit();
         self.unindex(id);
         let watch = self.arena.remove(id.0 as usize);
-        self.recursive -= usize::from(watch.data.has(Modes::RECURSIVE));
-        self.in_both -= usize::from(watch.is_in_both());
-        match watch.conn_prev {
-            WatchId::NONE => self.watcher_mut(watch.conn).head = watch.conn_next,
-            prev => self.at_mut(prev).conn_next = watch.conn_next,
+        let none = (Modes::NONE, Modes::NONE);
+        self.recount(watch.watcher, (watch.data, watch.child), none);
+        let owner = self.watcher_mut(watch.watcher);
+        owner.count -= 1;
+        let is_ended = owner.conn.is_none();
+        if watch.own_prev == WatchId::NONE {
+            owner.head = watch.own_next;
+        } else {
+            self.at_mut(watch.own_prev).own_next = watch.own_next;
         }
-        if watch.conn_next != WatchId::NONE {
-            self.at_mut(watch.conn_next).conn_prev = watch.conn_prev;
+        self.ended_count -= usize::from(is_ended);
+        if watch.own_next != WatchId::NONE {
+            self.at_mut(watch.own_next).own_prev = watch.own_prev;
         }
         if watch.path_next == id {
             self.set_head(tree, watch.place, WatchId::NONE);
@@ -330,11 +416,9 @@ impl Watches {
             return;
         }
         let watch = self.at_mut(id);
-        let (was_recursive, was_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
+        let (watcher, was) = (watch.watcher, (watch.data, watch.child));
         (watch.data, watch.child) = (data, child);
-        let is_in_both = watch.is_in_both();
-        self.recursive -= usize::from(was_recursive && !data.has(Modes::RECURSIVE));
-        self.in_both -= usize::from(was_in_both && !is_in_both);
+        self.recount(watcher, was, (data, child));
     }
 
     /// Returns whether the connection has a watch of this kind on exactly this path.
@@ -404,22 +488,42 @@ impl Watches {
         self.narrow(tree, id, data, child);
         // As in ZooKeeper: once its last watch is removed, a connection no longer counts as a
         // watcher.
-        let watcher = self.watcher_mut(conn);
+        let watcher = self.watcher_of(conn);
+        let watcher = self.watcher_mut(watcher);
         watcher.had_data &= watcher.head != WatchId::NONE;
         removed
     }
 
-    /// Removes every watch of a connection.
+    /// Makes the watches of a connection, which has ended, fire no more. Removes some; the others
+    /// are left to [`Watches::clean`].
     pub(crate) fn drop_conn(&mut self, tree: &mut Tree, conn: ConnId) {
-        let Some(watcher) = self.watchers.get_mut(conn.0 as usize) else {
+        let id = self.watcher_of(conn);
+        if id == WatcherId::NONE {
             return;
-        };
-        watcher.had_data = false;
-        let mut next = watcher.head;
-        while next != WatchId::NONE {
-            let id = next;
-            next = self.at(id).conn_next;
-            self.unlink(tree, id);
+        }
+        self.by_conn[conn.0 as usize] = WatcherId::NONE;
+        let watcher = self.watcher_mut(id);
+        watcher.conn = None;
+        let (count, in_both) = (watcher.count as usize, watcher.in_both as usize);
+        self.ended_count += count;
+        self.ended_in_both += in_both;
+        self.ended.push_back(id);
+        self.clean(tree, CLEANED_AT_ONCE);
+    }
+
+    /// Removes up to this number of watches of ended connections, and their watchers.
+    pub(crate) fn clean(&mut self, tree: &mut Tree, max: usize) {
+        for _ in 0..max {
+            let Some(&id) = self.ended.front() else {
+                return;
+            };
+            let head = self.watcher_mut(id).head;
+            if head == WatchId::NONE {
+                self.watchers.remove(id.0 as usize);
+                self.ended.pop_front();
+            } else {
+                self.unlink(tree, head);
+            }
         }
     }
 
@@ -431,9 +535,9 @@ impl Watches {
     }
 
     /// Returns whether this firing reaches the connection for the first time.
-    pub(crate) fn reach(&mut self, conn: ConnId) -> bool {
+    pub(crate) fn reach(&mut self, watcher: WatcherId) -> bool {
         let firing = self.firing;
-        std::mem::replace(&mut self.watcher_mut(conn).reached, firing) != firing
+        std::mem::replace(&mut self.watcher_mut(watcher).reached, firing) != firing
     }
 
     /// Returns the first and the last watch on a path.
@@ -453,7 +557,7 @@ impl Watches {
 }
 
 impl Watches {
-    /// Returns every watch with its id and path.
+    /// Returns every watch with its id and path, those of ended connections included.
     pub(crate) fn iter<'a>(
         &'a self,
         tree: &'a Tree,
@@ -462,6 +566,16 @@ impl Watches {
             let id = WatchId(u32::try_from(key).expect("ids are made from u32"));
             (id, watch, self.path(tree, watch.place))
         })
+    }
+
+    /// Returns the end of the arena: every watch is in a slot below it.
+    pub(crate) fn slots_end(&self) -> usize {
+        self.arena.capacity()
+    }
+
+    /// Returns the watch in this slot of the arena, if there is one.
+    pub(crate) fn slot(&self, slot: usize) -> Option<&Watch> {
+        self.arena.get(slot)
     }
 
     pub(crate) fn path<'a>(&'a self, tree: &'a Tree, place: Place) -> &'a [u8] {
@@ -492,13 +606,18 @@ impl Watches {
 
     /// Returns the watches of a connection, newest first.
     pub(crate) fn conn_watches(&self, conn: ConnId) -> impl Iterator<Item = WatchId> {
-        let mut id = match self.watchers.get(conn.0 as usize) {
+        self.watches_of(self.watcher_of(conn))
+    }
+
+    /// Returns the watches of a watcher, newest first.
+    pub(crate) fn watches_of(&self, watcher: WatcherId) -> impl Iterator<Item = WatchId> {
+        let mut id = match self.watchers.get(watcher.0 as usize) {
             Some(watcher) => watcher.head,
             None => WatchId::NONE,
         };
         std::iter::from_fn(move || {
             let this = (id != WatchId::NONE).then_some(id)?;
-            id = self.at(this).conn_next;
+            id = self.at(this).own_next;
             Some(this)
         })
         // One more than possible, so that the check of the whole state notices a broken list.
@@ -512,15 +631,25 @@ impl Watches {
             .map(|(key, path)| (Place::Absent(key), path))
     }
 
-    /// Returns the connections that have or had a data watch, by number.
-    pub(crate) fn data_watchers(&self) -> impl Iterator<Item = ConnId> {
-        let had = |(conn, watcher): (usize, &Watcher)| watcher.had_data.then_some(conn);
-        let conns = self.watchers.iter().enumerate().filter_map(had);
-        conns.map(|conn| ConnId(u32::try_from(conn).expect("made from u32")))
+    /// Returns the connections that have or had a data watch, by number, with the number of those
+    /// that they have.
+    pub(crate) fn data_watchers(&self) -> impl Iterator<Item = (ConnId, usize)> {
+        let known = self.by_conn.iter().filter(|id| **id != WatcherId::NONE);
+        known.filter_map(|id| {
+            let watcher = &self.watchers[id.0 as usize];
+            let conn = watcher.conn.filter(|_| watcher.had_data)?;
+            Some((conn, watcher.in_data as usize))
+        })
     }
 
     pub(crate) const fn in_both(&self) -> usize {
-        self.in_both
+        self.in_both - self.ended_in_both
+    }
+
+    /// Returns the numbers of watchers whose connections have ended, of their watches, and of those
+    /// in both tables.
+    pub(crate) fn ended(&self) -> (usize, usize, usize) {
+        (self.ended.len(), self.ended_count, self.ended_in_both)
     }
 
     pub(crate) fn index_len(&self) -> usize {

@@ -6,6 +6,7 @@ mod administration;
 mod broken;
 mod changes;
 mod cleanups;
+mod copying;
 mod counters;
 mod hostile_images;
 mod images;

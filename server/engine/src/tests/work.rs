@@ -311,3 +311,102 @@ fn no_request_visits_more_entries_than_its_bound() {
         engine.check().unwrap();
     }
 }
+
+/// A client that left with six million watches held the lock for 17 s, until all were removed.
+#[test]
+fn connection_that_ends_leaves_its_watches_to_be_removed_in_pieces() {
+    const WATCHES: usize = 5_000;
+    const PIECE: usize = 1_000;
+    let settings = Settings {
+        watches_max: WATCHES + 2,
+        ..settings()
+    };
+    let mut engine = engine(2, settings);
+    let path = |number: usize| format!("/{number:04}");
+    // Half of the watched paths exist, one of them with a watch in both tables.
+    let creates = (0..WATCHES / 2).map(|number| create_op(&path(number), CreateMode::Persistent));
+    assert_eq!(
+        outcome(&mut engine, 1, Request::Multi(creates.collect())),
+        Ok(())
+    );
+    for number in 0..WATCHES {
+        let path = Some(path(number).as_str().into());
+        send(&mut engine, 0, Request::Exists { path, watch: true });
+    }
+    send(&mut engine, 0, list("/0001"));
+    send(&mut engine, 0, add_watch("/", 1));
+    send(&mut engine, 1, get("/0001"));
+    engine.check().unwrap();
+    assert_eq!(engine.counts().watches, WATCHES + 2);
+    let disconnect = Input::Disconnect { conn: ConnId(0) };
+    let visits_of = |engine: &mut Engine, input: &Input| {
+        visits(|| engine.apply(Now::default(), input, &mut Sent::default()))
+    };
+    assert!(visits_of(&mut engine, &disconnect) <= PIECE);
+    engine.check().unwrap();
+    // They are gone for everyone.
+    assert_eq!(
+        (engine.counts().watches, engine.watches_in_tables()),
+        (1, 1)
+    );
+    assert!(!engine.is_watched("/4000") && engine.is_watched("/0001"));
+    assert_eq!(engine.watched_paths(10).len(), 1);
+    assert_eq!(engine.next_tick_ms(), Some(0));
+    // A later connection of the same number gets none of their events.
+    open(&mut engine, 0);
+    assert_eq!(request(&mut engine, 1, set("/0000", b"x")).events, []);
+    assert_eq!(request(&mut engine, 1, set("/0001", b"x")).events.len(), 1);
+    assert_eq!(
+        request(&mut engine, 1, create("/4000", CreateMode::Persistent)).events,
+        []
+    );
+    assert_eq!(request(&mut engine, 1, delete("/0002")).events, []);
+    // Watches that are not removed yet do not count against the limit.
+    for number in 0..WATCHES / 2 {
+        let (sent, visits) = send(&mut engine, 0, get(&path(number)));
+        assert!(
+            sent.limits.is_empty() && visits <= PIECE + 1,
+            "{visits} visits"
+        );
+    }
+    engine.check().unwrap();
+    let mut ticks = 0;
+    while engine.next_tick_ms() == Some(0) {
+        assert!(visits_of(&mut engine, &Input::Tick) <= PIECE);
+        ticks += 1;
+    }
+    assert!(ticks <= WATCHES / PIECE, "{ticks} ticks");
+    // One of the znodes was deleted.
+    assert_eq!(engine.counts().watches, WATCHES / 2 - 1);
+    assert_eq!(request(&mut engine, 1, set("/0000", b"x")).events.len(), 1);
+}
+
+/// What is undone restores the watches of a session whose connection has ended since.
+#[test]
+fn watches_left_by_a_connection_are_restored_to_its_session() {
+    let mut engine = engine(2, settings());
+    let creates = (0..3_000).map(|number| create_op(&format!("/{number}"), CreateMode::Persistent));
+    request(&mut engine, 0, Request::Multi(creates.collect()));
+    for number in 0..3_000 {
+        send(&mut engine, 0, get(&format!("/{number}")));
+    }
+    let session = engine.session_of(ConnId(0)).unwrap().0;
+    let mark = engine.mark();
+    apply(&mut engine, &Input::Disconnect { conn: ConnId(0) });
+    let hello = ConnectRequest {
+        session_id: session,
+        password: Some(crate::state::sessions::password(session).to_vec().into()),
+        ..ConnectRequest::new(10_000)
+    };
+    let input = Input::Connect {
+        conn: ConnId(5),
+        hello,
+        is_read_only: false,
+    };
+    apply(&mut engine, &input);
+    assert_eq!(engine.counts().watches, 0);
+    assert!(engine.rewind(mark, Now::default(), &mut Sent::default()));
+    engine.check().unwrap();
+    assert_eq!(engine.counts().watches, 3_000);
+    assert_eq!(request(&mut engine, 1, set("/7", b"x")).events.len(), 1);
+}

@@ -247,9 +247,7 @@ fn connections(shared: &UniverseState, now: Now) -> (BTreeMap<u64, ExpiryBucket>
 }
 
 pub(crate) fn wchs(shared: &UniverseState) -> String {
-    let summary = shared
-        .turns
-        .inspect(minikeeper_engine::Engine::watch_summary);
+    let summary = shared.turns.watch_summary();
     format!(
         "{} connections watching {} paths\nTotal watches:{}\n",
         summary.connections, summary.paths, summary.watches
@@ -275,7 +273,7 @@ pub(crate) fn wchc(shared: &UniverseState) -> String {
 
 pub(crate) fn wchp(shared: &UniverseState) -> String {
     let room = room(&shared.config);
-    let listing = shared.turns.inspect(|engine| engine.watches_by_path(room));
+    let listing = shared.turns.watches_by_path(room);
     let mut text = String::new();
     for group in listing.groups {
         text.push_str(&format!("{}\n", group.head));

@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.8, 18.1 and 18.2.
 
-use std::sync::atomic::Ordering;
+use std::{net::IpAddr, sync::atomic::Ordering};
 
 use minikeeper_engine::ConnId;
 
@@ -121,7 +121,22 @@ pub(crate) fn answer(
     conn: ConnId,
     server: u8,
 ) -> String {
-    let peer = shared.turns.count_word(conn, word.bytes.len() as u64);
+    text(word, input, shared, count(word, shared, conn), server)
+}
+
+/// Counts a word. Returns the address of the client.
+pub(crate) fn count(word: &Word, shared: &UniverseState, conn: ConnId) -> IpAddr {
+    shared.turns.count_word(conn, word.bytes.len() as u64)
+}
+
+/// Returns the answer to a word from this address.
+pub(crate) fn text(
+    word: &Word,
+    input: &[u8],
+    shared: &UniverseState,
+    peer: IpAddr,
+    server: u8,
+) -> String {
     let whitelist = &shared.config.four_letter_whitelist;
     let is_local = peer.to_canonical().is_loopback();
     let is_always = word.name == "isro" && shared.config.read_only_mode;

@@ -179,8 +179,9 @@ class TreeListing:
 class Seeded:
     """The result of `seed`.
 
-    Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl, container
-    and ttl_ms.
+    A tree of up to 1,000 znodes and 1 MiB is seeded in one turn, a larger one in several: clients are served in
+    between and may see its first part. Missing parents are created. A znode of the tree is its data, or an object
+    with the fields data, acl, container and ttl_ms.
     """
 
     created: int
@@ -950,10 +951,11 @@ class Verbs:
         return self._control.read("export_tree", {"format": format, "path": path})["tree"]
 
     def seed(self, tree: Optional[Mapping[str, Any]] = None, *, yaml: Optional[str] = None) -> Seeded:
-        """Create the znodes of a tree that are missing and set those that differ, in one turn.
+        """Create the znodes of a tree that are missing and set those that differ.
 
-        Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl,
-        container and ttl_ms.
+        A tree of up to 1,000 znodes and 1 MiB is seeded in one turn, a larger one in several: clients are served
+        in between and may see its first part. Missing parents are created. A znode of the tree is its data, or an
+        object with the fields data, acl, container and ttl_ms.
 
         - `tree`: Znodes by path, as `export_tree` returns them; data may be bytes
         - `yaml`: The tree in YAML. Give either `tree` or `yaml`

@@ -626,10 +626,11 @@ abstract class Verbs {
   }
 
   /**
-   * Create the znodes of a tree that are missing and set those that differ, in one turn.
+   * Create the znodes of a tree that are missing and set those that differ.
    *
-   * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields data, acl,
-   * container and ttl_ms.
+   * <p>A tree of up to 1,000 znodes and 1 MiB is seeded in one turn, a larger one in several: clients are served in
+   * between and may see its first part. Missing parents are created. A znode of the tree is its data, or an object
+   * with the fields data, acl, container and ttl_ms.
    */
   public Seeded seed(Map<String, ?> tree) {
     return new Seeded(control().act("seed", Values.tree(tree)));

@@ -1,0 +1,176 @@
+//! Reads the whole state without making clients wait, however large it is: under the engine lock in
+//! pieces, with other turns in between.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
+
+use minikeeper_engine::{
+    CopyStep, Engine, EngineCopy, Life, Listing, Room, SessionReport, WatchSummary,
+};
+use minikeeper_protocol::{SessionId, Zxid};
+
+use crate::{
+    turn::{
+        core::{Core, Look},
+        turns::Turns,
+    },
+    work,
+};
+
+/// The maximum number of slots of the tree or of the watches that one hold of the lock reads.
+const SLOTS_AT_ONCE: usize = 1_000;
+
+/// About the maximum number of bytes that one hold of the lock copies.
+const BYTES_AT_ONCE: usize = 1 << 20;
+
+/// The largest tree that is read in one hold, as counted against `tree_bytes_max`, and the largest
+/// number of sessions and of watches. Unit of the first: bytes.
+const SMALL_TREE_BYTES: usize = 512 << 10;
+const SMALL_COUNT: usize = 2_000;
+
+impl Turns {
+    /// Copies the state as it is between two turns. Copies in pieces, between which other turns run;
+    /// what they change is not in the copy. Calls `begin` in the turn that the copy shows, again if
+    /// the state was replaced meanwhile.
+    pub(crate) fn copied<T>(&self, mut begin: impl FnMut(&mut Core) -> T) -> (EngineCopy, T) {
+        // An engine makes one copy at a time.
+        let _only = self.copying.lock();
+        loop {
+            let mut core = self.lock();
+            work::count(core.engine.counts().sessions);
+            core.engine.begin_copy();
+            let begun = begin(&mut core);
+            Self::unlock(core);
+            loop {
+                let mut core = self.lock();
+                work::count(SLOTS_AT_ONCE);
+                let step = core.engine.copy_more(SLOTS_AT_ONCE, BYTES_AT_ONCE);
+                Self::unlock(core);
+                match step {
+                    CopyStep::More => {}
+                    CopyStep::Whole(copy) => return (copy, begun),
+                    CopyStep::Lost => break,
+                }
+            }
+        }
+    }
+
+    /// Reads the whole state as it is between two turns: a small one under the lock, a large one in
+    /// a copy.
+    pub(crate) fn view<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
+        {
+            let core = self.lock();
+            let counts = core.engine.counts();
+            if counts.tree_bytes <= SMALL_TREE_BYTES && counts.sessions <= SMALL_COUNT {
+                work::count(counts.sessions);
+                return read(&core.engine);
+            }
+        }
+        let (copy, ()) = self.copied(|_| ());
+        read(&copy.finish(SessionId(1)))
+    }
+
+    /// Reports every session, in the order of the table, and what `about` says of each. What
+    /// belongs to them is that of one instant if it is little, and otherwise read in pieces.
+    pub(crate) fn session_reports<T>(
+        &self,
+        about: impl Fn(&Look<'_>, &SessionReport) -> T,
+    ) -> Vec<(SessionReport, T)> {
+        let (mut reports, is_complete) = self.look(|look| {
+            let counts = look.engine.counts();
+            let is_small = counts.watches <= SMALL_COUNT && counts.ephemerals <= SMALL_COUNT;
+            let with = |report| {
+                work::count(1);
+                let about = about(&look, &report);
+                (report, about)
+            };
+            let reports: Vec<_> = if is_small {
+                work::count(counts.watches + counts.ephemerals);
+                look.engine.session_reports().map(with).collect()
+            } else {
+                look.engine.session_heads().map(with).collect()
+            };
+            (reports, is_small)
+        });
+        if is_complete {
+            return reports;
+        }
+        let places = reports.iter().enumerate();
+        let places: BTreeMap<_, _> = places.map(|(at, (report, _))| (report.id, at)).collect();
+        let mut ephemerals: Vec<BTreeSet<(Zxid, String)>> = Vec::new();
+        ephemerals.resize_with(reports.len(), BTreeSet::new);
+        self.pieces(|engine, from| {
+            engine.scan(from, SLOTS_AT_ONCE, |znode| {
+                if let Life::Session(owner) = znode.life()
+                    && let Some(at) = places.get(&owner)
+                {
+                    ephemerals[*at].insert((znode.czxid, text(znode.path)));
+                }
+            })
+        });
+        self.pieces(|engine, from| {
+            engine.scan_watches(from, SLOTS_AT_ONCE, |session, path, kind| {
+                if let Some(at) = places.get(&session) {
+                    reports[*at].0.watches.push((text(path), kind));
+                }
+            })
+        });
+        for ((report, _), ephemerals) in reports.iter_mut().zip(ephemerals) {
+            report.ephemerals = ephemerals.into_iter().map(|(_, path)| path).collect();
+            let mut watches = mem::take(&mut report.watches);
+            crate::order::sort_by(&mut watches, Ord::cmp);
+            // A watch that was set again meanwhile may have been read twice.
+            watches.dedup();
+            report.watches = watches;
+        }
+        reports
+    }
+
+    /// Counts the watches in the data table; the paths in pieces.
+    pub(crate) fn watch_summary(&self) -> WatchSummary {
+        let mut paths = 0;
+        self.pieces(|engine, from| {
+            engine.scan_watched_paths(from, SLOTS_AT_ONCE, |_, _| paths += 1)
+        });
+        WatchSummary {
+            paths,
+            ..self.inspect(Engine::watch_summary)
+        }
+    }
+
+    /// Lists the watching sessions of the data table by path, in pieces.
+    pub(crate) fn watches_by_path(&self, room: Room) -> Listing<String, SessionId> {
+        let mut listing = Listing::new(room);
+        self.pieces(|engine, from| {
+            engine.scan_watched_paths(from, SLOTS_AT_ONCE, |path, sessions| {
+                listing.add_path(path, sessions);
+            })
+        });
+        listing
+    }
+
+    /// Returns whether whatever reads the whole state is soon done with it.
+    pub(crate) fn is_small(&self) -> bool {
+        let counts = self.inspect(Engine::counts);
+        counts.watches <= SMALL_COUNT
+            && counts.ephemerals <= SMALL_COUNT
+            && counts.sessions <= SMALL_COUNT
+    }
+
+    /// Reads something in pieces, each from where the one before has ended.
+    pub(crate) fn pieces(&self, mut read: impl FnMut(&Engine, usize) -> Option<usize>) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.inspect(|engine| {
+                work::count(SLOTS_AT_ONCE);
+                read(engine, from)
+            });
+        }
+    }
+}
+
+fn text(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
