@@ -10,7 +10,7 @@ use std::{
 
 use minikeeper_protocol::{ConnectRequest, Create, CreateMode, Reader, ReplyHeader, Request, Xid};
 
-use crate::program::{Running, connect, frame};
+use crate::program::{PATIENCE, Running, connect, frame};
 
 const OPEN_FILES: usize = 64;
 
@@ -37,7 +37,9 @@ fn start(args: &[&str]) -> Running {
 
 /// Opens a session; `None` if the server refuses the connection.
 fn session(address: SocketAddr) -> Option<TcpStream> {
-    let mut stream = connect(address);
+    // The refusal may come while it still connects.
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut hello = Vec::new();
     ConnectRequest::new(30_000).encode(&mut hello);
     let mut prefix = [0; 4];
