@@ -1394,7 +1394,6 @@ fn damage(exchange: &(Request, Reply), at: usize, xor: u8, limit: Option<Duratio
 /// A reply that could not be decoded lost its call: its entry and its deadline were removed, and
 /// the caller waited without an end.
 #[test]
-#[expect(clippy::print_stdout, reason = "the counts, shown on request")]
 fn every_call_ends_whatever_byte_of_its_reply_is_damaged() {
     // Each bit, and some more; with `MINIKEEPER_SWEEP=full` every value.
     let is_full = std::env::var("MINIKEEPER_SWEEP").is_ok_and(|sweep| sweep == "full");
