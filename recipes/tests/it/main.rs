@@ -61,6 +61,7 @@ mod costs;
 mod curator_cache;
 #[cfg(feature = "discovery")]
 mod discovery;
+mod durations;
 mod ended_tasks;
 mod error_sweep;
 mod every_recipe;

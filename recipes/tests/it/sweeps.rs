@@ -392,7 +392,13 @@ fn damage_bytes(recipe: Recipe) {
     for case in cases(recipe) {
         for at in steps(BYTES_STRIDE) {
             let mut is_reached = false;
-            for bits in BITS {
+            // The lowest bit makes another digit of the number of its znode, which the node then does
+            // not find: it stays until the session ends.
+            let tried = match recipe {
+                Recipe::SequentialNode => &BITS[1..],
+                _ => &BITS[..],
+            };
+            for &bits in tried {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .start_paused(true)
