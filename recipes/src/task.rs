@@ -17,7 +17,7 @@ use minikeeper_client::Error;
 use tokio::{runtime::Handle, task::JoinHandle};
 
 /// The future of a task.
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+type TaskWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A task that is aborted when this is dropped. The runtime then drops what the task holds.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Drop for Task {
 /// program for each recipe.
 pub(crate) fn spawn(
     what: &'static str,
-    work: Work,
+    work: TaskWork,
     ended: Box<dyn FnOnce(Error) + Send>,
 ) -> Result<JoinHandle<()>, Error> {
     let runtime = Handle::try_current().map_err(|_| Error::NoRuntime { what })?;
@@ -62,7 +62,7 @@ pub(crate) fn spawn(
 /// The work of a task, and whom to tell if it does not end by itself.
 struct Watched {
     what: &'static str,
-    work: Option<Work>,
+    work: Option<TaskWork>,
     ended: Option<Box<dyn FnOnce(Error) + Send>>,
 }
 

@@ -218,7 +218,7 @@ fn refused_recording_leaves_no_file() {
     let server = configured(Server::builder()).start().unwrap();
     assert!(file.exists());
     let running = server.record_to(&file, 1 << 20).unwrap_err();
-    assert_eq!(running.kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(running.kind(), io::ErrorKind::AlreadyExists);
     let other = file.with_extension("other");
     server.record_to(&other, 1 << 20).unwrap_err();
     assert!(file.exists() && !other.exists());

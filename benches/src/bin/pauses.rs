@@ -3,6 +3,7 @@
 //! Starts a server, loads znodes and watches, and runs each verb and word once, while another
 //! connection reads one znode again and again. Prints how long each took, and the longest time that
 //! a read took meanwhile. See `benches/README.md`.
+#![allow(clippy::print_stdout, reason = "it prints its figures")]
 
 use std::{
     fmt::Write as _,
@@ -139,7 +140,7 @@ fn measure(
     reads: &Reads,
     dir: &std::path::Path,
 ) -> Result<(), Error> {
-    let get = |target: &str| move || http(addr, "GET", target, "").map(drop);
+    let get = |target: String| move || http(addr, "GET", &target, "").map(drop);
     let post =
         |target: &'static str, body: String| move || http(addr, "POST", target, &body).map(drop);
     let say = |said: &'static str| move || word(addr, said).map(drop);
@@ -192,22 +193,22 @@ fn measure(
         "advise",
         "story",
     ] {
-        reads.during(verb, get(&format!("/v1/{verb}")))?;
+        reads.during(verb, get(format!("/v1/{verb}")))?;
     }
     let stars = format!("/{}b", "*a".repeat(400));
     reads.during(
         "journal, 400 stars",
-        get(&format!("/v1/journal?path={stars}")),
+        get(format!("/v1/journal?path={stars}")),
     )?;
     reads.during(
         "advise --ignore, 400 stars",
-        get(&format!("/v1/advise?ignore={stars}")),
+        get(format!("/v1/advise?ignore={stars}")),
     )?;
     reads.during("snapshot", post("/v1/snapshot", "{}".into()))?;
     let more = (0..20_000).map(|number| format!("\"/more/{number:07}\":\"x\""));
     let more = format!("{{\"tree\":{{{}}}}}", more.collect::<Vec<_>>().join(","));
     reads.during("seed 20,000 more", post("/v1/seed", more))?;
-    reads.during("changes_since", get("/v1/changes_since?snapshot=1"))?;
+    reads.during("changes_since", get("/v1/changes_since?snapshot=1".into()))?;
     reads.during("restore", post("/v1/restore", "{\"snapshot\":1}".into()))?;
     reads.during(
         "drop_snapshot",
@@ -242,10 +243,10 @@ fn measure(
     ] {
         reads.during(
             &format!("commands/{command}"),
-            get(&format!("/commands/{command}")),
+            get(format!("/commands/{command}")),
         )?;
     }
-    reads.during("metrics", get("/metrics"))?;
+    reads.during("metrics", get("/metrics".into()))?;
     reads.during("client with watches leaves", || {
         drop(watcher);
         thread::sleep(Duration::from_secs(10));
@@ -263,7 +264,7 @@ fn measure(
     }
     let path = Some("/".into());
     planter.call(&Request::AddWatch { path, mode: 1 })?;
-    reads.during("locks, deep", get("/v1/locks"))?;
+    reads.during("locks, deep", get("/v1/locks".into()))?;
     reads.during(
         "delete, recursively",
         post(

@@ -21,8 +21,10 @@ async fn shortest_and_longest_limits_are_limits() {
         let is_long = within == Duration::MAX;
         let mut options = LockOptions::default();
         options.hold_warn_after = Some(within);
-        let mut hand_over = LocalHandOver::default();
-        hand_over.time_max = within;
+        let hand_over = LocalHandOver {
+            time_max: within,
+            ..LocalHandOver::default()
+        };
         options.local_hand_over = Some(hand_over);
         let mutex = InterProcessMutex::with_options(client.clone(), PATH, options).unwrap();
         // A limit of zero means one attempt, which a free lock passes.

@@ -187,7 +187,7 @@ async fn work_that_panics_when_it_is_dropped_is_reported() {
     let selector = LeaderSelector::start(client.clone(), "/selector", "", options, |_| {
         Box::pin(async {
             let _paper = Paper;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         })
     })
     .unwrap();
@@ -259,15 +259,10 @@ fn runtime_that_shuts_down_ends_every_wait() {
         // Waits until its tasks are dropped.
         working.shutdown_timeout(Duration::from_secs(30));
         waiting.block_on(async {
-            fn ends<T, E>(
-                what: &'static str,
-                wait: impl Future<Output = Result<T, E>>,
-            ) -> impl Future<Output = ()> {
-                async move {
-                    match timeout(Duration::from_secs(30), wait).await {
-                        Ok(ended) => assert!(ended.is_err(), "{what} is no error"),
-                        Err(_) => panic!("{what} does not end"),
-                    }
+            async fn ends<T, E>(what: &'static str, wait: impl Future<Output = Result<T, E>>) {
+                match timeout(Duration::from_secs(30), wait).await {
+                    Ok(ended) => assert!(ended.is_err(), "{what} is no error"),
+                    Err(_) => panic!("{what} does not end"),
                 }
             }
             ends("LeaderLatch::wait", latch.wait()).await;
@@ -293,7 +288,7 @@ fn runtime_that_shuts_down_ends_every_wait() {
                 loop {
                     cached.next().await?;
                 }
-                #[allow(unreachable_code)]
+                #[expect(unreachable_code, reason = "it names the type of the error")]
                 Ok::<(), CacheError>(())
             })
             .await;

@@ -18,7 +18,7 @@ pub(super) struct HeldLocks {
     /// By parent: the contenders by sequence number and path.
     queues: BTreeMap<String, BTreeMap<(String, String), ()>>,
     /// The places of each session, numbered in the order in which they were taken.
-    places: BTreeMap<(SessionId, u64), Place>,
+    places: BTreeMap<(SessionId, u64), HeldPlace>,
     /// Where each contender is among the places.
     by_path: BTreeMap<String, (SessionId, u64)>,
     /// The number of the next place.
@@ -27,7 +27,7 @@ pub(super) struct HeldLocks {
 
 /// A contender of a session.
 #[derive(Debug)]
-struct Place {
+struct HeldPlace {
     lock: String,
     /// The sequence number and the path.
     key: (String, String),
@@ -56,7 +56,7 @@ impl HeldLocks {
         if self.places.len() >= CONTENDERS_MAX {
             self.clear();
         }
-        let place = Place {
+        let place = HeldPlace {
             lock: lock.to_owned(),
             key: (name.key.to_owned(), path.to_owned()),
             is_exclusive: matches!(

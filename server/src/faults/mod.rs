@@ -40,7 +40,7 @@ use self::{
     error::FaultError,
     fault::Fault,
     hits::{FaultHit, Hits},
-    place::Place,
+    place::FaultPlace,
     rule::{HeldEvent, Rule, Subject},
 };
 use crate::{
@@ -215,7 +215,7 @@ impl Faults {
     pub(crate) fn add_at(
         &self,
         fault: Fault,
-        place: Option<Place>,
+        place: Option<FaultPlace>,
     ) -> Result<(u64, Arc<Hits>), FaultError> {
         let mut table = self.table.lock();
         if table.rules.len() >= FAULTS_MAX {

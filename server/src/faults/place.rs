@@ -71,7 +71,7 @@ impl PathPattern {
 
 /// A request of a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct PlaceStep {
     pub(crate) op: OpCode,
     pub(crate) path: PathPattern,
 }
@@ -88,10 +88,10 @@ pub(crate) struct Deed<'a> {
 
 /// A place, and what clients have done towards it.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FaultPlace {
     pub(crate) by: PlaceBy,
     /// The requests of the client.
-    pub(crate) history: Arc<Vec<Step>>,
+    pub(crate) history: Arc<Vec<PlaceStep>>,
     /// How many of them lie before the place or are the place.
     pub(crate) length: usize,
     /// The operation of the place; `None` for an event.
@@ -118,10 +118,10 @@ struct Progress {
     count: u64,
 }
 
-impl Place {
+impl FaultPlace {
     pub(crate) fn new(
         by: PlaceBy,
-        (history, length): (Arc<Vec<Step>>, usize),
+        (history, length): (Arc<Vec<PlaceStep>>, usize),
         (op, path, nth): (Option<FaultOp>, PathPattern, u64),
     ) -> Self {
         Self {
@@ -146,7 +146,8 @@ impl Place {
         let with_paths = self.by != PlaceBy::Sequence;
         let mut is_next = false;
         if let Some(op) = deed.op {
-            let is_step = |step: &Step| step.op == op && (!with_paths || (deed.is_at)(&step.path));
+            let is_step =
+                |step: &PlaceStep| step.op == op && (!with_paths || (deed.is_at)(&step.path));
             if !progress.has_begun {
                 progress.has_begun = true;
                 progress.is_alike = self.history.first().is_some_and(is_step);

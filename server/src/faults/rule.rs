@@ -14,7 +14,7 @@ use crate::{
         glob::{self, Glob},
         hits::Hits,
         op::FaultOp,
-        place::{Deed, PathPattern, Place},
+        place::{Deed, FaultPlace, PathPattern},
         who::FaultFor,
     },
     turn::stats::Peer,
@@ -53,7 +53,7 @@ pub(crate) struct Rule {
     /// Events it holds, oldest first.
     pub(crate) held: Vec<HeldEvent>,
     /// Where it acts, in place of the other conditions of the fault.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<FaultPlace>,
     glob: Option<Glob>,
     chance: Chance,
     matches: u64,
@@ -204,7 +204,7 @@ impl Rule {
 }
 
 /// Takes note of a request, and returns whether a place is reached with it.
-fn is_reached(place: &mut Place, subject: &Subject<'_>) -> bool {
+fn is_reached(place: &mut FaultPlace, subject: &Subject<'_>) -> bool {
     let Input::Request { request, .. } = subject.input else {
         return false;
     };

@@ -70,7 +70,7 @@ pub(super) struct Cycle {
 
 /// A node that is a place or a list of places of a session.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct QueuePlace {
     session: SessionId,
     queue: usize,
     /// The number of the contender, if it waits.
@@ -81,7 +81,7 @@ struct Place {
 #[derive(Debug)]
 struct Graph {
     locks: usize,
-    places: Vec<Place>,
+    places: Vec<QueuePlace>,
     edges: Vec<Vec<usize>>,
     /// The number of edges that have to lead to live nodes for the node to be live.
     needed: Vec<usize>,
@@ -209,7 +209,7 @@ impl Graph {
 
     /// Adds a node, which is live unless edges are added.
     fn place(&mut self, session: SessionId, queue: usize, waits_as: Option<usize>) -> usize {
-        self.places.push(Place {
+        self.places.push(QueuePlace {
             session,
             queue,
             waits_as,
@@ -225,7 +225,7 @@ impl Graph {
     }
 
     /// Returns the place that a node is, if it waits.
-    fn waiting(&self, node: usize) -> Option<(Place, usize)> {
+    fn waiting(&self, node: usize) -> Option<(QueuePlace, usize)> {
         let place = *self.places.get(node.checked_sub(self.locks)?)?;
         Some((place, place.waits_as?))
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use minikeeper_protocol::{OpCode, SessionId};
 
 use crate::{
-    faults::place::{Deed, PathPattern, Place},
+    faults::place::{Deed, FaultPlace, PathPattern},
     journal::entry::{JournalEntry, Occurrence},
     order,
 };
@@ -125,7 +125,7 @@ pub(crate) fn acts_of(entries: &[JournalEntry]) -> Vec<Act> {
 }
 
 /// Returns the rank with which an act is at a place.
-pub(crate) fn rank_at(mut place: Place, acts: &[Act], target: usize) -> Option<u64> {
+pub(crate) fn rank_at(mut place: FaultPlace, acts: &[Act], target: usize) -> Option<u64> {
     let mut rank = None;
     for act in acts
         .iter()
@@ -138,7 +138,7 @@ pub(crate) fn rank_at(mut place: Place, acts: &[Act], target: usize) -> Option<u
 }
 
 /// Returns whether a place is reached in a run.
-pub(crate) fn reaches(mut place: Place, acts: &[Act]) -> bool {
+pub(crate) fn reaches(mut place: FaultPlace, acts: &[Act]) -> bool {
     let mut acts = acts.iter().filter(|act| !act.is_handshake());
     acts.any(|act| act.deed(|deed| place.is_reached(deed)))
 }
@@ -186,14 +186,14 @@ pub(crate) fn clients_of(acts: &[Act]) -> Vec<SweepClient> {
 
 /// A run with its clients.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct RunSeen<'a> {
     pub(crate) acts: &'a [Act],
     pub(crate) clients: &'a [SweepClient],
 }
 
-impl Seen<'_> {
+impl RunSeen<'_> {
     /// Finds for each client the one of the other run that does the same, most alike first.
-    pub(crate) fn match_clients(self, other: Seen<'_>) -> Vec<Option<usize>> {
+    pub(crate) fn match_clients(self, other: RunSeen<'_>) -> Vec<Option<usize>> {
         let mut found = vec![None; self.clients.len()];
         if self.clients.len().max(other.clients.len()) > CLIENTS_MAX {
             for (place, found) in found.iter_mut().enumerate() {
@@ -222,7 +222,7 @@ impl Seen<'_> {
     }
 
     /// Returns how much two clients do the same at first.
-    fn likeness(self, client: &SweepClient, other: Seen<'_>, candidate: &SweepClient) -> usize {
+    fn likeness(self, client: &SweepClient, other: RunSeen<'_>, candidate: &SweepClient) -> usize {
         let pairs = client.requests.iter().zip(&candidate.requests);
         let pairs = pairs.take(COMPARED_MAX);
         let alike = pairs.map(|(own, others)| likeness(&self.acts[*own], &other.acts[*others]));
@@ -233,7 +233,7 @@ impl Seen<'_> {
     pub(crate) fn pair_up(
         self,
         own: &SweepClient,
-        other: Seen<'_>,
+        other: RunSeen<'_>,
         others: &SweepClient,
     ) -> Pairing {
         let mut pairing = Pairing::default();
@@ -248,7 +248,7 @@ impl Seen<'_> {
     fn pair_up_of(
         self,
         (own, others): (&[usize], &[usize]),
-        other: Seen<'_>,
+        other: RunSeen<'_>,
         pairing: &mut Pairing,
     ) {
         // What is equal first: several threads of one client send requests in any order.

@@ -12,13 +12,13 @@ use crate::{
     faults::{
         glob::Glob,
         op::FaultOp,
-        place::{PathPattern, Place, PlaceBy, Step},
+        place::{FaultPlace, PathPattern, PlaceBy, PlaceStep},
     },
     journal::entry::JournalEntry,
     order,
     sweep::{
-        acts::{self, Act, EVENT, Seen, SweepClient, acts_of, clients_of},
-        names::Names,
+        acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
+        names::RunNames,
         point::{FaultPoint, SweepFault},
     },
 };
@@ -32,12 +32,12 @@ pub(crate) struct Model {
     /// The first run. Its requests and events are the places.
     first: Vec<Act>,
     clients: Vec<SweepClient>,
-    names: Names,
+    names: RunNames,
     /// The numbers of the clients.
     numbers: BTreeMap<SessionId, u32>,
     places: Vec<SweepPlace>,
     /// The requests of each client of the first run.
-    histories: Vec<Arc<Vec<Step>>>,
+    histories: Vec<Arc<Vec<PlaceStep>>>,
     /// Other runs without faults, or in which no fault acted.
     samples: Vec<Vec<Act>>,
 }
@@ -76,7 +76,7 @@ impl Model {
         let first = acts_of(entries);
         let mut model = Self {
             clients: clients_of(&first),
-            names: Names::new(&first),
+            names: RunNames::new(&first),
             first,
             numbers: BTreeMap::new(),
             places: Vec::new(),
@@ -92,15 +92,15 @@ impl Model {
     pub(crate) fn learn(&mut self, entries: &[JournalEntry]) -> bool {
         let acts = acts_of(entries);
         let clients = clients_of(&acts);
-        let seen = Seen {
+        let seen = RunSeen {
             acts: &acts,
             clients: &clients,
         };
-        let own = Seen {
+        let own = RunSeen {
             acts: &self.first,
             clients: &self.clients,
         };
-        let is_new = learn(&mut self.names, own, (&Names::new(&acts), seen));
+        let is_new = learn(&mut self.names, own, (&RunNames::new(&acts), seen));
         if is_new {
             self.find_places();
         }
@@ -145,7 +145,7 @@ impl Model {
         self.number_by_rank();
         let step = |index: &usize| {
             let act = &self.first[*index];
-            act.op.map(|op| Step {
+            act.op.map(|op| PlaceStep {
                 op,
                 path: act.path().map_or(PathPattern::Any, |path| {
                     PathPattern::new(&self.names.pattern(path))
@@ -218,15 +218,15 @@ impl Model {
         };
         let acts = acts_of(entries);
         let clients = clients_of(&acts);
-        let seen = Seen {
+        let seen = RunSeen {
             acts: &acts,
             clients: &clients,
         };
-        let first = Seen {
+        let first = RunSeen {
             acts: &self.first,
             clients: &self.clients,
         };
-        let mut names = Names::new(&acts);
+        let mut names = RunNames::new(&acts);
         learn(&mut names, seen, (&self.names, first));
         let mut numbers = BTreeMap::new();
         let mut last = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
@@ -280,7 +280,7 @@ impl Model {
 
     /// Says how to find a place of the first run again: in the most precise way that finds it in the
     /// most runs. `attempt` counts from 0 those that did not.
-    pub(crate) fn aim(&self, place: usize, attempt: usize) -> Option<Place> {
+    pub(crate) fn aim(&self, place: usize, attempt: usize) -> Option<FaultPlace> {
         let SweepPlace {
             act, op, path, nth, ..
         } = &self.places[place];
@@ -307,7 +307,7 @@ impl Model {
                 }
         };
         let ordinal = self.first[..=*act].iter().filter(is_alike).count() as u64;
-        let mut ways: Vec<(usize, Place)> = Vec::new();
+        let mut ways: Vec<(usize, FaultPlace)> = Vec::new();
         for by in PlaceBy::ALL {
             let is_of_requests = matches!(by, PlaceBy::History | PlaceBy::Sequence);
             if is_of_requests && target.op.is_none() {
@@ -317,7 +317,7 @@ impl Model {
                 PlaceBy::Operation => (fault_op, PathPattern::Any, ordinal),
                 _ => (fault_op, PathPattern::new(path), *nth),
             };
-            let mut way = Place::new(by, (Arc::clone(&history), length), what);
+            let mut way = FaultPlace::new(by, (Arc::clone(&history), length), what);
             let Some(rank) = acts::rank_at(way.clone(), &self.first, *act) else {
                 continue;
             };
@@ -340,11 +340,11 @@ impl Model {
         let acts = acts_of(entries);
         let clients = clients_of(&acts);
         let (own, other) = (
-            Seen {
+            RunSeen {
                 acts: &self.first,
                 clients: &self.clients,
             },
-            Seen {
+            RunSeen {
                 acts: &acts,
                 clients: &clients,
             },
@@ -405,7 +405,7 @@ impl Model {
     fn first_difference(
         &self,
         client: &SweepClient,
-        other: Seen<'_>,
+        other: RunSeen<'_>,
         same: &SweepClient,
     ) -> Option<usize> {
         let count = client.requests.len().max(same.requests.len());
@@ -435,7 +435,7 @@ impl Model {
 }
 
 /// Says why a client does not do the same in two runs.
-fn cause(pairing: acts::Pairing, own: Seen<'_>, client: &SweepClient) -> &'static str {
+fn cause(pairing: acts::Pairing, own: RunSeen<'_>, client: &SweepClient) -> &'static str {
     if pairing.left.is_empty() && pairing.others_left.is_empty() {
         return "threads or tasks that share the client, whose requests come in any order";
     }
@@ -456,7 +456,11 @@ fn cause(pairing: acts::Pairing, own: Seen<'_>, client: &SweepClient) -> &'stati
 }
 
 /// Learns the random names of a run from another one.
-fn learn(names: &mut Names, own: Seen<'_>, (other_names, other): (&Names, Seen<'_>)) -> bool {
+fn learn(
+    names: &mut RunNames,
+    own: RunSeen<'_>,
+    (other_names, other): (&RunNames, RunSeen<'_>),
+) -> bool {
     let mut is_new = false;
     for (client, same) in own.clients.iter().zip(own.match_clients(other)) {
         let Some(same) = same else {
@@ -479,7 +483,11 @@ fn is_same_pattern(one: &str, other: &str) -> bool {
 }
 
 /// Returns the places of a run.
-fn places_of(acts: &[Act], names: &Names, numbers: &BTreeMap<SessionId, u32>) -> Vec<SweepPlace> {
+fn places_of(
+    acts: &[Act],
+    names: &RunNames,
+    numbers: &BTreeMap<SessionId, u32>,
+) -> Vec<SweepPlace> {
     let mut places = Vec::new();
     let mut all_ordinals: Vec<Ordinals> = Vec::new();
     // What each client did last.

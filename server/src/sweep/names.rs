@@ -25,7 +25,7 @@ const CLOCK_FIELDS_MIN: usize = 3;
 
 /// What is known of the names in one run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct RunNames {
     /// By name, without the number of a sequential znode: the part that is random.
     random: BTreeMap<String, Range<usize>>,
     /// The random parts.
@@ -36,7 +36,7 @@ pub(crate) struct Names {
     asked: BTreeSet<String>,
 }
 
-impl Names {
+impl RunNames {
     pub(crate) fn new(acts: &[Act]) -> Self {
         let mut names = Self::default();
         for act in acts {
@@ -233,8 +233,8 @@ mod tests {
 
     /// Returns the pattern that the first of these paths has after it was compared with the others.
     fn learned(paths: &[&str]) -> String {
-        let mut names = Names::default();
-        let others = Names::default();
+        let mut names = RunNames::default();
+        let others = RunNames::default();
         for other in &paths[1..] {
             names.learn(paths[0], (other, &others));
         }
@@ -287,8 +287,8 @@ mod tests {
 
     #[test]
     fn random_part_is_random_in_other_names() {
-        let mut names = Names::default();
-        names.learn("/jobs/job-k3x-9", ("/jobs/job-p0q-8", &Names::default()));
+        let mut names = RunNames::default();
+        names.learn("/jobs/job-k3x-9", ("/jobs/job-p0q-8", &RunNames::default()));
         assert_eq!(names.pattern("/results/k3x-9"), "/results/*");
         assert_eq!(
             names.pattern("/results/of.k3x-9.done"),
@@ -304,11 +304,11 @@ mod tests {
             sequential: vec!["/q/ab-lock-".to_owned()],
             ..Act::default()
         };
-        let mut names = Names::new(&[act]);
+        let mut names = RunNames::new(&[act]);
         assert_eq!(names.pattern("/q/ab-lock-0000000007"), "/q/ab-lock-*");
         assert_eq!(names.pattern("/q/ab-lock-0000000009"), "/q/ab-lock-*");
         assert_eq!(names.pattern("/q/other-0000000009"), "/q/other-0000000009");
-        names.learn("/q/ab-lock-", ("/q/cd-lock-", &Names::default()));
+        names.learn("/q/ab-lock-", ("/q/cd-lock-", &RunNames::default()));
         assert_eq!(names.pattern("/q/ab-lock-0000000009"), "/q/*-lock-*");
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     faults::{
         chance::Chance,
         op::FaultOp,
-        place::{PathPattern, Place, PlaceBy},
+        place::{FaultPlace, PathPattern, PlaceBy},
     },
     journal::entry::JournalEntry,
     story::cut,
@@ -121,7 +121,7 @@ pub(crate) struct Run {
     /// What goes wrong in it.
     pub(crate) points: Vec<FaultPoint>,
     /// How the place of each point is found; `None` where the conditions of a fault suffice.
-    pub(crate) places: Vec<Option<Place>>,
+    pub(crate) places: Vec<Option<FaultPlace>>,
     purpose: Purpose,
     targets: Vec<Target>,
     /// How many runs have not reached these points.
@@ -588,7 +588,7 @@ impl Plan {
 }
 
 /// Says how to find the place of a point.
-fn place_of(model: Option<&Model>, target: &Target, attempt: usize) -> Option<Place> {
+fn place_of(model: Option<&Model>, target: &Target, attempt: usize) -> Option<FaultPlace> {
     let FaultPoint {
         client,
         op,
@@ -606,7 +606,7 @@ fn place_of(model: Option<&Model>, target: &Target, attempt: usize) -> Option<Pl
         Known::Named => 1,
     };
     let what = (op.parse::<FaultOp>().ok(), PathPattern::new(path), *nth);
-    let mut place = Place::new(PlaceBy::Anyone, (Arc::default(), 0), what);
+    let mut place = FaultPlace::new(PlaceBy::Anyone, (Arc::default(), 0), what);
     place.rank = rank;
     Some(place)
 }

@@ -9,7 +9,7 @@ use crate::{
         error::{FaultError, NotHit},
         fault::Fault,
         hits::{FaultHit, Hits, Seen},
-        place::Place,
+        place::FaultPlace,
     },
     turn::fault_turn,
     universe::Universe,
@@ -65,7 +65,7 @@ impl Universe {
     pub(crate) fn inject_at(
         &self,
         mut fault: Fault,
-        place: Option<Place>,
+        place: Option<FaultPlace>,
     ) -> Result<(u64, Arc<Hits>), FaultError> {
         if place.is_some() {
             // The place counts.

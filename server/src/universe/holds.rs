@@ -90,21 +90,21 @@ async fn whole_state_is_read_in_pieces() {
     };
     let reads: [(&str, &dyn Fn()); 13] = [
         ("export_tree", &|| {
-            assert_eq!(server.export_tree().len(), 20_001)
+            assert_eq!(server.export_tree().len(), 20_001);
         }),
         ("export_subtree", &|| {
-            assert!(server.export_subtree("/wide").is_some())
+            assert!(server.export_subtree("/wide").is_some());
         }),
         ("diff_tree", &|| assert_eq!(server.diff_tree(&tree), None)),
         ("dump", &|| assert!(server.dump().lines().count() > 23_000)),
         ("dump_with_ids", &|| {
-            assert!(server.dump_with_ids().lines().count() > 23_000)
+            assert!(server.dump_with_ids().lines().count() > 23_000);
         }),
         ("tree", &|| {
-            assert!(server.tree("/", 10).unwrap().is_truncated)
+            assert!(server.tree("/", 10).unwrap().is_truncated);
         }),
         ("children", &|| {
-            assert_eq!(server.children("/wide").unwrap().len(), 20_000)
+            assert_eq!(server.children("/wide").unwrap().len(), 20_000);
         }),
         ("list_children", &|| {
             assert_eq!(
@@ -116,10 +116,10 @@ async fn whole_state_is_read_in_pieces() {
             assert_eq!(server.find_znodes("/", "0000", true, 9).unwrap().0.len(), 9);
         }),
         ("sessions", &|| {
-            assert_eq!(server.sessions()[0].watches.len(), 3_000)
+            assert_eq!(server.sessions()[0].watches.len(), 3_000);
         }),
         ("watch_summary", &|| {
-            assert_eq!(turns.watch_summary().paths, 3_000)
+            assert_eq!(turns.watch_summary().paths, 3_000);
         }),
         ("watches_by_path", &|| {
             assert_eq!(turns.watches_by_path(room).groups_total, 3_000);
