@@ -6,14 +6,20 @@ use std::{
     path::Path,
 };
 
-#[cfg(feature = "seed-files")]
-pub use crate::tree::files::json::parse as parse_json;
-
 /// The size limit of a file with settings, a certificate or a key. Unit: bytes.
 pub const SETTINGS_BYTES_MAX: u64 = 16 << 20;
 
 /// The size limit of a file with znodes. Unit: bytes.
 pub const SEED_BYTES_MAX: u64 = 1 << 30;
+
+/// Reads JSON in which no object has a key twice.
+///
+/// # Errors
+/// When the text is not JSON, or an object has a key twice. The error names line and column.
+#[cfg(feature = "seed-files")]
+pub fn parse_json(text: &[u8]) -> Result<serde_json::Value, serde_json::Error> {
+    crate::tree::files::json::parse(text)
+}
 
 /// Opens a file for reading. Refuses anything but a regular file: a pipe or a device may never yield a
 /// byte, or never end.

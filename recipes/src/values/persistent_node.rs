@@ -75,7 +75,13 @@ struct NodeOrders {
 pub(crate) enum NodeStage {
     Missing,
     /// Another session has an ephemeral znode of this name.
-    Taken(SessionId),
+    Taken(
+        #[cfg_attr(
+            not(feature = "discovery"),
+            expect(dead_code, reason = "discovery names the owner")
+        )]
+        SessionId,
+    ),
     Present {
         path: String,
         /// The number of the change of data that the znode has.

@@ -18,6 +18,10 @@ pub(crate) mod fault;
 pub(crate) mod glob;
 pub(crate) mod hits;
 pub(crate) mod op;
+#[cfg_attr(
+    not(feature = "control"),
+    expect(dead_code, reason = "places come from sweeps, which control has")
+)]
 pub(crate) mod place;
 pub(crate) mod rule;
 pub(crate) mod who;

@@ -9,7 +9,6 @@ use crate::{
         error::{FaultError, NotHit},
         fault::Fault,
         hits::{FaultHit, Hits, Seen},
-        place::FaultPlace,
     },
     turn::fault_turn,
     universe::Universe,
@@ -62,10 +61,11 @@ impl Universe {
     ///
     /// # Errors
     /// See [`Universe::inject`].
+    #[cfg(feature = "control")]
     pub(crate) fn inject_at(
         &self,
         mut fault: Fault,
-        place: Option<FaultPlace>,
+        place: Option<crate::faults::place::FaultPlace>,
     ) -> Result<(u64, Arc<Hits>), FaultError> {
         if place.is_some() {
             // The place counts.

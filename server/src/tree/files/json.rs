@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value, map::Entry};
 ///
 /// # Errors
 /// When the text is not JSON, or an object has a key twice. The error names line and column.
-pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
+pub(crate) fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = UniqueKeys.deserialize(&mut reader)?;
     reader.end()?;
