@@ -96,6 +96,7 @@ pub(crate) struct Limits {
     held_number: AtomicU64,
     connections_rejected: AtomicU64,
     connections_per_address_rejected: AtomicU64,
+    open_files_rejected: AtomicU64,
     handshakes_rejected: AtomicU64,
     sessionless_connections_expired: AtomicU64,
     large_requests_rejected: AtomicU64,
@@ -112,6 +113,7 @@ impl Limits {
         LimitCounts {
             connection_rejected: read(&self.connections_rejected)
                 + read(&self.connections_per_address_rejected)
+                + read(&self.open_files_rejected)
                 + read(&self.handshakes_rejected),
             sessionless_connections_expired: read(&self.sessionless_connections_expired),
             large_requests_rejected: read(&self.large_requests_rejected),
@@ -136,6 +138,7 @@ impl Limits {
         for counter in [
             &self.connections_rejected,
             &self.connections_per_address_rejected,
+            &self.open_files_rejected,
             &self.handshakes_rejected,
             &self.sessionless_connections_expired,
             &self.large_requests_rejected,
@@ -153,7 +156,8 @@ impl Limits {
         // A count for each limit: each is named in the log.
         let rejected = match setting {
             "connections_max" => &self.connections_rejected,
-            _ => &self.connections_per_address_rejected,
+            "connections_per_address_max" => &self.connections_per_address_rejected,
+            _ => &self.open_files_rejected,
         };
         if count(rejected, 1) {
             tracing::warn!(%address, setting, max, "limit reached: a connection is refused");

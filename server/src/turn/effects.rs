@@ -483,6 +483,7 @@ impl Effects for TurnEffects<'_> {
 
     fn session_ended(&mut self, session: SessionId, expired: bool) {
         self.counters.sessions_expired += u64::from(expired);
+        self.turns.refused_sessions.ended(session);
         if let Some(journal) = &mut self.journal {
             journal.session_ended(session, expired);
         }

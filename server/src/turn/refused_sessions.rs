@@ -26,6 +26,11 @@ impl RefusedSessions {
         sessions.push_back(session);
     }
 
+    /// Forgets what was asked before a session ended: one of a snapshot can end again.
+    pub(crate) fn ended(&self, session: SessionId) {
+        self.0.lock().retain(|refused| *refused != session);
+    }
+
     /// Returns whether a client has asked for this session since it ended.
     pub(crate) fn has(&self, session: SessionId) -> bool {
         self.0.lock().contains(&session)
@@ -35,6 +40,15 @@ impl RefusedSessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn session_that_ends_again_is_not_noticed() {
+        let refused = RefusedSessions::default();
+        refused.note(SessionId(1));
+        refused.note(SessionId(2));
+        refused.ended(SessionId(1));
+        assert!(!refused.has(SessionId(1)) && refused.has(SessionId(2)));
+    }
 
     #[test]
     fn sessions_are_forgotten_beyond_the_limit_oldest_first() {

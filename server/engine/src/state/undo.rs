@@ -116,9 +116,12 @@ pub(crate) struct Rewound {
     /// The paths that were touched, each with the znode that was there before the rewind. Empty if
     /// there were no watches.
     pub(crate) touched: BTreeMap<Box<[u8]>, Option<ZnodeBefore>>,
-    /// The watches of the mark that have changed since, to be registered again.
-    watched: Vec<WatchBefore>,
+    /// The watches of the mark where they have changed since, to be registered again.
+    watched: WatchesBefore,
 }
+
+/// In which modes, of data and of children, a session watched a path.
+type WatchesBefore = BTreeMap<(SessionId, Box<[u8]>), (Modes, Modes)>;
 
 /// A znode before a rewind.
 #[derive(Debug)]
@@ -126,15 +129,6 @@ pub(crate) struct ZnodeBefore {
     pub(crate) czxid: Zxid,
     pub(crate) mzxid: Zxid,
     pub(crate) acl: AclList,
-}
-
-/// In which modes a session watched a path.
-#[derive(Debug)]
-struct WatchBefore {
-    session: SessionId,
-    path: Box<[u8]>,
-    data: Modes,
-    child: Modes,
 }
 
 /// A state to rewind to, see [`crate::Engine::mark`].
@@ -349,13 +343,15 @@ impl State {
         Some(rewound)
     }
 
-    /// Registers the watches of the mark again, as well as those that have fired for the rewind.
+    /// Registers the watches of the mark again. Those that were registered since, and have fired for the
+    /// rewind, are gone.
     pub(crate) fn watch_again(&mut self, mark: Mark, mut rewound: Rewound) {
         let Some(length) = self.undo.back_to(mark) else {
             return;
         };
         self.undo.pause(true);
         // Events change nothing but watches.
+        let mut fired = WatchesBefore::new();
         while let Some(undo) = self.undo.pop_beyond(length) {
             if let Undo::Watched {
                 session,
@@ -364,21 +360,14 @@ impl State {
                 child,
             } = undo
             {
-                rewound.watched.push(WatchBefore {
-                    session,
-                    path,
-                    data,
-                    child,
-                });
+                fired.insert((session, path), (data, child));
             }
         }
-        for WatchBefore {
-            session,
-            path,
-            data,
-            child,
-        } in rewound.watched
-        {
+        // Watches that had not changed since the mark are of the mark.
+        for (watch, modes) in fired {
+            rewound.watched.entry(watch).or_insert(modes);
+        }
+        for ((session, path), (data, child)) in rewound.watched {
             // A disconnected client registers its watches again when it reconnects.
             let session = self.sessions.find(session);
             if let Some(conn) = session.and_then(|key| self.sessions[key].conn) {
@@ -504,14 +493,10 @@ impl State {
                     data,
                     child,
                 } => {
-                    // Not before the events are sent. No multi changes watches.
+                    // Not before the events are sent, and of several changes only the oldest. No multi
+                    // changes watches.
                     if let Some(rewound) = rewound.as_deref_mut() {
-                        rewound.watched.push(WatchBefore {
-                            session,
-                            path,
-                            data,
-                            child,
-                        });
+                        rewound.watched.insert((session, path), (data, child));
                     }
                 }
             }

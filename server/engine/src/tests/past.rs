@@ -136,6 +136,39 @@ fn rewinding_restores_the_watches_of_connected_sessions() {
     assert_eq!(request(&mut engine, 0, set("/a", b"2")).events.len(), 1);
 }
 
+/// Every state of a watch since the mark came back: one that its client had removed, and one that had
+/// fired.
+#[test]
+fn rewinding_restores_no_watch_that_was_registered_and_removed_since() {
+    let mut engine = engine(2, Settings::default());
+    request(&mut engine, 0, create("/a", CreateMode::Persistent));
+    let mark = engine.mark();
+    let path = || Some("/a".into());
+    request(
+        &mut engine,
+        1,
+        Request::AddWatch {
+            path: path(),
+            mode: minikeeper_protocol::AddWatchMode::Persistent.code(),
+        },
+    );
+    request(
+        &mut engine,
+        1,
+        Request::RemoveWatches {
+            path: path(),
+            kind: minikeeper_protocol::WatcherType::Any.code(),
+        },
+    );
+    request(&mut engine, 1, get("/a"));
+    assert_eq!(request(&mut engine, 0, set("/a", b"1")).events.len(), 1);
+    // This one fires for the rewind.
+    request(&mut engine, 1, get("/a"));
+    assert_eq!(rewind_at(&mut engine, mark, 0), Some(vec![]));
+    engine.check().unwrap();
+    assert_eq!(request(&mut engine, 0, set("/a", b"2")).events, []);
+}
+
 /// Clients that stayed connected were not told: their caches stayed with what had been undone.
 #[test]
 fn rewinding_sends_the_events_of_the_differences() {
