@@ -283,12 +283,24 @@ impl<C: ZooKeeper> Contender<C> {
         let client = &self.queue.client;
         let mut pace = Pace::of(client);
         let mut attempts = 1;
+        // However this ends, the znode does not stay for as long as the session.
+        let mut left = LeftBehind {
+            client,
+            epoch: client.standing().epoch(),
+            path: &path,
+        };
         loop {
             let deleted = in_session(client, client.delete(&path)).await;
             match deleted.unwrap_or_else(|| Err(no_session("delete", &path))) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    left.epoch = None;
+                    return Ok(());
+                }
                 // It was deleted by the request before, or by another client.
-                Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    left.epoch = None;
+                    return Ok(());
+                }
                 // The session lives: retry on its next connection.
                 Err(error) if error.cause() == Some(Cause::ConnectionLost) => {
                     pace.pause().await;
@@ -483,5 +495,22 @@ impl<'a> Term<'a> {
 impl Drop for Term<'_> {
     fn drop(&mut self) {
         self.state.send_replace(LeadershipState::Follower);
+    }
+}
+
+/// The znode of a latch that closes, until it is known to be gone. Dropping this deletes it in the
+/// background.
+struct LeftBehind<'a, C: ZooKeeper> {
+    client: &'a C,
+    /// The session of the znode, or a later one; `None` if nothing is left.
+    epoch: Option<Epoch>,
+    path: &'a str,
+}
+
+impl<C: ZooKeeper> Drop for LeftBehind<'_, C> {
+    fn drop(&mut self) {
+        if let Some(epoch) = self.epoch {
+            self.client.clean_up(epoch, self.path);
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use minikeeper::{Fault, OpCode};
+use minikeeper_client::ErrorCode;
 use minikeeper_recipes::{LatchOptions, LeaderLatch, naming};
 use tokio::time::sleep;
 
@@ -162,4 +164,19 @@ async fn dropping_at_every_step_leaves_nothing() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_whose_deletion_is_refused_at_close_does_not_stay_for_the_session() {
+    // Closing gave up, and nothing deleted the znode later: nobody led for as long as the session lived.
+    let server = start().await;
+    let mut all = contenders(&server, 2, &LatchOptions::default()).await;
+    let refused = Fault::error(ErrorCode::ThrottledOp)
+        .on(OpCode::Delete)
+        .times(5);
+    server.inject(refused).unwrap().keep();
+    let first = all.remove(0);
+    soon(first.latch.close()).await.unwrap_err();
+    soon(all[0].latch.wait()).await.unwrap();
+    assert_eq!(queue(&server).len(), 1);
 }

@@ -319,7 +319,7 @@ impl Core {
         let candidates = [
             overflow,
             link,
-            session.map(Session::safe_until),
+            session.map(|session| self.presumed_lost_at(session)),
             clean_up,
             removal,
             self.requests.next_deadline(),
@@ -327,6 +327,14 @@ impl Core {
             self.closing,
         ];
         candidates.into_iter().flatten().min()
+    }
+
+    fn presumed_lost_at(&self, session: &Session) -> Time {
+        if self.link == Link::Up && !self.is_read_only {
+            session.presumed_lost_at()
+        } else {
+            session.safe_until()
+        }
     }
 
     fn ping_at(&self, session: &Session) -> Time {
@@ -660,7 +668,7 @@ impl Core {
         }
         if let Some(session) = &self.session
             && session.is_lasting
-            && now >= session.safe_until()
+            && now >= self.presumed_lost_at(session)
         {
             // There may be a connection to a server that does not keep the session alive, or that
             // sends events and no replies.

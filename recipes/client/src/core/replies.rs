@@ -180,7 +180,7 @@ impl Core {
             && !matches!(entry.op, OpCode::Auth | OpCode::Sasl)
             && header.error.is_none_or(Verdict::proves_contact)
         {
-            session.heard(sent_at);
+            session.heard(sent_at, now);
         }
         if header.xid == Xid::SET_WATCHES {
             self.registering_again = self.registering_again.saturating_sub(1);
@@ -210,7 +210,13 @@ impl Core {
             // The watch was dropped, and the server still has it; or the event was damaged, and was
             // that of another watch, which the server no longer has. On the next connection the
             // server fires it again. A server that sends such events by itself keeps that one.
-            let is_expected = self.watches.expects(event.kind, &event.path)
+            //
+            // Events without a zxid are those of setWatches, which come twice for a path in both
+            // tables, and all of a server before 3.9, which may refuse to remove a watch.
+            let has_zxid = zxid.0 > 0;
+            let is_expected = !has_zxid
+                || self.closing.is_some()
+                || self.watches.expects(event.kind, &event.path)
                 || self
                     .unexpected_in
                     .is_some_and(|it| it + 1 >= self.connections);

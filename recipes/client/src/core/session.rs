@@ -22,6 +22,8 @@ pub(crate) struct Session {
     /// When the latest request was sent to which a server that keeps sessions alive has replied.
     /// The server counts the timeout from the receipt, which was not earlier.
     pub(crate) contact: Time,
+    /// When the latest such reply came.
+    replied_at: Time,
     pub(crate) granted_at: Time,
     /// The shortest timeout that a server may have granted without the client knowing: the shortest
     /// that one has granted in this session, or the requested one if that is shorter.
@@ -47,6 +49,7 @@ impl Session {
             password: response.password,
             timeout,
             contact: asked_at,
+            replied_at: now,
             granted_at: now,
             shortest: shortest(timeout, asked),
             suspended_at: None,
@@ -65,7 +68,7 @@ impl Session {
         self.timeout = granted_timeout(response);
         self.shortest = self.shortest.min(shortest(self.timeout, asked));
         self.suspended_at = None;
-        self.heard(asked_at);
+        self.heard(asked_at, asked_at);
     }
 
     /// Handles the end of the connection. From now on an attempt to resume the session may shorten
@@ -75,8 +78,9 @@ impl Session {
     }
 
     /// Handles a reply to a request that was sent at this time.
-    pub(crate) fn heard(&mut self, sent_at: Time) {
+    pub(crate) fn heard(&mut self, sent_at: Time, now: Time) {
         self.contact = self.contact.max(sent_at);
+        self.replied_at = self.replied_at.max(now);
     }
 
     /// Returns the time until which no server can have ended the session, provided that this clock
@@ -88,6 +92,13 @@ impl Session {
             Some(at) => until.min(at + without_margin(self.shortest)),
             None => until,
         }
+    }
+
+    /// Returns when a connected session is presumed lost. Replies to requests that were sent long ago show
+    /// that the server works through a backlog, and has heard from this client; they are no promise.
+    pub(crate) fn presumed_lost_at(&self) -> Time {
+        let until = self.replied_at + without_margin(self.timeout);
+        self.safe_until().max(until)
     }
 }
 

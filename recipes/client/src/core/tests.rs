@@ -1840,3 +1840,37 @@ fn event_of_a_znode_without_a_watch_ends_one_connection() {
     play.receive_raw(&mut Vec::new(), &event("/a"));
     assert_eq!(play.log.ended.len(), 1);
 }
+
+#[test]
+fn event_without_a_zxid_ends_no_connection() {
+    // setWatches sends two for a deleted path with both kinds of watches, and a server before 3.9, which may
+    // refuse to remove a watch, sends no others.
+    let mut play = Play::connected(1);
+    let mut out = Vec::new();
+    event::encode(EventKind::Deleted, b"/gone", Zxid(-1), &mut out);
+    play.receive_raw(&mut Vec::new(), &out);
+    assert!(play.core.is_linked());
+}
+
+#[test]
+fn session_with_a_backlog_of_requests_lives_while_replies_come() {
+    // Replies to requests of one moment came for longer than the session timeout, and the session was
+    // presumed lost although the server had heard from the client.
+    let mut play = Play::connected(1);
+    let exists = Request::Exists {
+        path: Some("/a".into()),
+        watch: false,
+    };
+    for _ in 0..200 {
+        play.submit(&exists, Submission::default());
+    }
+    let sent = play.sent();
+    let until = play.core.safe_until().unwrap() + SESSION_TIMEOUT;
+    for (xid, _) in sent {
+        play.now += SESSION_TIMEOUT / 50;
+        play.core.handle_timeout(play.now, &mut play.log);
+        assert!(play.core.is_linked());
+        play.reply(xid, 1, Err(ErrorCode::NoNode));
+    }
+    assert!(play.now > until);
+}
