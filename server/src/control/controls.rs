@@ -21,7 +21,7 @@ pub(crate) struct Controls {
     /// A permit for each stream of the journal.
     pub(crate) streams: Arc<Semaphore>,
     /// A permit for each verb that runs on a thread.
-    threads: Semaphore,
+    threads: Arc<Semaphore>,
     /// Becomes true when the server stops.
     stopped: watch::Sender<bool>,
 }
@@ -37,7 +37,7 @@ impl Controls {
             wrong_tokens: WrongTokens::default(),
             unread: Arc::default(),
             streams: Arc::new(Semaphore::new(tail::STREAMS_MAX)),
-            threads: Semaphore::new(THREADS_MAX),
+            threads: Arc::new(Semaphore::new(THREADS_MAX)),
             stopped: watch::Sender::new(false),
         }
     }
@@ -77,8 +77,12 @@ impl Controls {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ControlError> {
-        // The semaphore is never closed.
-        let _permit = self.threads.acquire().await;
+        // The semaphore is never closed. Work keeps its permit although the caller has gone.
+        let permit = Arc::clone(&self.threads).acquire_owned().await;
+        let work = move || {
+            let _permit = permit;
+            work()
+        };
         match tokio::task::spawn_blocking(work).await {
             Ok(done) => Ok(done),
             Err(error) => match error.try_into_panic() {
