@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use minikeeper::{Server, Sweep, SweepFault, SweepReport};
+use minikeeper::{Server, Sweep, SweepFault, SweepReport, SweepState};
 use minikeeper_client::{Client, CreateMode, Error};
 use minikeeper_test_kit::{link::Link, servers};
 
@@ -180,4 +180,24 @@ fn late_event_is_found_by_a_test_that_relies_on_its_order() {
     .faults([SweepFault::EventLate])
     .run();
     assert_eq!(found(&report), ["event-late:2:event:1:/a"], "{report}");
+}
+
+/// What the journal has dropped is tried by no run: the sweep was clean.
+#[test]
+fn journal_that_is_too_small_makes_a_sweep_incomplete() {
+    let report = Sweep::new(async |server: Arc<Server>| {
+        // A client that tries again, so that no fault ends the test.
+        let client = connect(&server).await.unwrap();
+        for _ in 0..2_000 {
+            let _ = client.children("/").await;
+        }
+    })
+    .server(|| Server::builder().configure(|config| config.journal_bytes = Some(8 << 10)))
+    .run();
+    assert_eq!(report.state(), SweepState::Incomplete, "{report}");
+    let reasons = report.reasons();
+    assert!(
+        reasons.len() == 1 && reasons[0].contains("--journal-bytes"),
+        "{reasons:?}"
+    );
 }

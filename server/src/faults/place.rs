@@ -25,18 +25,10 @@ pub(crate) enum PlaceBy {
     Anyone,
     /// By the operations of the client up to it, whatever their paths.
     Sequence,
-    /// By the ordinal among the requests of any client with this operation, whatever their paths.
-    Operation,
 }
 
 impl PlaceBy {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::History,
-        Self::Start,
-        Self::Anyone,
-        Self::Sequence,
-        Self::Operation,
-    ];
+    pub(crate) const ALL: [Self; 4] = [Self::History, Self::Start, Self::Anyone, Self::Sequence];
 }
 
 /// A pattern for the paths of a request.
@@ -165,7 +157,7 @@ impl FaultPlace {
         };
         let has_come = match self.by {
             PlaceBy::History | PlaceBy::Sequence => is_next && progress.done == self.length,
-            PlaceBy::Start | PlaceBy::Anyone | PlaceBy::Operation => {
+            PlaceBy::Start | PlaceBy::Anyone => {
                 let counts = is_of_op && (deed.is_at)(&self.path);
                 progress.count += u64::from(counts);
                 counts

@@ -77,15 +77,18 @@ impl Armed {
     pub(crate) fn end(mut self, verdict: RunVerdict) -> RunResult {
         let is_reached = (self.faults.iter()).all(|(_, hits)| hits.seen().hits > 0);
         self.remove();
+        let next = self.universe.next_journal_entry().unwrap_or(self.since);
         let entries = self.universe.copy_journal(self.since);
-        let entries = entries.map_or_else(
+        let entries: Vec<_> = entries.map_or_else(
             |_| Vec::new(),
             |copied| copied.entries().take(ENTRIES_MAX).collect(),
         );
+        let missing = next.saturating_sub(self.since + entries.len() as u64);
         RunResult {
             verdict,
             is_reached,
             entries,
+            missing,
             story: None,
         }
     }

@@ -212,6 +212,7 @@ where
                     verdict: RunVerdict::Failed(message),
                     is_reached: false,
                     entries: Vec::new(),
+                    missing: 0,
                     story: None,
                 });
                 plan.lock().ended(run, result);

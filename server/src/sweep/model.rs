@@ -14,7 +14,7 @@ use crate::{
         op::FaultOp,
         place::{FaultPlace, PathPattern, PlaceBy, PlaceStep},
     },
-    journal::entry::JournalEntry,
+    journal::entry::{JournalEntry, Occurrence},
     order,
     sweep::{
         acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
@@ -213,7 +213,13 @@ impl Model {
         faults: &[SweepFault],
         all: bool,
     ) -> Vec<(FaultPoint, u64)> {
-        let Some(acted) = entries.iter().position(|entry| entry.kind() == "fault") else {
+        // A fault on an event has no entry of its own.
+        let has_acted = |entry: &JournalEntry| match entry.what {
+            Occurrence::Fault { .. } => true,
+            Occurrence::Event { is_held, .. } => is_held,
+            _ => false,
+        };
+        let Some(acted) = entries.iter().position(has_acted) else {
             return Vec::new();
         };
         let acts = acts_of(entries);
@@ -298,25 +304,13 @@ impl Model {
             None => (Arc::default(), 0),
         };
         let fault_op = op.parse::<FaultOp>().ok();
-        let is_alike = |act: &&Act| {
-            act.session == target.session
-                && match (act.op, fault_op) {
-                    (Some(op), Some(wanted)) => wanted.is_of_op(op),
-                    (None, None) => true,
-                    _ => false,
-                }
-        };
-        let ordinal = self.first[..=*act].iter().filter(is_alike).count() as u64;
         let mut ways: Vec<(usize, FaultPlace)> = Vec::new();
         for by in PlaceBy::ALL {
             let is_of_requests = matches!(by, PlaceBy::History | PlaceBy::Sequence);
             if is_of_requests && target.op.is_none() {
                 continue;
             }
-            let what = match by {
-                PlaceBy::Operation => (fault_op, PathPattern::Any, ordinal),
-                _ => (fault_op, PathPattern::new(path), *nth),
-            };
+            let what = (fault_op, PathPattern::new(path), *nth);
             let mut way = FaultPlace::new(by, (Arc::clone(&history), length), what);
             let Some(rank) = acts::rank_at(way.clone(), &self.first, *act) else {
                 continue;

@@ -159,6 +159,8 @@ pub(crate) struct RunResult {
     /// Whether every fault has acted.
     pub(crate) is_reached: bool,
     pub(crate) entries: Vec<JournalEntry>,
+    /// The number of entries that are missing: the journal has dropped them, or the run has too many.
+    pub(crate) missing: u64,
     /// The page with the story of a failure.
     pub(crate) story: Option<String>,
 }
@@ -360,6 +362,7 @@ impl Plan {
             return;
         }
         self.looks += 1;
+        self.report.unseen = self.report.unseen.max(result.missing);
         match &mut self.model {
             None => self.model = Some(Model::new(&result.entries)),
             Some(model) => {
@@ -476,7 +479,7 @@ impl Plan {
         let Some((_, is_hang)) = failure else {
             self.report.passed += u64::from(result.is_reached);
             if result.is_reached && self.options.depth > 1 && run.points.len() == 1 {
-                self.add_pairs(&run.targets[0], &result.entries);
+                self.add_pairs(&run.targets[0], &result.entries, result.missing);
             }
             return;
         };
@@ -534,7 +537,8 @@ impl Plan {
     }
 
     /// Adds the pairs of a point that passes with each point after it.
-    fn add_pairs(&mut self, first: &Target, entries: &[JournalEntry]) {
+    fn add_pairs(&mut self, first: &Target, entries: &[JournalEntry], missing: u64) {
+        self.report.unseen = self.report.unseen.max(missing);
         let Some(model) = &self.model else {
             return;
         };
@@ -639,6 +643,7 @@ mod tests {
             verdict,
             is_reached: true,
             entries: Vec::new(),
+            missing: 0,
             story: None,
         }
     }

@@ -83,6 +83,9 @@ pub struct SweepReport {
     pub left: u64,
     /// The number of those that the test [allows](crate::SweepOptions::allow_untried).
     pub allow_untried: u64,
+    /// The number of entries of a run that the journal has dropped, or that are beyond 100,000: the
+    /// places in them were not tried.
+    pub unseen: u64,
     /// Whether the sweep has ended by itself.
     pub is_over: bool,
     /// Whether it was interrupted, for example by a signal.
@@ -261,6 +264,13 @@ impl SweepReport {
         }
         if self.left > self.allow_untried {
             reasons.push(format!("{} not tried", were(self.left)));
+        }
+        if self.unseen > 0 && !self.is_only {
+            reasons.push(format!(
+                "the places of {} journal entries are not known: raise --journal-bytes, or sweep a test of fewer \
+                 than 100,000 requests and events",
+                self.unseen
+            ));
         }
         reasons
     }
