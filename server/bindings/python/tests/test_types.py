@@ -171,6 +171,7 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type(universe.expire(address="127.0.0.9", allow_none=True, seen_by=[client]), int)
     assert_type(universe.expire(address="127.0.0.9", allow_none=True, seen_by=client), int)
     assert_type(universe.expire(owner="/mine"), int)
+    universe.until_noticed(session)
     assert_type(universe.disconnect(identity="digest:alice", allow_none=True), int)
     universe.disconnect_all()
 
