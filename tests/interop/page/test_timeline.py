@@ -225,7 +225,8 @@ def test_time_jumps_expiries_and_faults_are_drawn(server, clients, bundle):
     page = bundle()
     expect(row(page, "clock moved ahead by")).not_to_have_count(0)
     expect(page.locator("g.jump")).not_to_have_count(0)
-    expired = row(page, "session expired").filter(has_not_text="disconnected")
+    expect(row(page, "deleted/members/me")).to_contain_text("session expired")
+    expired = row(page, "session expired").filter(has_not_text="disconnected").filter(has_not_text="deleted")
     expect(expired).to_contain_text(silenced)
     # The session's lane ends there, and an arrow leads to who was told.
     expect(page.locator(".mark.ends.bad")).to_have_count(1)
