@@ -218,6 +218,7 @@ export async function useEveryName(server: Server, first: Client, second: Client
   exactly<number>()(await universe.disconnect({ identity: 'digest:alice' }, { allowNone: true }));
   await universe.disconnect({ address: '127.0.0.9' }, { allowNone: true });
   exactly<number>()(await universe.expire({ owner: ahead[0] ?? '' }));
+  exactly<void>()(await universe.untilNoticed(id));
   // The next holder sends a request.
   await second.watch('/a');
   // A mistake that `advise` names.
