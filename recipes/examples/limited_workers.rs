@@ -1,5 +1,5 @@
 //! Eight workers, of which at most three work at a time. Then an operator raises the limit to five
-//! while they work.
+//! while they work. The first jobs last until five are at work, the later ones two milliseconds.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example limited_workers
@@ -32,6 +32,8 @@ struct Site {
     at_work: watch::Sender<u32>,
     /// The number of workers allowed at the moment.
     allowed: AtomicU32,
+    /// Whether the first jobs may end.
+    jobs_end: watch::Sender<bool>,
     is_over: AtomicBool,
 }
 
@@ -43,6 +45,7 @@ async fn main() -> Result<(), Failure> {
     let site = Arc::new(Site {
         at_work: watch::Sender::new(0),
         allowed: AtomicU32::new(3),
+        jobs_end: watch::Sender::new(false),
         is_over: AtomicBool::new(false),
     });
     let mut workers = Vec::new();
@@ -55,13 +58,13 @@ async fn main() -> Result<(), Failure> {
     let mut at_work = site.at_work.subscribe();
     timeout(PATIENCE, at_work.wait_for(|count| *count == 3)).await??;
     println!("3 of {WORKERS} are at work, as many as allowed");
-    sleep(Duration::from_millis(100)).await;
 
     site.allowed.store(5, SeqCst);
     limit.set(5).await?;
     println!("the limit is raised to 5 while they work");
     timeout(PATIENCE, at_work.wait_for(|count| *count == 5)).await??;
     println!("5 are at work");
+    site.jobs_end.send_replace(true);
     sleep(Duration::from_millis(100)).await;
 
     site.is_over.store(true, SeqCst);
@@ -80,9 +83,10 @@ async fn main() -> Result<(), Failure> {
 async fn work(client: Client, site: Arc<Site>) -> Result<(u32, u32), Failure> {
     let limit = SharedCount::start(client.clone(), "/limits/workers", 3).await?;
     let semaphore = InterProcessSemaphoreV2::new(client, "/semaphores/workers", limit)?;
+    let mut jobs_end = site.jobs_end.subscribe();
     let (mut done, mut peak) = (0, 0);
     while !site.is_over.load(SeqCst) {
-        let lease = semaphore.acquire().within(PATIENCE).await?;
+        let lease = semaphore.acquire().await?;
         let mut now = 0;
         site.at_work.send_modify(|count| {
             *count += 1;
@@ -91,6 +95,7 @@ async fn work(client: Client, site: Arc<Site>) -> Result<(u32, u32), Failure> {
         let allowed = site.allowed.load(SeqCst);
         assert!(now <= allowed, "{now} at work, {allowed} are allowed");
         peak = peak.max(now);
+        jobs_end.wait_for(|may_end| *may_end).await?;
         sleep(Duration::from_millis(2)).await;
         done += 1;
         site.at_work.send_modify(|count| *count -= 1);
