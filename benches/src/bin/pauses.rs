@@ -113,8 +113,11 @@ fn run(args: &Args) -> Result<(), Error> {
     let dir = std::env::temp_dir().join(format!("minikeeper-pauses-{}", std::process::id()));
     let mut command = Command::new(program);
     command
-        .args(["--port", "0", "--control"])
+        .arg("--control")
         .args(["--4lw-whitelist", "*", "--max-watches", "10000000"])
+        // The client with the watches sends no pings.
+        .args(["--min-session-timeout", "1200000"])
+        .args(["--max-session-timeout", "1200000"])
         .arg("--data-dir")
         .arg(&dir);
     let server = Server::start_minikeeper(command)?;
@@ -247,6 +250,8 @@ fn measure(
         )?;
     }
     reads.during("metrics", get("/metrics".into()))?;
+    let path = Some("/".into());
+    watcher.call(&Request::GetData { path, watch: false })?;
     reads.during("client with watches leaves", || {
         drop(watcher);
         thread::sleep(Duration::from_secs(10));

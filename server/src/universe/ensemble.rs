@@ -9,6 +9,7 @@ use crate::{
     },
     order,
     universe::{Universe, reachable},
+    work,
 };
 
 impl Universe {
@@ -30,7 +31,8 @@ impl Universe {
             })
             .collect();
         self.shared.turns.look(|look| {
-            for report in look.engine.session_reports() {
+            for report in look.engine.session_heads() {
+                work::count(1);
                 let conn = report
                     .conn
                     .and_then(|conn| look.members.get(conn.0 as usize));

@@ -88,7 +88,7 @@ async fn whole_state_is_read_in_pieces() {
         rows: 10,
         bytes: 1_000,
     };
-    let reads: [(&str, &dyn Fn()); 13] = [
+    let reads: [(&str, &dyn Fn()); 16] = [
         ("export_tree", &|| {
             assert_eq!(server.export_tree().len(), 20_001);
         }),
@@ -118,6 +118,11 @@ async fn whole_state_is_read_in_pieces() {
         ("sessions", &|| {
             assert_eq!(server.sessions()[0].watches.len(), 3_000);
         }),
+        ("servers", &|| {
+            assert_eq!(server.servers()[0].sessions.len(), 1);
+        }),
+        ("locks", &|| assert_eq!(server.locks().locks.len(), 0)),
+        ("story", &|| drop(server.story())),
         ("watch_summary", &|| {
             assert_eq!(turns.watch_summary().paths, 3_000);
         }),
