@@ -14,9 +14,11 @@ use std::{
 use minikeeper::{Keep, Server, Snapshot};
 use minikeeper_client::{Client, CreateMode};
 use minikeeper_recipes::{
-    CacheEvent, CacheOptions, CuratorCache, DistributedAtomicLong, DistributedBarrier,
-    DistributedDoubleBarrier, GroupMember, Guard, InterProcessMutex, InterProcessSemaphoreV2,
-    LeaderLatch, NodeCache, PersistentNode, PersistentTtlNode, SharedCount, SharedValue, Status,
+    CacheEvent, CacheOptions, CachedAtomicLong, CuratorCache, DistributedAtomicLong,
+    DistributedBarrier, DistributedDoubleBarrier, GroupMember, Guard, InterProcessMultiLock,
+    InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreMutex,
+    InterProcessSemaphoreV2, LeaderLatch, LeaderSelector, NodeCache, PersistentNode,
+    PersistentTtlNode, SelectorOptions, SharedCount, SharedValue, Status,
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -186,6 +188,16 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Ends a task, and passes its panic on.
+async fn end<T>(task: JoinHandle<T>) {
+    task.abort();
+    if let Err(error) = task.await
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Runs a test once for each rollback, and reports all faults together.
@@ -603,12 +615,115 @@ async fn locks_leaders_and_barriers_go_on() {
             })
             .await;
         for waiting in waiting {
-            waiting.abort();
+            end(waiting).await;
         }
-        next.abort();
-        passing.abort();
-        first.abort();
-        second.abort();
+        end(next).await;
+        end(passing).await;
+        end(first).await;
+        end(second).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_of_several_parts_selectors_and_blocks_of_numbers_go_on() {
+    each("parts", async |scene| {
+        let (client, other) = (scene.client.clone(), scene.other.clone());
+        let read_write =
+            |client: &Client, path| InterProcessReadWriteLock::new(client.clone(), path).unwrap();
+        let several = |client: &Client| {
+            InterProcessMultiLock::from_paths(client.clone(), ["/several/1", "/several/2"]).unwrap()
+        };
+        let exclusive = |client: &Client| {
+            InterProcessSemaphoreMutex::new(client.clone(), "/exclusive").unwrap()
+        };
+        let selector = |client: &Client, id: &str| {
+            let options = SelectorOptions::default();
+            LeaderSelector::start(client.clone(), "/selected", id, options, |_| {
+                Box::pin(std::future::pending())
+            })
+            .unwrap()
+        };
+        let shared = read_write(&client, "/shared");
+        let reading = soon(shared.acquire_read().into_future()).await.unwrap();
+        let selectors = [selector(&client, "1"), selector(&other, "2")];
+        let counter = DistributedAtomicLong::new(client.clone(), "/numbers").unwrap();
+        let numbers = CachedAtomicLong::new(counter, 10);
+        numbers.next().await.unwrap();
+        scene.mark().await;
+        for _ in 0..10 {
+            numbers.next().await.unwrap();
+        }
+        let owned = read_write(&client, "/owned");
+        let writing = soon(owned.acquire_write().into_future()).await.unwrap();
+        let all = soon(several(&client).acquire().into_future())
+            .await
+            .unwrap();
+        let alone = soon(exclusive(&client).acquire().into_future())
+            .await
+            .unwrap();
+        let mut waiting: Vec<JoinHandle<()>> = Vec::new();
+        for path in ["/shared", "/owned"] {
+            let lock = read_write(&other, path);
+            waiting.push(spawn(async move {
+                drop(lock.acquire_write().await.unwrap());
+                drop(lock.acquire_read().await.unwrap());
+            }));
+        }
+        let (lock, mutex) = (several(&other), exclusive(&other));
+        waiting.push(spawn(async move { drop(lock.acquire().await.unwrap()) }));
+        waiting.push(spawn(async move { drop(mutex.acquire().await.unwrap()) }));
+        sleep(Duration::from_millis(100)).await;
+        scene.roll_back().await;
+        sleep(3 * SESSION_TIMEOUT).await;
+        let guards = [
+            ("a read lock", &reading),
+            ("a write lock", &*writing),
+            ("the first of several locks", &all.guards()[0]),
+            ("the second of several locks", &all.guards()[1]),
+            ("a semaphore mutex", &alone),
+        ];
+        for (what, guard) in guards {
+            scene
+                .settles(what, async || {
+                    let _ = timeout(Duration::from_millis(1), guard.lost()).await;
+                    (guard.status() == Status::Held) == scene.read(guard.path()).is_some()
+                })
+                .await;
+        }
+        scene
+            .settles("one is selected", async || {
+                let leads: Vec<_> = (selectors.iter().zip(["1", "2"]))
+                    .filter(|(it, _)| it.has_leadership())
+                    .collect();
+                match leads[..] {
+                    [(one, id)] => {
+                        let leader = soon(one.leader()).await.ok().flatten();
+                        leader.is_some_and(|leader| leader.id == id)
+                    }
+                    _ => false,
+                }
+            })
+            .await;
+        // The rest of a block is in memory. The next block begins where the server's number ends.
+        scene
+            .settles("the next block", async || {
+                let before = scene
+                    .read("/numbers")
+                    .map_or(0, |data| i64::from_be_bytes(data.try_into().unwrap()));
+                let next = soon(numbers.next()).await;
+                next.is_ok_and(|next| next.current == before + 1)
+            })
+            .await;
+        drop((reading, writing, all, alone));
+        scene
+            .settles("the waiting contenders", async || {
+                waiting.iter().all(JoinHandle::is_finished)
+            })
+            .await;
+        for waiting in waiting {
+            end(waiting).await;
+        }
     })
     .await;
 }
