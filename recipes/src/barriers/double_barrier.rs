@@ -262,7 +262,8 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 continue;
             }
             if there.iter().all(|name| name != place.name()) {
-                place.forget();
+                // Dropping the place deletes its znode if it is there after all, which another list
+                // would count as a member.
                 return Ok(None);
             }
             if there.len() >= self.members {

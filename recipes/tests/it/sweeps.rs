@@ -430,6 +430,19 @@ fn damage_bytes(recipe: Recipe) {
     assert_eq!(failed, 0, "damaged bytes of {runs}");
 }
 
+/// A member of a double barrier whose znode is missing in a list, because its name or the count was
+/// damaged, deletes that znode: it counted as another member for as long as the session.
+#[tokio::test(start_paused = true)]
+async fn damaged_list_leaves_no_member_of_a_double_barrier() {
+    for case in cases(Recipe::Enter) {
+        // The list of members, with the end of the reply before it and the start of that after it.
+        for at in (400..480).step_by(3) {
+            let run = damage_at(&case, at, 0x01);
+            assert!(in_case(&case, "damaging", at, run).await, "byte {at}");
+        }
+    }
+}
+
 /// A znode for which the client looks after a lost reply is not left behind when the future is
 /// dropped.
 #[tokio::test(start_paused = true)]

@@ -382,7 +382,16 @@ fn decode(
     {
         return value("czxid", stat.czxid.0);
     }
-    if matches!(reply, Reply::PathStat(..) | Reply::Multi(_)) && reader.remaining() > 0 {
+    // A count that is too small leaves bytes, and would hide a znode.
+    let is_whole = matches!(
+        reply,
+        Reply::PathStat(..)
+            | Reply::Multi(_)
+            | Reply::Children(_)
+            | Reply::Children2(..)
+            | Reply::Ephemerals(_)
+    );
+    if is_whole && reader.remaining() > 0 {
         let bytes = i64::try_from(reader.remaining()).unwrap_or(i64::MAX);
         return value("number of bytes behind the reply", bytes);
     }
