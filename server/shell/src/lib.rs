@@ -32,7 +32,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::output::{in_one_line, without_controls};
+pub use self::output::{in_one_line, print_on_stderr, without_controls};
 use self::{
     connection::Connection,
     failure::Failure,

@@ -42,6 +42,12 @@ const fn reorders(symbol: char) -> bool {
     matches!(symbol, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Prints a line on stderr. Does nothing if the reader has closed it, where `eprintln!` would panic.
+pub fn print_on_stderr(line: &str) {
+    // One call, so that the lines of several threads do not mix.
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// Prints above the line that is edited.
 type EventPrinter = Box<dyn FnMut(String) + Send>;
 
@@ -88,13 +94,11 @@ impl Output {
     /// Prints a line about an error, behind everything that was printed before.
     pub(crate) fn error(&self, text: &str) {
         self.flush();
-        let mut stderr = io::stderr().lock();
-        // Without a reader there is nothing to be done.
-        let _ = if self.escapes_stderr {
-            writeln!(stderr, "{}", without_controls(text))
+        if self.escapes_stderr {
+            print_on_stderr(&without_controls(text));
         } else {
-            writeln!(stderr, "{text}")
-        };
+            print_on_stderr(text);
+        }
     }
 
     /// Prints usage lines, whose tabs stay.

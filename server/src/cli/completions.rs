@@ -3,7 +3,8 @@
 //! Behind a feature: packagers run this once, and the program that users get is smaller without it.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -17,7 +18,10 @@ const NAME: &str = "minikeeper";
 
 /// Prints the completion script for a shell.
 pub(crate) fn print(shell: Shell) {
-    clap_complete::generate(shell, &mut command(), NAME, &mut io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), NAME, &mut script);
+    // The reader may have closed stdout; that is no reason to fail.
+    let _ = io::stdout().write_all(&script);
 }
 
 /// Writes a page for the program and one for each of its subcommands. The verbs of `ctl` have none: its

@@ -1,8 +1,4 @@
 //! The program: arguments, logs, signals, exit code. Everything else is in the library.
-#![allow(
-    clippy::print_stderr,
-    reason = "a program reports its failure on stderr"
-)]
 
 mod args;
 #[cfg(feature = "completions")]
@@ -38,7 +34,7 @@ use clap::{
     parser::ValueSource,
 };
 use minikeeper::{Config, Server, StartError, Tree, files, jaas_users};
-use minikeeper_shell::{in_one_line, without_controls};
+use minikeeper_shell::{in_one_line, print_on_stderr, without_controls};
 use tokio::{
     runtime::{Handle, Runtime},
     sync::oneshot,
@@ -106,7 +102,10 @@ fn exit(error: clap::Error, variables: &[String]) -> ! {
     }
     // Nothing can be reported if stderr is closed.
     let _ = error.print();
-    eprintln!("\nset in the environment: {}", variables.join(", "));
+    print_on_stderr(&format!(
+        "\nset in the environment: {}",
+        variables.join(", ")
+    ));
     std::process::exit(error.exit_code());
 }
 
@@ -131,7 +130,7 @@ struct ExitFailure {
 impl ExitFailure {
     fn report(&self) -> ExitCode {
         // It may quote what a server answered or a file contains.
-        eprintln!("minikeeper: {}", without_controls(&self.text));
+        print_on_stderr(&format!("minikeeper: {}", without_controls(&self.text)));
         ExitCode::from(self.exit_code)
     }
 }
@@ -231,10 +230,12 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
             () = ended(stdin_ended.as_mut()) => break Ok(()),
             failure = server.closed() => break Err(chain(&failure).into()),
             error = server.save_failed() => {
-                eprintln!("minikeeper: {}; continues to serve, and tries again", chain(&error));
+                let error = chain(&error);
+                print_on_stderr(&format!("minikeeper: {error}; continues to serve, and tries again"));
             }
             end = server.recording_ended(), if recording.is_none() => {
-                eprintln!("minikeeper: the recording has ended: {}; continues to serve", end.reason);
+                let why = &end.reason;
+                print_on_stderr(&format!("minikeeper: the recording has ended: {why}; continues to serve"));
                 recording = Some(end);
             }
         }
@@ -299,7 +300,8 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
         let ignored = zoo_cfg::apply(&text, &mut config, is_given)
             .map_err(|error| wrong(format!("{}:{error}", path.display())))?;
         for ignored in ignored {
-            eprintln!("minikeeper: warning: {}:{ignored}", path.display());
+            let path = path.display();
+            print_on_stderr(&format!("minikeeper: warning: {path}:{ignored}"));
         }
     }
     args.apply_late_defaults(&mut config);

@@ -174,7 +174,7 @@ impl SweepArgs {
         };
         // Without it, commands outlive a sweep that is killed with SIGKILL.
         let stop = supervisor().map_or_else(|_| SweepStop::default(), SweepStop::with_supervisor);
-        let tell = |line: &str| eprintln!("{line}");
+        let tell = minikeeper_shell::print_on_stderr;
         let report = thread::scope(|scope| {
             let (done, is_done) = tokio::sync::oneshot::channel();
             let handle = runtime.handle().clone();

@@ -38,7 +38,7 @@ use std::{
 use minikeeper_protocol::{ConnectRequest, ConnectResponse, Create, CreateMode, Request, Xid};
 use rustix::process::Signal;
 
-use crate::program::{Running, connect, frame, hello, open, run, scratch_file, text};
+use crate::program::{Running, connect, frame, hello, open, program, run, scratch_file, text};
 
 #[test]
 fn help_shows_examples_and_exit_codes() {
@@ -107,6 +107,71 @@ fn invalid_setting_exits_with_2_and_is_named() {
         assert!(complaint.contains(name), "{complaint}");
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
     }
+}
+
+/// `minikeeper sweep ... 2>&1 | head` panicked with exit code 101, as did each message on a stderr that
+/// its reader had closed.
+#[cfg(unix)]
+#[test]
+fn exit_code_is_the_same_when_nothing_reads_the_output() {
+    use crate::program::{run_unread, run_with, unread};
+    let server = ctl::server(&[]);
+    let address = server.address().to_string();
+    let recording = scratch_file("unread.rec");
+    let recording = recording.to_str().unwrap();
+    let recorded = Running::start(&["--port", "0", "--record", recording]);
+    drop(open(recorded.address()));
+    drop(recorded.terminate());
+    let zoo_cfg = scratch_file("unread.cfg");
+    fs::write(&zoo_cfg, "electionAlg=1\ntickTime=0\n").unwrap();
+    let sweep_folder = scratch_file("unread-sweep");
+    let create = format!(
+        "{} cli -server {{}} create /a",
+        env!("CARGO_BIN_EXE_minikeeper")
+    );
+    let cases: &[(&[&str], i32)] = &[
+        (&["--help"], 0),
+        (&["--no-such-flag"], 2),
+        (&["--tick-time", "0"], 2),
+        (&["--config", zoo_cfg.to_str().unwrap()], 2),
+        (&["healthcheck", &address], 0),
+        (&["healthcheck", "127.0.0.1:1"], 1),
+        (&["ctl", "--server", &address, "now"], 0),
+        (&["ctl", "--server", &address, "drop-snapshot", "9"], 1),
+        (&["ctl", "--server", "127.0.0.1:1", "now"], 1),
+        (&["advise", "--server", &address], 0),
+        (&["advise", "/no/such/file"], 1),
+        (&["replay", recording], 0),
+        (&["replay", "/no/such/file"], 1),
+        (&["cli", "-server", &address, "ls", "/"], 0),
+        (&["cli", "-server", &address, "ls", "/absent"], 1),
+        (&["cli", "-x"], 2),
+        (
+            &[
+                "sweep",
+                "--out",
+                sweep_folder.to_str().unwrap(),
+                "--fault",
+                "request-lost",
+                "--",
+                "sh",
+                "-c",
+                &create,
+            ],
+            1,
+        ),
+    ];
+    for (args, exit_code) in cases {
+        let read = run_with(args, &[]);
+        assert_eq!(read.status.code(), Some(*exit_code), "{args:?}: {read:?}");
+        assert_eq!(run_unread(args), Some(*exit_code), "{args:?}");
+    }
+    // The log, and what the server says without one.
+    let mut command = program(&["--port", "0", "--log", "trace"]);
+    let logging = Running::spawn(command.stderr(unread()));
+    drop(open(logging.address()));
+    logging.signal(Signal::TERM);
+    assert_eq!(logging.exit_code(), Some(0));
 }
 
 /// The error about a wrong `--super-digest` quoted it, and errors go to logs and screens. No error

@@ -159,6 +159,12 @@ impl Running {
         (status, out, err)
     }
 
+    /// Waits until the program exits, without reading its output. Returns the exit code.
+    #[track_caller]
+    pub(crate) fn exit_code(mut self) -> Option<i32> {
+        wait(&mut self.child).code()
+    }
+
     #[track_caller]
     pub(crate) fn terminate(self) -> (ExitStatus, String, String) {
         self.signal(Signal::TERM);
@@ -213,6 +219,25 @@ pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)]) -> Output {
             stderr: stderr.join().expect("no panic"),
         }
     })
+}
+
+/// Runs a program whose stdout and stderr have no reader. Returns its exit code.
+#[cfg(unix)]
+#[track_caller]
+pub(crate) fn run_unread(args: &[&str]) -> Option<i32> {
+    let mut child = program(args)
+        .stdout(unread())
+        .stderr(unread())
+        .spawn()
+        .expect("the program runs");
+    wait(&mut child).code()
+}
+
+/// Returns an output that has no reader: writing to it fails.
+#[cfg(unix)]
+pub(crate) fn unread() -> Stdio {
+    let (writer, _reader) = std::os::unix::net::UnixStream::pair().expect("two sockets");
+    std::os::fd::OwnedFd::from(writer).into()
 }
 
 /// Reads to the end. A program that writes more than a pipe holds ends only when its output is read.

@@ -2,17 +2,13 @@
 //! crate minikeeper-shell.
 //!
 //! A program of its own: the server's would be 0.8 MB larger with it.
-#![allow(
-    clippy::print_stderr,
-    reason = "a program reports its failure on stderr"
-)]
 
 mod args;
 
 use std::{env, process::ExitCode, time::Duration};
 
 use clap::Parser as _;
-use minikeeper_shell::Options;
+use minikeeper_shell::{Options, print_on_stderr};
 
 use crate::args::{CliArgs, with_two_dashes};
 
@@ -22,7 +18,9 @@ fn main() -> ExitCode {
         && first.starts_with('-')
     {
         // It would be read as the name of a command.
-        eprintln!("minikeeper: unknown option {first}; see minikeeper cli --help");
+        print_on_stderr(&format!(
+            "minikeeper: unknown option {first}; see minikeeper cli --help"
+        ));
         return ExitCode::from(2);
     }
     let outcome = minikeeper_shell::run(Options {
@@ -35,7 +33,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit_code) => ExitCode::from(exit_code),
         Err(text) => {
-            eprintln!("minikeeper: {text}");
+            print_on_stderr(&format!("minikeeper: {text}"));
             ExitCode::from(1)
         }
     }
