@@ -1,6 +1,7 @@
 //! The program: arguments, logs, signals, exit code. Everything else is in the library.
 
 mod args;
+mod clock;
 #[cfg(feature = "completions")]
 mod completions;
 mod ctl;

@@ -2,13 +2,15 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read, Write as _},
     net::{TcpStream, ToSocketAddrs as _},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use minikeeper::control::{Method, Verb};
 use serde_json::{Map, Value};
+
+use crate::clock;
 
 /// How long the server may take, in addition to the longest duration in the request.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,6 +23,10 @@ const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// The longest line of an answer that goes on. Unit: bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// How much of an answer must arrive within the limit of time, unless a line or the answer ends before.
+/// Unit: bytes.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// A verb to call.
 pub(crate) struct HttpCall<'a> {
@@ -48,11 +54,17 @@ pub(crate) struct Answer {
 pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
     let server = call.server;
     let patience = PATIENCE.saturating_add(call.longest);
-    let (stream, sent) = send(call, patience)?;
+    let (stream, sent) = send(call)?;
     let mut bytes = Vec::new();
-    let received = stream.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes);
+    let mut stream = PacedStream::new(stream, patience);
+    let received = (&mut stream)
+        .take(ANSWER_BYTES_MAX + 1)
+        .read_to_end(&mut bytes);
     if bytes.is_empty() {
         return Err(silent(server, received.and(sent), patience));
+    }
+    if received.is_err_and(|error| is_timeout(&error)) {
+        return Err(slow(server, stream.limit));
     }
     if bytes.len() as u64 > ANSWER_BYTES_MAX {
         return Err(endless(server, "answer", ANSWER_BYTES_MAX));
@@ -69,8 +81,8 @@ pub(crate) fn follow(
     mut take: impl FnMut(&str) -> io::Result<()>,
 ) -> Result<Option<Answer>, String> {
     let server = call.server;
-    let (stream, sent) = send(call, PATIENCE)?;
-    let mut stream = BufReader::new(stream);
+    let (stream, sent) = send(call)?;
+    let mut stream = BufReader::new(PacedStream::new(stream, PATIENCE));
     let mut head = String::new();
     let mut start = stream.by_ref().take(HEAD_BYTES_MAX);
     loop {
@@ -82,12 +94,18 @@ pub(crate) fn follow(
             }
             Ok(0) => return Err(format!("{server} sent no HTTP response")),
             Ok(_) => {}
+            Err(error) if is_timeout(&error) && !head.is_empty() => {
+                return Err(slow(server, PATIENCE));
+            }
             Err(error) => return Err(silent(server, Err(error), PATIENCE)),
         }
     }
     if !head.starts_with("HTTP/1.0 200") && !head.starts_with("HTTP/1.1 200") {
         let mut bytes = head.into_bytes();
-        let _ = stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
+        let received = stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
+        if received.is_err_and(|error| is_timeout(&error)) {
+            return Err(slow(server, PATIENCE));
+        }
         let answer = parse(&bytes);
         return answer
             .map(Some)
@@ -96,6 +114,7 @@ pub(crate) fn follow(
     let mut line = String::new();
     loop {
         line.clear();
+        stream.get_mut().begin_piece();
         let mut limited = stream.by_ref().take(LINE_BYTES_MAX);
         match limited.read_line(&mut line) {
             Ok(0) => return Ok(None),
@@ -108,17 +127,98 @@ pub(crate) fn follow(
                     return Ok(None);
                 }
             }
+            Err(error) if is_timeout(&error) && !line.is_empty() => {
+                return Err(slow(server, PATIENCE));
+            }
             Err(error) => return Err(silent(server, Err(error), PATIENCE)),
         }
     }
 }
 
+/// A stream that can be read with a limit of time, and its clock.
+trait TimedRead {
+    fn now(&self) -> Instant;
+
+    fn read_within(&mut self, bytes: &mut [u8], limit: Duration) -> io::Result<usize>;
+}
+
+impl TimedRead for TcpStream {
+    fn now(&self) -> Instant {
+        clock::now()
+    }
+
+    fn read_within(&mut self, bytes: &mut [u8], limit: Duration) -> io::Result<usize> {
+        self.set_read_timeout(Some(limit))?;
+        self.read(bytes)
+    }
+}
+
+/// A stream that must deliver each piece within a limit of time: a server that sends a byte now and then
+/// does not keep the reader for longer.
+struct PacedStream<S> {
+    stream: S,
+    /// The limit for the current piece.
+    limit: Duration,
+    began: Instant,
+    /// What is missing of the piece. Unit: bytes.
+    missing: usize,
+}
+
+impl<S: TimedRead> PacedStream<S> {
+    /// The first piece has this limit, the others [`PATIENCE`].
+    fn new(stream: S, limit: Duration) -> Self {
+        Self {
+            began: stream.now(),
+            stream,
+            limit,
+            missing: PIECE_BYTES,
+        }
+    }
+
+    fn begin_piece(&mut self) {
+        self.began = self.stream.now();
+        self.limit = PATIENCE;
+        self.missing = PIECE_BYTES;
+    }
+}
+
+impl<S: TimedRead> Read for PacedStream<S> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let elapsed = self.stream.now().saturating_duration_since(self.began);
+        let left = self.limit.saturating_sub(elapsed);
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let count = self.stream.read_within(bytes, left)?;
+        self.missing = self.missing.saturating_sub(count);
+        if self.missing == 0 {
+            self.begin_piece();
+        }
+        Ok(count)
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+/// Returns the error for an answer that has begun, and arrives too slowly.
+fn slow(server: &str, limit: Duration) -> String {
+    format!(
+        "the answer of {server} is too slow: it does not end, and has less than {PIECE_BYTES} bytes more, \
+         within {} s; is it a minikeeper?",
+        limit.as_secs()
+    )
+}
+
 /// Connects and sends the request. Returns whether all of it could be sent.
-fn send(call: &HttpCall<'_>, patience: Duration) -> Result<(TcpStream, io::Result<()>), String> {
+fn send(call: &HttpCall<'_>) -> Result<(TcpStream, io::Result<()>), String> {
     let (server, mut stream) = connect(call.server)?;
     let request = request(call, server)?;
     let failed = |error: io::Error| format!("cannot reach {server}: {error}");
-    stream.set_read_timeout(Some(patience)).map_err(failed)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
     // A server without control closes the connection, perhaps before it has read the whole request.
     let sent = stream.write_all(request.as_bytes());
@@ -154,7 +254,7 @@ fn endless(server: &str, what: &str, bytes_max: u64) -> String {
 /// Returns the error for a server that sent nothing.
 fn silent(server: &str, outcome: io::Result<()>, patience: Duration) -> String {
     let why = match outcome {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+        Err(error) if is_timeout(&error) => {
             format!("no answer within {} s", patience.as_secs())
         }
         Err(error) => error.to_string(),
@@ -275,6 +375,72 @@ mod tests {
             "HTTP/1.1 2\r\n\r\n",
         ] {
             assert_eq!(answer(broken), None, "{broken:?}");
+        }
+    }
+
+    /// Delivers a number of bytes at a time, each after a wait.
+    struct TricklingStream {
+        now: Instant,
+        pause: Duration,
+        at_once: usize,
+        left: usize,
+    }
+
+    impl TimedRead for TricklingStream {
+        fn now(&self) -> Instant {
+            self.now
+        }
+
+        fn read_within(&mut self, bytes: &mut [u8], limit: Duration) -> io::Result<usize> {
+            let count = self.at_once.min(self.left).min(bytes.len());
+            if count > 0 {
+                self.now += self.pause.min(limit);
+                if self.pause >= limit {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+            }
+            self.left -= count;
+            Ok(count)
+        }
+    }
+
+    fn read_paced(pause: Duration, at_once: usize, left: usize) -> io::Result<usize> {
+        let stream = TricklingStream {
+            now: clock::now(),
+            pause,
+            at_once,
+            left,
+        };
+        io::copy(&mut PacedStream::new(stream, PATIENCE), &mut io::sink())
+            .map(|count| usize::try_from(count).unwrap())
+    }
+
+    /// Each byte of an answer had a limit of time, and the answer none: a server that sent one a second
+    /// held `minikeeper ctl` for years.
+    #[test]
+    fn answer_that_trickles_ends_with_an_error() {
+        let second = Duration::from_secs(1);
+        let slow = read_paced(second, 1, 1_000_000).unwrap_err();
+        assert!(is_timeout(&slow), "{slow}");
+        // A large answer takes what it takes, if it arrives at 64 KiB in 30 s.
+        assert_eq!(read_paced(second, 4 << 10, 64 << 20).unwrap(), 64 << 20);
+        // The end of an answer is no matter of its length.
+        assert_eq!(read_paced(second, 1, 29).unwrap(), 29);
+    }
+
+    /// A tail may wait for the next line as long as the server sends empty lines.
+    #[test]
+    fn lines_may_be_as_far_apart_as_empty_ones() {
+        let stream = TricklingStream {
+            now: clock::now(),
+            pause: Duration::from_secs(10),
+            at_once: 1,
+            left: 100,
+        };
+        let mut stream = PacedStream::new(stream, PATIENCE);
+        for _ in 0..100 {
+            stream.begin_piece();
+            assert_eq!(stream.read(&mut [0]).unwrap(), 1);
         }
     }
 
