@@ -226,10 +226,10 @@ impl Engine {
     /// [`Engine::next_deadline_ms`], and found without a search. It is earlier if a session was
     /// renewed since, unless deadlines are rounded; and while there are containers or znodes with a
     /// time to live, because the time of day may change. It is now while a tick has watches of ended
-    /// connections to remove.
+    /// connections, or changes of removed marks, to drop.
     #[must_use]
     pub fn next_tick_ms(&self) -> Option<u64> {
-        if self.state.watches.has_ended() {
+        if self.state.watches.has_ended() || self.state.undo.has_unneeded() {
             return Some(self.elapsed_ms);
         }
         let expiry = self.state.sessions.look_ms();
@@ -280,7 +280,7 @@ impl Engine {
         true
     }
 
-    /// Removes a mark. Returns whether it existed.
+    /// Removes a mark. Returns whether it existed. Ticks drop what was recorded for it, some at a time.
     pub fn forget_mark(&mut self, mark: Mark) -> bool {
         self.state.forget_mark(mark)
     }

@@ -39,7 +39,7 @@ use crate::{
     effects::{CloseReason, Effects},
     input::{ConnId, Input, Now},
     ops::{pending_reply::PendingReply, watch::WatchLists},
-    state::{Caller, State, conns::Conn, watches::CLEANED_AT_ONCE},
+    state::{Caller, State, conns::Conn},
 };
 
 /// Serves one input.
@@ -121,7 +121,8 @@ fn serve_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
         Input::Tick => {
             session::expire_due(state, now, effects);
             cleanup::run_if_due(state, now, effects);
-            state.watches.clean(&mut state.tree, CLEANED_AT_ONCE);
+            state.clean_watches();
+            state.shed_undo();
         }
         Input::Expire { session } => {
             if let Some(session) = state.sessions.find(*session) {

@@ -45,7 +45,7 @@ impl Engine {
         // undoes one change after the other.
         let mut touched = BTreeMap::new();
         let seen = |znode| Some((Znode::path(znode), state_of(znode)));
-        for undo in self.state.undo.since(mark)?.iter().rev() {
+        for undo in self.state.undo.since(mark)?.rev() {
             match undo {
                 Undo::Created { id, .. } => {
                     touched.insert(*id, None);
@@ -69,7 +69,8 @@ impl Engine {
                 | Undo::QuotaSwitched(_)
                 | Undo::SessionOpened(_)
                 | Undo::SessionEnded { .. }
-                | Undo::Watched { .. } => {}
+                | Undo::Watched { .. }
+                | Undo::WatchesLeft { .. } => {}
             }
         }
         let now = touched.keys().filter_map(|id| tree.slot(id.0 as usize));

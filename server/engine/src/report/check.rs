@@ -46,7 +46,7 @@ pub(crate) fn check(state: &State) -> Result<(), Broken> {
     ensure!(!state.undo.is_in_multi(), "a multi is not over");
     ensure!(
         state.undo.has_marks() || state.undo.is_clear(),
-        "the undo list is not empty without marks"
+        "changes are recorded without a mark"
     );
     Ok(())
 }

@@ -22,7 +22,7 @@ impl WatchId {
 }
 
 /// The index of what belongs to one connection's watches.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct WatcherId(pub(crate) u32);
 
 impl WatcherId {

@@ -53,9 +53,10 @@ use crate::{
         sessions::Sessions,
         tree::{QUOTA, Tree},
         undo::{Before, Undo, UndoList},
-        watches::{CLEANED_AT_ONCE, Modes, Registration, Table, Watches},
+        watches::{Modes, Registration, Table, Watches},
         znode::{Owner, Znode},
     },
+    work,
 };
 
 #[derive(Debug)]
@@ -171,12 +172,13 @@ impl State {
 
     /// Detaches a connection from its session and drops its watches and identities.
     pub(crate) fn detach(&mut self, conn: ConnId) {
-        if self.undo.is_on() {
-            for id in self.watches.conn_watches(conn).collect::<Vec<_>>() {
-                self.note_watch_of(id);
-            }
+        let session = self.session_of(conn).filter(|_| self.undo.is_on());
+        let watcher = self.watches.end_conn(conn, session.is_some());
+        if let (Some(session), Some(watcher)) = (session, watcher) {
+            let session = self.sessions[session].id;
+            self.undo.note(|| Undo::WatchesLeft { session, watcher });
         }
-        self.watches.drop_conn(&mut self.tree, conn);
+        self.clean_watches();
         self.deadline_moved |= self.watches.has_ended();
         let entry = self.conns.take(conn);
         if entry.session != SessionKey::NONE {
@@ -362,7 +364,7 @@ impl State {
         what: Registration,
     ) -> Result<(), ErrorCode> {
         if self.watches.stored() >= self.settings.watches_max {
-            self.watches.clean(&mut self.tree, CLEANED_AT_ONCE);
+            self.clean_watches();
         }
         if self.watches.len() >= self.settings.watches_max {
             self.limit_hit = Some(Limit::Watches);
@@ -401,6 +403,14 @@ impl State {
         self.watches.remove(&mut self.tree, conn, path, kind)
     }
 
+    /// Removes some watches of ended connections.
+    pub(crate) fn clean_watches(&mut self) {
+        let undo = &mut self.undo;
+        self.watches.clean(&mut self.tree, |watcher, path, modes| {
+            undo.keep_watch(watcher, path, modes);
+        });
+    }
+
     #[inline(never)]
     fn note_watch_of(&mut self, id: WatchId) {
         let watch = self.watches.at(id);
@@ -417,6 +427,7 @@ impl State {
         let Some(session) = self.session_of(conn) else {
             return;
         };
+        work::visit();
         let session = self.sessions[session].id;
         self.undo.note(|| Undo::Watched {
             session,
@@ -429,7 +440,7 @@ impl State {
     // Changes.
 
     /// Returns whether the tree may grow by this many bytes; if not, records the limit.
-    pub(crate) const fn has_room(&mut self, bytes: usize) -> bool {
+    pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.fits(bytes);
         if !has_room {
             self.limit_hit = Some(Limit::TreeBytes);
@@ -443,8 +454,14 @@ impl State {
         bytes == 0 || self.has_room(bytes)
     }
 
-    const fn fits(&self, bytes: usize) -> bool {
-        self.counted_bytes() + bytes <= self.settings.tree_bytes_max
+    /// Returns whether this many bytes more are within the limit. At the limit, first removes watches of
+    /// ended connections, whose paths count.
+    fn fits(&mut self, bytes: usize) -> bool {
+        let bytes_max = self.settings.tree_bytes_max;
+        if self.counted_bytes() + bytes > bytes_max {
+            self.clean_watches();
+        }
+        self.counted_bytes() + bytes <= bytes_max
     }
 
     /// Returns the size of everything that counts against `tree_bytes_max`.

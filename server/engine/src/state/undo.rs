@@ -10,7 +10,7 @@
 //! refused), used session ids, connections and their identities, and watches registered since: their
 //! clients wait for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use minikeeper_protocol::{AclList, SessionId, Zxid};
 
@@ -20,12 +20,16 @@ use crate::{
     state::{
         State,
         java_listing::EMPTY_TABLE_BITS,
-        keys::{AclId, SessionKey, ZnodeId},
+        keys::{AclId, SessionKey, WatcherId, ZnodeId},
         sessions::Session,
         watches::Modes,
         znode::Znode,
     },
+    work,
 };
+
+/// The number of entries and watches that no mark needs any more that one input removes.
+const SHED_AT_ONCE: usize = 1_000;
 
 /// One change, with the data needed to undo it.
 #[derive(Debug)]
@@ -73,13 +77,20 @@ pub(crate) enum Undo {
         data: Modes,
         child: Modes,
     },
+    /// A session's connection ended, and left its watches to this watcher.
+    WatchesLeft {
+        session: SessionId,
+        watcher: WatcherId,
+    },
 }
 
 impl Undo {
     /// Returns its size as counted against `undo_bytes_max`.
     fn bytes(&self) -> usize {
         let boxed = match self {
-            Self::Created { .. } | Self::AclSet { .. } | Self::SessionOpened(_) => 0,
+            Self::Created { .. } | Self::AclSet { .. } | Self::SessionOpened(_)
+            // What is kept of the watches is counted when it is kept.
+            | Self::WatchesLeft { .. } => 0,
             Self::Deleted { znode, .. } => size_of::<Znode>() + znode.body_bytes(),
             Self::DataSet { data, .. } | Self::StatsWritten { data, .. } => {
                 data.as_ref().map_or(0, |data| data.len())
@@ -135,14 +146,28 @@ pub(crate) struct ZnodeBefore {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Mark(pub(crate) u64);
 
+/// A watch of a connection that has ended: its path and modes.
+type LeftWatch = (Box<[u8]>, (Modes, Modes));
+
+fn left_bytes(path: &[u8]) -> usize {
+    size_of::<LeftWatch>() + path.len()
+}
+
 /// The recorded changes, with the positions of the running multi and of the marks.
 #[derive(Debug, Default)]
 pub(crate) struct UndoList {
-    entries: Vec<Undo>,
+    entries: VecDeque<Undo>,
+    /// The number of entries that have been removed from the front. Places count from the first entry
+    /// ever made, so that removing some changes no place.
+    removed: usize,
+    /// The watches of connections that have ended, as far as they have been removed from the table.
+    left: BTreeMap<WatcherId, Vec<LeftWatch>>,
+    /// Those that no entry needs any more.
+    unneeded_left: Vec<Vec<LeftWatch>>,
     bytes: usize,
-    /// The number of entries when the running multi began.
+    /// The place at which the running multi began.
     multi_from: Option<usize>,
-    /// The marks, oldest first, with the number of entries at each.
+    /// The marks, oldest first, with the place of each.
     marks: Vec<(Mark, usize)>,
     marks_made: u64,
     /// Whether changes are recorded.
@@ -160,9 +185,12 @@ impl UndoList {
         self.multi_from.is_some()
     }
 
-    /// Returns whether there are no marks, and nothing is left of former ones.
+    /// Returns whether there are no marks, and what is left of former ones is being removed.
     pub(crate) fn is_clear(&self) -> bool {
-        self.marks.is_empty() && self.entries.is_empty() && self.bytes == 0 && !self.is_on
+        let is_empty = self.entries.is_empty() && self.unneeded_left.is_empty();
+        self.marks.is_empty()
+            && !self.is_on
+            && (!is_empty || self.left.is_empty() && self.bytes == 0)
     }
 
     pub(crate) fn has_marks(&self) -> bool {
@@ -185,34 +213,46 @@ impl UndoList {
     #[inline(never)]
     fn push(&mut self, undo: Undo) {
         self.bytes += undo.bytes();
-        self.entries.push(undo);
+        self.entries.push_back(undo);
     }
 
     fn pop(&mut self) -> Option<Undo> {
-        let undo = self.entries.pop()?;
+        let undo = self.entries.pop_back()?;
         self.bytes -= undo.bytes();
         Some(undo)
     }
 
-    /// Removes and returns the newest change, as long as there are more than `length`.
-    pub(crate) fn pop_beyond(&mut self, length: usize) -> Option<Undo> {
-        if self.entries.len() > length {
-            self.pop()
-        } else {
-            None
-        }
+    /// Returns the place of the next entry.
+    fn end(&self) -> usize {
+        self.removed + self.entries.len()
+    }
+
+    /// Removes and returns the newest change, unless it is before `place`.
+    pub(crate) fn pop_beyond(&mut self, place: usize) -> Option<Undo> {
+        if self.end() > place { self.pop() } else { None }
+    }
+
+    /// Keeps a watch of a connection that has ended, which is about to be removed from the table.
+    pub(crate) fn keep_watch(&mut self, of: WatcherId, path: &[u8], modes: (Modes, Modes)) {
+        self.bytes += left_bytes(path);
+        self.left.entry(of).or_default().push((path.into(), modes));
+    }
+
+    /// Drops the watches that are kept of a connection that has ended, some at a time.
+    fn drop_left(&mut self, watcher: WatcherId) {
+        self.unneeded_left.extend(self.left.remove(&watcher));
     }
 
     // A multi.
 
-    pub(crate) const fn begin_multi(&mut self) {
-        self.multi_from = Some(self.entries.len());
+    pub(crate) fn begin_multi(&mut self) {
+        self.multi_from = Some(self.end());
         self.is_on = true;
     }
 
-    /// Ends the multi. Returns the number of entries when it began.
+    /// Ends the multi. Returns the place at which it began.
     pub(crate) fn end_multi(&mut self) -> usize {
-        let from = self.multi_from.take().unwrap_or(self.entries.len());
+        let from = self.multi_from.take().unwrap_or_else(|| self.end());
         self.is_on = self.has_marks();
         from
     }
@@ -222,13 +262,12 @@ impl UndoList {
     pub(crate) fn mark(&mut self) -> Mark {
         self.marks_made += 1;
         let mark = Mark(self.marks_made);
-        self.marks.push((mark, self.entries.len()));
+        self.marks.push((mark, self.end()));
         self.is_on = true;
         mark
     }
 
-    /// Removes the marks after this one. Returns the number of entries when it was set; `None` if
-    /// it does not exist.
+    /// Removes the marks after this one. Returns its place; `None` if it does not exist.
     pub(crate) fn back_to(&mut self, mark: Mark) -> Option<usize> {
         let at = self.marks.iter().position(|(other, _)| *other == mark)?;
         self.marks.truncate(at + 1);
@@ -236,21 +275,23 @@ impl UndoList {
     }
 
     /// Returns the changes since a mark, oldest first; `None` if it does not exist.
-    pub(crate) fn since(&self, mark: Mark) -> Option<&[Undo]> {
+    pub(crate) fn since(&self, mark: Mark) -> Option<impl DoubleEndedIterator<Item = &Undo>> {
         let mut marks = self.marks.iter();
         let (_, at) = marks.find(|(other, _)| *other == mark)?;
-        self.entries.get(*at..)
+        Some(self.entries.range(at - self.removed..))
     }
 
     /// Removes a mark. Returns whether it existed.
     pub(crate) fn forget(&mut self, mark: Mark) -> bool {
         let before = self.marks.len();
         self.marks.retain(|(other, _)| *other != mark);
+        self.is_on = self.has_marks() || self.is_in_multi();
         self.marks.len() < before
     }
 
     pub(crate) fn forget_all(&mut self) {
         self.marks.clear();
+        self.is_on = self.is_in_multi();
     }
 
     /// Continues the numbering of another state's list, so that its marks are not valid here.
@@ -258,19 +299,27 @@ impl UndoList {
         self.marks_made = other.marks_made;
     }
 
-    /// Removes and returns the entries that no mark needs any more.
-    pub(crate) fn shed(&mut self) -> Vec<Undo> {
-        self.is_on = self.has_marks() || self.is_in_multi();
-        let Some(&(_, needed_from)) = self.marks.first() else {
-            self.bytes = 0;
-            return std::mem::take(&mut self.entries);
-        };
-        let unneeded: Vec<_> = self.entries.drain(..needed_from).collect();
-        self.bytes -= unneeded.iter().map(Undo::bytes).sum::<usize>();
-        for (_, at) in &mut self.marks {
-            *at -= needed_from;
+    /// Returns whether there is something that no mark and no multi needs any more.
+    pub(crate) fn has_unneeded(&self) -> bool {
+        let first = self.marks.first().map(|(_, at)| *at);
+        let needed_from = first.or(self.multi_from).unwrap_or_else(|| self.end());
+        self.removed < needed_from || !self.unneeded_left.is_empty()
+    }
+
+    /// Removes and returns the oldest entry if it is not needed any more; else drops a watch that is
+    /// not.
+    fn pop_unneeded(&mut self) -> Option<Undo> {
+        if let Some(left) = self.unneeded_left.last_mut() {
+            match left.pop() {
+                Some((path, _)) => self.bytes -= left_bytes(&path),
+                None => drop(self.unneeded_left.pop()),
+            }
+            return None;
         }
-        unneeded
+        let undo = self.entries.pop_front()?;
+        self.removed += 1;
+        self.bytes -= undo.bytes();
+        Some(undo)
     }
 
     /// Returns the access lists that entries use.
@@ -309,11 +358,13 @@ impl State {
 
     /// Ends the multi, which has succeeded, and keeps its changes.
     pub(crate) fn commit(&mut self) {
-        self.end();
+        let from = self.end();
         if self.undo.has_marks() {
             self.bound_undo();
-        } else {
-            self.shed();
+            return;
+        }
+        while let Some(undo) = self.undo.pop_beyond(from) {
+            self.release(&undo);
         }
     }
 
@@ -353,14 +404,16 @@ impl State {
         // Events change nothing but watches.
         let mut fired = WatchesBefore::new();
         while let Some(undo) = self.undo.pop_beyond(length) {
-            if let Undo::Watched {
-                session,
-                path,
-                data,
-                child,
-            } = undo
-            {
-                fired.insert((session, path), (data, child));
+            match undo {
+                Undo::Watched {
+                    session,
+                    path,
+                    data,
+                    child,
+                } => {
+                    fired.insert((session, path), (data, child));
+                }
+                other => self.release(&other),
             }
         }
         // Watches that had not changed since the mark are of the mark.
@@ -397,28 +450,67 @@ impl State {
     /// Removes a mark. Returns whether it existed.
     pub(crate) fn forget_mark(&mut self, mark: Mark) -> bool {
         let was_there = self.undo.forget(mark);
-        self.shed();
+        self.shed_undo();
         was_there
     }
 
     pub(crate) fn forget_marks(&mut self) {
         self.undo.forget_all();
-        self.shed();
+        self.shed_undo();
     }
 
     /// Removes all marks if too much has changed since, to bound the memory.
     pub(crate) fn bound_undo(&mut self) {
-        if self.undo.bytes() > self.settings.undo_bytes_max && !self.undo.is_in_multi() {
+        let bytes_max = self.settings.undo_bytes_max;
+        if self.undo.bytes() <= bytes_max || self.undo.is_in_multi() {
+            return;
+        }
+        // What marks need counts once the remains of former ones are gone.
+        self.shed_undo();
+        if self.undo.bytes() > bytes_max && !self.undo.has_unneeded() {
             self.forget_marks();
         }
     }
 
-    fn shed(&mut self) {
-        for undo in self.undo.shed() {
-            if let Some(acl) = undo.kept_acl() {
-                self.acls.release(acl);
+    /// Removes some of the entries that no mark needs any more. Ticks remove the others.
+    pub(crate) fn shed_undo(&mut self) {
+        for _ in 0..SHED_AT_ONCE {
+            if !self.undo.has_unneeded() {
+                return;
+            }
+            work::visit();
+            if let Some(undo) = self.undo.pop_unneeded() {
+                self.release(&undo);
             }
         }
+        self.deadline_moved |= self.undo.has_unneeded();
+    }
+
+    /// Releases what a removed entry has kept.
+    fn release(&mut self, undo: &Undo) {
+        if let Some(acl) = undo.kept_acl() {
+            self.acls.release(acl);
+        }
+        if let Undo::WatchesLeft { watcher, .. } = undo {
+            self.undo.drop_left(*watcher);
+            self.watches.release(*watcher);
+        }
+    }
+
+    /// Adds the watches of a connection that has ended to those of the mark.
+    fn restore_left(&mut self, session: SessionId, watcher: WatcherId, rewound: &mut Rewound) {
+        let watches = &self.watches;
+        for id in watches.watches_of(watcher) {
+            let watch = watches.at(id);
+            let path = watches.path(&self.tree, watch.place);
+            let modes = (watch.data, watch.child);
+            rewound.watched.insert((session, path.into()), modes);
+        }
+        for (path, modes) in self.undo.left.remove(&watcher).unwrap_or_default() {
+            self.undo.bytes -= left_bytes(&path);
+            rewound.watched.insert((session, path), modes);
+        }
+        self.watches.release(watcher);
     }
 
     /// Undoes changes, newest first, down to this length. Returns the connections whose session
@@ -498,6 +590,12 @@ impl State {
                     if let Some(rewound) = rewound.as_deref_mut() {
                         rewound.watched.insert((session, path), (data, child));
                     }
+                }
+                Undo::WatchesLeft { session, watcher } => {
+                    // Unused by a multi, which ends no connection.
+                    let mut unused = Rewound::default();
+                    let rewound = rewound.as_deref_mut().unwrap_or(&mut unused);
+                    self.restore_left(session, watcher, rewound);
                 }
             }
         }

@@ -7,7 +7,8 @@
 //! existing znode does not store the path again.
 //!
 //! A connection that ends may leave millions of watches. Its [`Watcher`] then only forgets the
-//! connection, so that none of them fires, and [`Watches::clean`] removes them, some at a time.
+//! connection, so that none of them fires, and [`Watches::clean`] removes them, some at a time. If
+//! the undo list needs them, it is given each before it is removed.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 12; ZooKeeper's `DataTree`, `WatchManager`.
 
@@ -83,6 +84,10 @@ struct Watcher {
     had_data: bool,
     /// The last firing that reached it, so that one firing does not reach it twice.
     reached: u64,
+    /// Whether the undo list refers to it.
+    is_kept: bool,
+    /// Whether it has ended, and all its watches are removed.
+    is_cleaned: bool,
 }
 
 #[derive(Debug)]
@@ -290,6 +295,8 @@ impl Watches {
                 head: WatchId::NONE,
                 had_data: false,
                 reached: 0,
+                is_kept: false,
+                is_cleaned: false,
             });
             self.by_conn[index] = WatcherId(u32::try_from(key).expect("fewer than watches"));
         }
@@ -494,36 +501,58 @@ impl Watches {
         removed
     }
 
-    /// Makes the watches of a connection, which has ended, fire no more. Removes some; the others
-    /// are left to [`Watches::clean`].
-    pub(crate) fn drop_conn(&mut self, tree: &mut Tree, conn: ConnId) {
+    /// Makes the watches of a connection, which has ended, fire no more. [`Watches::clean`] removes
+    /// them. Returns their watcher; with `is_kept` it stays until [`Watches::release`].
+    pub(crate) fn end_conn(&mut self, conn: ConnId, is_kept: bool) -> Option<WatcherId> {
         let id = self.watcher_of(conn);
         if id == WatcherId::NONE {
-            return;
+            return None;
         }
         self.by_conn[conn.0 as usize] = WatcherId::NONE;
         let watcher = self.watcher_mut(id);
         watcher.conn = None;
+        watcher.is_kept = is_kept;
         let (count, in_both) = (watcher.count as usize, watcher.in_both as usize);
         self.ended_count += count;
         self.ended_in_both += in_both;
         self.ended.push_back(id);
-        self.clean(tree, CLEANED_AT_ONCE);
+        Some(id)
     }
 
-    /// Removes up to this number of watches of ended connections, and their watchers.
-    pub(crate) fn clean(&mut self, tree: &mut Tree, max: usize) {
-        for _ in 0..max {
+    /// Removes up to [`CLEANED_AT_ONCE`] watches of ended connections, and their watchers. Passes those
+    /// of kept watchers to `keep`, with their paths.
+    pub(crate) fn clean(
+        &mut self,
+        tree: &mut Tree,
+        mut keep: impl FnMut(WatcherId, &[u8], (Modes, Modes)),
+    ) {
+        for _ in 0..CLEANED_AT_ONCE {
             let Some(&id) = self.ended.front() else {
                 return;
             };
-            let head = self.watcher_mut(id).head;
+            let Watcher { head, is_kept, .. } = *self.watcher_mut(id);
             if head == WatchId::NONE {
-                self.watchers.remove(id.0 as usize);
                 self.ended.pop_front();
+                self.watcher_mut(id).is_cleaned = true;
+                if !is_kept {
+                    self.watchers.remove(id.0 as usize);
+                }
             } else {
+                if is_kept {
+                    let watch = self.at(head);
+                    keep(id, self.path(tree, watch.place), (watch.data, watch.child));
+                }
                 self.unlink(tree, head);
             }
+        }
+    }
+
+    /// Ends the use of a watcher by the undo list.
+    pub(crate) fn release(&mut self, id: WatcherId) {
+        let watcher = self.watcher_mut(id);
+        watcher.is_kept = false;
+        if watcher.is_cleaned {
+            self.watchers.remove(id.0 as usize);
         }
     }
 

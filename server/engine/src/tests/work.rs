@@ -392,7 +392,14 @@ fn watches_left_by_a_connection_are_restored_to_its_session() {
     }
     let session = engine.session_of(ConnId(0)).unwrap().0;
     let mark = engine.mark();
-    apply(&mut engine, &Input::Disconnect { conn: ConnId(0) });
+    // All 3,000 were copied in the turn in which the connection ended.
+    let in_pieces = |engine: &mut Engine, input: Input| {
+        let visits = visits(|| engine.apply(Now::default(), &input, &mut Sent::default()));
+        assert!(visits <= 2_000, "{visits} visits");
+    };
+    in_pieces(&mut engine, Input::Disconnect { conn: ConnId(0) });
+    let since = engine.mark();
+    in_pieces(&mut engine, Input::Tick);
     let hello = ConnectRequest {
         session_id: session,
         password: Some(crate::state::sessions::password(session).to_vec().into()),
@@ -405,8 +412,104 @@ fn watches_left_by_a_connection_are_restored_to_its_session() {
     };
     apply(&mut engine, &input);
     assert_eq!(engine.counts().watches, 0);
+    // At the later mark there were none any more.
+    assert!(engine.rewind(since, Now::default(), &mut Sent::default()));
+    assert_eq!(engine.counts().watches, 0);
+    // A third of them is still in the table.
     assert!(engine.rewind(mark, Now::default(), &mut Sent::default()));
     engine.check().unwrap();
     assert_eq!(engine.counts().watches, 3_000);
-    assert_eq!(request(&mut engine, 1, set("/7", b"x")).events.len(), 1);
+    in_pieces(&mut engine, Input::Tick);
+    in_pieces(&mut engine, Input::Tick);
+    assert_ne!(engine.next_tick_ms(), Some(0));
+    assert_eq!(engine.counts().watches, 3_000);
+    // What is kept is freed with the mark, before or after all watches are removed.
+    for (conn, ticks) in [(6, 0), (7, 1), (8, 5)] {
+        open(&mut engine, conn);
+        for number in 0..2_500 {
+            send(&mut engine, conn, get(&format!("/{number}")));
+        }
+        let mark = engine.mark();
+        let conn = ConnId(conn);
+        in_pieces(&mut engine, Input::Disconnect { conn });
+        (0..ticks).for_each(|_| in_pieces(&mut engine, Input::Tick));
+        engine.check().unwrap();
+        assert!(engine.forget_mark(mark));
+    }
+    assert!(engine.forget_mark(mark));
+    while engine.next_tick_ms() == Some(0) {
+        in_pieces(&mut engine, Input::Tick);
+    }
+    engine.check().unwrap();
+    assert_eq!(engine.state.undo.bytes(), 0);
+    assert_eq!(engine.state.watches.stored(), engine.counts().watches);
+}
+
+/// To drop a snapshot took as long as its changes were many, all of it in one turn.
+#[test]
+fn changes_of_a_removed_mark_are_dropped_in_pieces() {
+    let mut engine = engine(1, settings());
+    request(&mut engine, 0, create("/x", CreateMode::Persistent));
+    let full = engine.counts();
+    let marks = [engine.mark(), engine.mark()];
+    for number in 0..2_000 {
+        let data: &'static [u8] = if number == 1_999 { b"1999" } else { b"some" };
+        send(&mut engine, 0, set("/x", data));
+    }
+    let last = engine.mark();
+    request(&mut engine, 0, set("/x", b"last"));
+    let visits_of = |during: &mut dyn FnMut()| {
+        let visits = visits(during);
+        assert!(visits <= 1_000, "{visits} visits");
+    };
+    for mark in marks {
+        visits_of(&mut || assert!(engine.forget_mark(mark)));
+        engine.check().unwrap();
+    }
+    // They are gone at once, and what is left of them neither keeps the other nor is restored.
+    assert!(!engine.has_mark(marks[0]) && engine.has_mark(last));
+    assert_eq!(engine.next_tick_ms(), Some(0));
+    assert_eq!(engine.changes_since(last).unwrap().len(), 1);
+    assert!(engine.rewind(last, Now::default(), &mut Sent::default()));
+    assert_eq!(engine.get("/x").unwrap().0, Some(&b"1999"[..]));
+    assert!(engine.forget_mark(last));
+    // A multi that fails meanwhile is undone, and no more.
+    let ops = ["/y", "/x"].map(|path| create_op(path, CreateMode::Persistent));
+    request(&mut engine, 0, Request::Multi(ops.to_vec()));
+    assert!(engine.get("/y").is_none());
+    let mut ticks = 0;
+    while engine.next_tick_ms() == Some(0) {
+        visits_of(&mut || engine.apply(Now::default(), &Input::Tick, &mut Sent::default()));
+        engine.check().unwrap();
+        ticks += 1;
+    }
+    assert!(ticks <= 3, "{ticks} ticks");
+    assert!(engine.state.undo.is_clear());
+    assert_eq!(engine.counts(), full);
+}
+
+/// A client that ended and watched absent paths left no room for changes until all of them were removed.
+#[test]
+fn change_at_the_limit_of_the_tree_first_removes_watches_of_ended_connections() {
+    let settings = Settings {
+        tree_bytes_max: engine(0, Settings::default()).counts().tree_bytes + 500_000,
+        ..settings()
+    };
+    let mut engine = engine(2, settings);
+    let path = |number: usize| format!("/absent-{number:0100}");
+    for number in 0..2_850 {
+        let (sent, _) = send(&mut engine, 0, add_watch(&path(number), 0));
+        assert_eq!(sent.error, None);
+    }
+    let data = vec![7; 80_000];
+    let large = create_of("/large", &data, CreateMode::Persistent);
+    let refused = Err(ErrorCode::QuotaExceeded);
+    assert_eq!(outcome(&mut engine, 1, large), refused);
+    apply(&mut engine, &Input::Disconnect { conn: ConnId(0) });
+    // The first 1,000 are removed with the connection.
+    for path in ["/a", "/b", "/c"] {
+        let create = create_of(path, &data, CreateMode::Persistent);
+        assert_eq!(outcome(&mut engine, 1, create), Ok(()));
+    }
+    engine.check().unwrap();
 }
