@@ -16,6 +16,10 @@ use hyper::body::{Body, Frame, SizeHint};
 /// How much hyper takes at a time: it copies what it takes. Unit: bytes.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Answers up to this length are always sent: a client that does not read a large one must not keep
+/// others from asking what happens, and each connection holds one answer. Unit: bytes.
+const SMALL_ANSWER_BYTES: usize = 64 << 10;
+
 /// The answers that clients have not read yet, of all connections together.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadAnswers {
@@ -25,7 +29,7 @@ pub(crate) struct UnreadAnswers {
 }
 
 impl UnreadAnswers {
-    /// Counts an answer until its body is dropped. One alone may exceed the limit.
+    /// Counts an answer until its body is dropped. One alone, and a small one, may exceed the limit.
     ///
     /// # Errors
     /// How much the other answers have, if this one would exceed the limit.
@@ -39,7 +43,8 @@ impl UnreadAnswers {
         let counted = self.bytes.fetch_update(set, read, |bytes| {
             others = bytes;
             let total = bytes.saturating_add(length);
-            (bytes == 0 || total <= bytes_max).then_some(total)
+            let is_admitted = length <= SMALL_ANSWER_BYTES || bytes == 0 || total <= bytes_max;
+            is_admitted.then_some(total)
         });
         if counted.is_err() {
             // Logs the first, then ever more rarely: a client may reach the limit in a loop.
@@ -122,17 +127,22 @@ mod tests {
     #[test]
     fn unread_answers_count_until_they_are_dropped() {
         let answers = Arc::<UnreadAnswers>::default();
-        let text = |length| Bytes::from(vec![b'x'; length]);
-        let first = answers.admit(text(60), 100).unwrap();
-        let second = answers.admit(text(40), 100).unwrap();
-        assert_eq!(answers.admit(text(1), 100).unwrap_err(), 100);
+        let text = |kib: usize| Bytes::from(vec![b'x'; kib << 10]);
+        let bytes_max = 1_000 << 10;
+        let first = answers.admit(text(600), bytes_max).unwrap();
+        let second = answers.admit(text(400), bytes_max).unwrap();
+        let others = answers.admit(text(65), bytes_max).unwrap_err();
+        assert_eq!(others, bytes_max);
         drop(first);
-        assert_eq!(answers.admit(text(61), 100).unwrap_err(), 40);
+        let others = answers.admit(text(601), bytes_max).unwrap_err();
+        assert_eq!(others, 400 << 10);
         drop(second);
         // One alone is sent, however long it is.
-        let alone = answers.admit(text(1_000), 100).unwrap();
-        answers.admit(text(1), 100).unwrap_err();
-        drop(alone);
+        let alone = answers.admit(text(10_000), bytes_max).unwrap();
+        answers.admit(text(65), bytes_max).unwrap_err();
+        // While it is not read, no other client could ask for the time.
+        let small = answers.admit(text(64), bytes_max).unwrap();
+        drop((alone, small));
         assert_eq!(answers.bytes.load(Ordering::Acquire), 0);
     }
 }
