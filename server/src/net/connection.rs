@@ -248,6 +248,8 @@ impl Connection {
     fn answer_on_thread(&self, word: &'static Word, input: Bytes) {
         let (shared, outbox) = (Arc::clone(&self.shared), Arc::clone(&self.outbox));
         let (peer, server) = (words::count(word, &shared, self.id), self.server.max(1));
+        // It may wait for its turn for longer than a handshake may take.
+        outbox.set_word();
         outbox.set_delayed();
         let runtime = shared.server.runtime.clone();
         runtime.spawn(async move {

@@ -68,6 +68,8 @@ pub(crate) struct Outbox {
     is_filled: AtomicBool,
     /// Whether the handshake is done, so that its deadline no longer counts.
     is_open: AtomicBool,
+    /// Whether the connection has sent a four-letter word, so that it makes no handshake.
+    is_word: AtomicBool,
     /// Whether it is decided which universe the connection belongs to.
     is_bound: AtomicBool,
     /// Whether the connection reads and serves nothing until a delayed request has been served.
@@ -133,6 +135,16 @@ impl Outbox {
 
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Notes that the connection has sent a four-letter word.
+    pub(crate) fn set_word(&self) {
+        self.is_word.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the handshake is still to come.
+    pub(crate) fn owes_handshake(&self) -> bool {
+        !self.is_open() && !self.is_word.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_bound(&self) {
