@@ -87,6 +87,9 @@ impl Advice {
     }
 }
 
+/// The maximum number of rules and paths to ignore: each path of the journal is matched with all of them.
+const IGNORED_MAX: usize = 100;
+
 /// What a caller silences.
 #[derive(Debug, Default)]
 struct Ignored {
@@ -96,6 +99,12 @@ struct Ignored {
 
 impl Ignored {
     fn new(words: &[&str]) -> Result<Self, JournalError> {
+        if words.len() > IGNORED_MAX {
+            return Err(JournalError::TooManyIgnored {
+                count: words.len(),
+                count_max: IGNORED_MAX,
+            });
+        }
         let mut ignored = Self::default();
         for word in words {
             if word.starts_with(['/', '*']) {

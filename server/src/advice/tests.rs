@@ -650,6 +650,17 @@ fn similar_paths_are_one_finding_and_rules_and_paths_are_silenced() {
     );
 }
 
+/// Each path of a journal is matched with every pattern, and the number of patterns had no limit.
+#[test]
+fn patterns_to_ignore_have_a_limit() {
+    assert!(Advice::of(&[], &["/a"; 100]).is_ok());
+    let error = Advice::of(&[], &["/a"; 101]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "101 rules and paths to ignore exceed the limit of 100; use patterns such as /config/**"
+    );
+}
+
 #[test]
 fn text_tells_what_why_and_what_to_do() {
     let text = "1 create /l/n- EPHEMERAL_SEQUENTIAL -> OK /l/n-0000000000\n".repeat(2);

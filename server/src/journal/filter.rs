@@ -302,6 +302,13 @@ pub enum JournalError {
     },
     /// A list of filters is empty: every journal has nothing in order.
     NoFilter,
+    /// Too many rules and paths are to be ignored.
+    TooManyIgnored {
+        /// How many.
+        count: usize,
+        /// The limit.
+        count_max: usize,
+    },
     /// A text is not the JSON of a journal.
     Json {
         /// What is wrong with it.
@@ -353,6 +360,10 @@ impl fmt::Display for JournalError {
             Self::Filter { word, wanted } => write!(f, "filter: {word:?} is not {wanted}"),
             Self::NoFilter => f.write_str(
                 "the list of filters is empty, so every journal would pass; give at least one",
+            ),
+            Self::TooManyIgnored { count, count_max } => write!(
+                f,
+                "{count} rules and paths to ignore exceed the limit of {count_max}; use patterns such as /config/**"
             ),
             Self::Json { what } => write!(
                 f,

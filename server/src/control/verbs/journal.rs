@@ -229,6 +229,7 @@ pub(super) fn refused(error: JournalError) -> ControlError {
         JournalError::Path { .. }
         | JournalError::Filter { .. }
         | JournalError::NoFilter
+        | JournalError::TooManyIgnored { .. }
         | JournalError::Json { .. } => ControlError::bad_input(error.to_string()),
         error => ControlError::cannot_now(error.to_string()),
     }
