@@ -631,7 +631,7 @@ export interface Verbs {
   delete(path: string, options?: {
     /** The version that the znode must have; -1 for any; by default -1 */
     version?: number | undefined;
-    /** Whether to delete everything below it too, in one turn */
+    /** Whether to delete everything below it too; more than 1,000 znodes in several turns */
     recursive?: boolean | undefined;
   }): Promise<number>;
 

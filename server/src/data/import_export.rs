@@ -63,7 +63,8 @@ impl Universe {
         if turns.is_broken() {
             return Err(ExportError::Broken);
         }
-        let (zxid, copy) = turns.view(|engine| (engine.zxid(), data::copy(engine)));
+        // One at a time, since the copy takes as much memory as the state.
+        let ((zxid, copy), _only) = turns.view_alone(|engine| (engine.zxid(), data::copy(engine)));
         data_source::export(dir.as_ref(), zxid, &copy)
     }
 

@@ -10,6 +10,7 @@ use minikeeper_engine::{
     CopyStep, Engine, EngineCopy, Life, Listing, Room, SessionReport, WatchSummary,
 };
 use minikeeper_protocol::{SessionId, Zxid};
+use parking_lot::MutexGuard;
 
 use crate::{
     turn::{
@@ -34,9 +35,16 @@ impl Turns {
     /// Copies the state as it is between two turns. Copies in pieces, between which other turns run;
     /// what they change is not in the copy. Calls `begin` in the turn that the copy shows, again if
     /// the state was replaced meanwhile.
-    pub(crate) fn copied<T>(&self, mut begin: impl FnMut(&mut Core) -> T) -> (EngineCopy, T) {
-        // An engine makes one copy at a time.
-        let _only = self.copying.lock();
+    pub(crate) fn copied<T>(&self, begin: impl FnMut(&mut Core) -> T) -> (EngineCopy, T) {
+        self.copied_alone(&self.copying.lock(), begin)
+    }
+
+    /// Does the same for a caller that holds this lock, because an engine makes one copy at a time.
+    fn copied_alone<T>(
+        &self,
+        _only: &MutexGuard<'_, ()>,
+        mut begin: impl FnMut(&mut Core) -> T,
+    ) -> (EngineCopy, T) {
         loop {
             let mut core = self.lock();
             work::count(core.engine.counts().sessions);
@@ -58,18 +66,76 @@ impl Turns {
     }
 
     /// Reads the whole state as it is between two turns: a small one under the lock, a large one in
-    /// a copy.
+    /// a copy. Other readers of a large one wait meanwhile, so that there is one copy and not one for
+    /// each of them.
     pub(crate) fn view<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
+        self.view_alone(read).0
+    }
+
+    /// Does the same. If the state is large, other readers wait until the guard is dropped, too.
+    pub(crate) fn view_alone<T>(
+        &self,
+        read: impl FnOnce(&Engine) -> T,
+    ) -> (T, Option<MutexGuard<'_, ()>>) {
         {
             let core = self.lock();
             let counts = core.engine.counts();
             if counts.tree_bytes <= SMALL_TREE_BYTES && counts.sessions <= SMALL_COUNT {
                 work::count(counts.sessions);
-                return read(&core.engine);
+                return (read(&core.engine), None);
             }
         }
-        let (copy, ()) = self.copied(|_| ());
-        read(&copy.finish(SessionId(1)))
+        let only = self.copying.lock();
+        let (copy, ()) = self.copied_alone(&only, |_| ());
+        let seen = read(&copy.finish(SessionId(1)));
+        (seen, Some(only))
+    }
+
+    /// Reads the whole state with a report of every session, as it is between two turns. If there are
+    /// many watches, those are read in pieces afterwards.
+    pub(crate) fn view_with_sessions<T>(
+        &self,
+        read: impl FnOnce(&Engine, Vec<SessionReport>) -> T,
+    ) -> T {
+        let has_few = |engine: &Engine| {
+            let counts = engine.counts();
+            counts.watches <= SMALL_COUNT && counts.ephemerals <= SMALL_COUNT
+        };
+        let reports = |engine: &Engine| {
+            let counts = engine.counts();
+            work::count(counts.watches + counts.ephemerals);
+            engine.session_reports().collect()
+        };
+        {
+            let core = self.lock();
+            let counts = core.engine.counts();
+            if counts.tree_bytes <= SMALL_TREE_BYTES
+                && counts.sessions <= SMALL_COUNT
+                && has_few(&core.engine)
+            {
+                work::count(counts.sessions);
+                return read(&core.engine, reports(&core.engine));
+            }
+        }
+        let only = self.copying.lock();
+        let (copy, (mut sessions, is_complete)) = self.copied_alone(&only, |core| {
+            let engine = &core.engine;
+            if has_few(engine) {
+                (reports(engine), true)
+            } else {
+                (engine.session_heads().collect::<Vec<_>>(), false)
+            }
+        });
+        let copy = copy.finish(SessionId(1));
+        if !is_complete {
+            let owners = copy.session_reports();
+            let mut owned: BTreeMap<_, _> = owners.map(|it| (it.id, it.ephemerals)).collect();
+            for report in &mut sessions {
+                report.ephemerals = owned.remove(&report.id).unwrap_or_default();
+            }
+            self.add_watches(sessions.iter_mut());
+        }
+        read(&copy, sessions)
     }
 
     /// Reports every session, in the order of the table, and what `about` says of each. What
@@ -110,22 +176,30 @@ impl Turns {
                 }
             })
         });
+        for ((report, _), ephemerals) in reports.iter_mut().zip(ephemerals) {
+            report.ephemerals = ephemerals.into_iter().map(|(_, path)| path).collect();
+        }
+        self.add_watches(reports.iter_mut().map(|(report, _)| report));
+        reports
+    }
+
+    /// Adds the watches of sessions to their reports, in pieces.
+    fn add_watches<'a>(&self, reports: impl Iterator<Item = &'a mut SessionReport>) {
+        let mut reports: BTreeMap<_, _> = reports.map(|report| (report.id, report)).collect();
         self.pieces(|engine, from| {
             engine.scan_watches(from, SLOTS_AT_ONCE, |session, path, kind| {
-                if let Some(at) = places.get(&session) {
-                    reports[*at].0.watches.push((text(path), kind));
+                if let Some(report) = reports.get_mut(&session) {
+                    report.watches.push((text(path), kind));
                 }
             })
         });
-        for ((report, _), ephemerals) in reports.iter_mut().zip(ephemerals) {
-            report.ephemerals = ephemerals.into_iter().map(|(_, path)| path).collect();
+        for report in reports.into_values() {
             let mut watches = mem::take(&mut report.watches);
             crate::order::sort_by(&mut watches, Ord::cmp);
             // A watch that was set again meanwhile may have been read twice.
             watches.dedup();
             report.watches = watches;
         }
-        reports
     }
 
     /// Counts the watches in the data table; the paths in pieces.

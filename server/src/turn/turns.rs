@@ -51,8 +51,8 @@ const LONG_TURN_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct Turns {
     core: Mutex<Core>,
-    /// Locked while the state is copied in pieces.
-    pub(super) copying: Mutex<()>,
+    /// Locked while the state is copied in pieces, and while the copy is read.
+    pub(crate) copying: Mutex<()>,
     clock: Clock,
     /// The injected faults.
     pub(crate) faults: Faults,

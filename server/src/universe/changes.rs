@@ -1,6 +1,6 @@
 //! Creates, sets and deletes single znodes, as an administrator outside of any session.
 
-use std::{error::Error, fmt};
+use std::{collections::BTreeSet, error::Error, fmt};
 
 use minikeeper_engine::{Engine, Now};
 use minikeeper_protocol::{Create, CreateMode, ErrorCode, Request, Stat};
@@ -12,6 +12,7 @@ use crate::{
         Universe,
         seeding::{self, SeedError},
     },
+    work,
 };
 
 impl Universe {
@@ -116,19 +117,66 @@ impl Universe {
         self.delete_as(path, version, false).map(drop)
     }
 
-    /// Deletes a znode, if it has this version or none is given, and everything below it, in one
-    /// turn. Each delete takes a zxid. Returns how many znodes there were.
+    /// Deletes a znode, if it has this version or none is given, and everything below it. Each delete
+    /// takes a zxid. Returns how many znodes there were.
+    ///
+    /// Up to 1,000 znodes are deleted in one turn. More are deleted in several, children first: clients
+    /// are served in between, and what they create below the znode is deleted too.
     ///
     /// # Errors
-    /// [`ChangeError`] says why nothing has changed.
+    /// [`ChangeError`] says why the znode was not deleted. Of more than 1,000 znodes, some of those below
+    /// it may be.
     pub fn delete_recursively(
         &self,
         path: &str,
         version: Option<i32>,
     ) -> Result<usize, ChangeError> {
-        self.delete_as(path, version, true)
+        let mut count = 0;
+        // Clients may create others meanwhile.
+        for _ in 0..DELETE_PASSES_MAX {
+            match self.delete_as(path, version, true) {
+                Err(ChangeError::NotEmpty { .. }) => count += self.delete_below(path)?,
+                deleted => return deleted.map(|last| count + last),
+            }
+        }
+        self.delete_as(path, version, true).map(|last| count + last)
     }
 
+    /// Deletes what is below a znode now, in several turns. Returns how many znodes there were.
+    fn delete_below(&self, path: &str) -> Result<usize, ChangeError> {
+        let below = format!("{path}/");
+        let mut paths = BTreeSet::new();
+        self.shared.turns.pieces(|engine, from| {
+            engine.scan(from, DELETED_AT_ONCE, |znode| {
+                if znode.path.starts_with(below.as_bytes()) {
+                    paths.insert(String::from_utf8_lossy(znode.path).into_owned());
+                }
+            })
+        });
+        // A path comes behind its beginnings, so children come before their parents.
+        let mut paths = paths.into_iter().rev().peekable();
+        let mut count = 0;
+        while paths.peek().is_some() {
+            let piece: Vec<_> = paths.by_ref().take(DELETED_AT_ONCE).collect();
+            count += self.change(|engine, now, effects| {
+                work::count(piece.len());
+                let mut count = 0;
+                for path in &piece {
+                    match effects.administer(engine, now, &delete_of(path)) {
+                        Ok(_) => count += 1,
+                        // Clients were faster.
+                        Err(ErrorCode::NoNode | ErrorCode::NotEmpty) => {}
+                        Err(error) => return Err(refused(path, error)),
+                    }
+                }
+                Ok(count)
+            })?;
+        }
+        Ok(count)
+    }
+
+    /// Deletes a znode, and if `is_recursive` what is below it, if that is at most
+    /// [`DELETED_AT_ONCE`] znodes.
     fn delete_as(
         &self,
         path: &str,
@@ -144,22 +192,22 @@ impl Universe {
             let subtree = engine.image().subtree(path);
             let subtree = subtree.ok_or_else(|| refused(path, ErrorCode::NoNode))?;
             let paths: Vec<_> = match is_recursive {
-                true => subtree.map(|znode| znode.path.to_vec()).collect(),
+                true => subtree
+                    .take(DELETED_AT_ONCE + 1)
+                    .map(|znode| znode.path.to_vec())
+                    .collect(),
                 false => vec![path.as_bytes().to_vec()],
             };
+            work::count(paths.len());
+            if paths.len() > DELETED_AT_ONCE {
+                return Err(not_empty(engine, path));
+            }
             // Children before their parents.
             for path in paths.iter().rev() {
                 let path = String::from_utf8_lossy(path);
-                let request = Request::Delete {
-                    path: Some((&*path).into()),
-                    version: -1,
-                };
-                let deleted = effects.administer(engine, now, &request);
+                let deleted = effects.administer(engine, now, &delete_of(&path));
                 deleted.map_err(|error| match error {
-                    ErrorCode::NotEmpty => ChangeError::NotEmpty {
-                        children: engine.children(&path).map_or(0, |children| children.len()),
-                        path: path.into_owned(),
-                    },
+                    ErrorCode::NotEmpty => not_empty(engine, &path),
                     error => refused(&path, error),
                 })?;
             }
@@ -183,6 +231,19 @@ impl Universe {
     }
 }
 
+/// The maximum number of znodes that are deleted in one turn.
+const DELETED_AT_ONCE: usize = 1_000;
+
+/// How often what clients have created meanwhile is deleted, too.
+const DELETE_PASSES_MAX: usize = 10;
+
+fn delete_of(path: &str) -> Request {
+    Request::Delete {
+        path: Some(path.into()),
+        version: -1,
+    }
+}
+
 fn check_version(engine: &Engine, path: &str, version: Option<i32>) -> Result<(), ChangeError> {
     let found = engine.get(path).map(|(_, stat)| stat.version);
     match (version, found) {
@@ -192,6 +253,15 @@ fn check_version(engine: &Engine, path: &str, version: Option<i32>) -> Result<()
             found,
         }),
         _ => Ok(()),
+    }
+}
+
+fn not_empty(engine: &Engine, path: &str) -> ChangeError {
+    let stat = engine.get(path).map(|(_, stat)| stat);
+    let children = stat.map_or(0, |stat| stat.num_children);
+    ChangeError::NotEmpty {
+        path: path.to_owned(),
+        children: usize::try_from(children).unwrap_or_default(),
     }
 }
 

@@ -69,6 +69,44 @@ async fn locks_deep_in_a_tree_are_reported_within_the_bounds() {
     assert!(longest <= HOLD_MAX, "{longest} in one hold");
 }
 
+/// To delete 300,000 znodes held the lock until the last one was gone.
+#[tokio::test]
+async fn large_subtree_is_deleted_in_pieces() {
+    let server = Server::builder().start().await.unwrap();
+    server.seed(&wide(10_000)).unwrap();
+    let deep: String = (0..1_500).map(|_| "/x").collect();
+    server.seed(&Tree::new().with(deep, "")).unwrap();
+    server.seed(&Tree::new().with("/wide-not", "")).unwrap();
+    for (path, count) in [("/wide", 10_001), ("/x", 1_500)] {
+        let refused = server.delete_recursively(path, Some(7)).unwrap_err();
+        assert!(
+            matches!(refused, crate::ChangeError::BadVersion { .. }),
+            "{refused}"
+        );
+        let mut deleted = 0;
+        let longest = work::longest_hold(|| {
+            deleted = server.delete_recursively(path, Some(0)).unwrap();
+        });
+        assert!((1..=HOLD_MAX).contains(&longest), "{longest} in one hold");
+        assert_eq!(deleted, count);
+    }
+    assert_eq!(server.children("/").unwrap(), ["zookeeper", "wide-not"]);
+}
+
+/// Each of eight verbs at a time had a copy of the whole state, besides those that take no permit.
+#[tokio::test]
+async fn large_state_has_one_copy_at_a_time() {
+    let server = Server::builder().start().await.unwrap();
+    server.seed(&wide(20_000)).unwrap();
+    let turns = &server.shared.turns;
+    let is_copying = || turns.copying.try_lock().is_none();
+    turns.view(|_| assert!(is_copying()));
+    let (_, only) = turns.view_alone(|_| ());
+    assert!(is_copying());
+    drop(only);
+    assert!(!is_copying());
+}
+
 /// Whatever reads the whole state reads it in pieces: an export of 300,000 znodes held the lock for
 /// 4 s.
 #[tokio::test]

@@ -207,6 +207,9 @@ impl Universe {
     /// omits `/zookeeper` except quotas, and access lists that are open to all clients.
     /// [`dump_with_ids`](Universe::dump_with_ids) prints ids, versions and times too.
     ///
+    /// All of it is the state of one instant. Only if there are more than 2,000 watches or ephemerals, the
+    /// watches are read after that, while clients may change them.
+    ///
     /// # Examples
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -240,9 +243,7 @@ impl Universe {
 
     fn dumped(&self, with_ids: bool) -> String {
         let turns = &self.shared.turns;
-        let sessions = turns.session_reports(|_, _| ());
-        let sessions = sessions.into_iter().map(|(session, ())| session).collect();
-        turns.view(|engine| dump::dump(engine, sessions, with_ids))
+        turns.view_with_sessions(|engine, sessions| dump::dump(engine, sessions, with_ids))
     }
 
     /// Prints the whole state as text, with zxids, times and versions; equal states give equal

@@ -285,7 +285,7 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::required(
                 "recursive",
                 ParameterKind::Flag,
-                "Whether to delete everything below it too, in one turn",
+                "Whether to delete everything below it too; more than 1,000 znodes in several turns",
             )
             .with_default("false"),
         ],

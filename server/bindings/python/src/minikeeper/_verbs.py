@@ -916,7 +916,7 @@ class Verbs:
 
         - `path`: The znode's path
         - `version`: The version that the znode must have; -1 for any; by default -1
-        - `recursive`: Whether to delete everything below it too, in one turn
+        - `recursive`: Whether to delete everything below it too; more than 1,000 znodes in several turns
         """
         return cast("int", self._control.do(
             "delete",

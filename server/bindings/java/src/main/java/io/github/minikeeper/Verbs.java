@@ -578,7 +578,7 @@ abstract class Verbs {
    *
    * @param path The znode's path
    * @param version The version that the znode must have; -1 for any; by default -1
-   * @param recursive Whether to delete everything below it too, in one turn
+   * @param recursive Whether to delete everything below it too; more than 1,000 znodes in several turns
    */
   public long delete(String path, int version, boolean recursive) {
     Map<String, Object> answer = control().act("delete", fields("path", path, "version", version, "recursive", recursive));
