@@ -19,7 +19,7 @@ use minikeeper_protocol::{
 use crate::{
     core::{
         outcome::{Cause, Epoch, Outcome},
-        requests::{IfAbandoned, can_be_created},
+        requests::IfAbandoned,
     },
     error::Error,
     multi,
@@ -216,14 +216,6 @@ impl<T: FromReply> Future for Call<T> {
         let watch = this.watch.take();
         Poll::Ready(match outcome {
             Outcome::Answered {
-                result: Ok(reply), ..
-            } if !about.fits(&reply) => {
-                this.shared.with_rearm(|inner, now| {
-                    inner.core.reject_reply(now, &mut inner.notifications);
-                });
-                Err(unknown(&about, Cause::ReplyUnreadable))
-            }
-            Outcome::Answered {
                 result,
                 zxid,
                 epoch,
@@ -362,26 +354,6 @@ impl About {
         let is_child = is_create && below.iter().rposition(|byte| *byte == b'/') == Some(0);
         let is_it = !root.is_empty() && (is_child || below.is_empty() && !is_create);
         is_it.then(|| String::from_utf8_lossy(root).into_owned())
-    }
-
-    /// Returns whether this can be the reply to the request: a znode that the request cannot have
-    /// created shows that the reply was damaged.
-    fn fits(&self, reply: &Reply) -> bool {
-        match reply {
-            Reply::PathStat(path, _) => can_be_created(&self.path, path),
-            Reply::Multi(results) if self.op == OpCode::Multi => {
-                let mut paths = self.paths.iter();
-                let fits = results.iter().all(|result| match (result, paths.next()) {
-                    (
-                        MultiResult::Create { path } | MultiResult::Create2 { path, .. },
-                        Some(requested),
-                    ) => can_be_created(requested, path),
-                    (_, requested) => requested.is_some(),
-                });
-                fits && paths.next().is_none()
-            }
-            _ => true,
-        }
     }
 
     fn take(&mut self) -> Self {

@@ -13,7 +13,7 @@ use crate::{
         hosts::{ConnectString, ConnectStringError},
         machine::Submission,
         outcome::Epoch,
-        requests::IfAbandoned,
+        requests::{IfAbandoned, multi_paths},
         watches::WatchKind,
     },
     error::Error,
@@ -446,7 +446,10 @@ impl Client {
         About {
             op: request.op(),
             path: request.path().cloned().unwrap_or_default(),
-            paths: multi::paths(request),
+            paths: match request {
+                Request::Multi(ops) => multi_paths(ops).collect(),
+                _ => Vec::new(),
+            },
             root_bytes: paths::bytes_of(self.root.as_ref()),
         }
     }

@@ -1,7 +1,7 @@
 //! Several changes in one request: the server makes all of them or none.
 
 use bytes::Bytes;
-use minikeeper_protocol::{Create, MultiOp, MultiResult, PathError, Request, Ustring};
+use minikeeper_protocol::{MultiOp, MultiResult, PathError, Request, Ustring};
 
 use crate::{client::Client, operations::CreateOptions, paths};
 
@@ -215,20 +215,6 @@ pub(crate) fn failure(results: &[MultiResult]) -> Option<(usize, minikeeper_prot
     errors()
         .find(|(_, code)| *code != RuntimeInconsistency)
         .or_else(|| errors().next())
-}
-
-/// Returns the paths of a multi's operations.
-pub(crate) fn paths(request: &Request) -> Vec<Ustring> {
-    let Request::Multi(ops) = request else {
-        return Vec::new();
-    };
-    let path = |op: &MultiOp| match op {
-        MultiOp::Create(Create { path, .. })
-        | MultiOp::Delete { path, .. }
-        | MultiOp::SetData { path, .. }
-        | MultiOp::Check { path, .. } => path.clone().unwrap_or_default(),
-    };
-    ops.iter().map(path).collect()
 }
 
 /// Returns the size of the parts of a request that can be large: paths and data. Unit: bytes.

@@ -372,7 +372,7 @@ const fn delete(path: Ustring) -> Request {
     }
 }
 
-pub(super) fn join(parent: &Ustring, name: &Ustring) -> Ustring {
+fn join(parent: &Ustring, name: &Ustring) -> Ustring {
     let mut path = parent.as_bytes().to_vec();
     if path != b"/" {
         path.push(b'/');

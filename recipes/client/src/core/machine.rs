@@ -12,12 +12,12 @@ use minikeeper_protocol::{
 };
 
 use super::{
-    cleanup::{CleanupRequest, Cleanups, Target, join},
+    cleanup::{CleanupRequest, Cleanups, Target},
     hosts::Hosts,
     outcome::{
         Cause, Change, CloseCause, Effects, Epoch, LostReason, Outcome, Time, Verdict, WatchEnd,
     },
-    requests::{Entry, IfAbandoned, Registering, Requests, Token, can_be_created},
+    requests::{Entry, IfAbandoned, Registering, Requests, Token, paths_in_reply},
     sasl::{Sasl, SaslMechanism},
     session::{self, Session},
     watches::{WatchKind, WatchToken, Watches},
@@ -392,6 +392,7 @@ impl Core {
         let entry = Entry {
             xid: self.take_xid(),
             op: request.op(),
+            paths: paths_in_reply(request),
             token: submission.caller.map(Token::Caller),
             epoch: submission.epoch,
             deadline: submission.deadline,
@@ -740,6 +741,7 @@ impl Core {
             token,
             epoch: Some(self.epoch),
             deadline: None,
+            paths: Box::default(),
             registering: None,
             if_abandoned: None,
         };
@@ -801,6 +803,7 @@ impl Core {
             token: None,
             epoch: Some(self.epoch),
             deadline: None,
+            paths: Box::default(),
             registering: None,
             if_abandoned: Some(Box::new(IfAbandoned::RemoveWatchStill(kind, path.clone()))),
         };
@@ -929,19 +932,15 @@ impl Core {
             (
                 IfAbandoned::DeleteCreated { parent, prefix },
                 Outcome::Answered {
-                    result: Ok(Reply::Path(Some(path)) | Reply::PathStat(path, _)),
+                    result: Ok(Reply::PathStat(path, _)),
                     epoch,
                     ..
                 },
             ) => {
-                let target = if can_be_created(&join(&parent, &prefix), &path) {
-                    Target::Created {
-                        path,
-                        parent,
-                        prefix,
-                    }
-                } else {
-                    Target::Prefixed { parent, prefix }
+                let target = Target::Created {
+                    path,
+                    parent,
+                    prefix,
                 };
                 return self.clean_up(now, epoch, target);
             }
@@ -960,14 +959,6 @@ impl Core {
             _ => return,
         };
         self.clean_up(now, self.epoch, target);
-    }
-
-    /// Ends the connection because a reply does not fit its request.
-    pub(crate) fn reject_reply(&mut self, now: Time, effects: &mut impl Effects) {
-        if self.link == Link::Up {
-            self.ended_for = Some("a reply does not fit its request".into());
-            self.handle_disconnected(now, effects);
-        }
     }
 
     pub(super) fn complete_not_sent(

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use minikeeper_protocol::{
-    DecodeError, ErrorCode, EventKind, FrameError, Reply, SessionId, Ustring, Xid, Zxid,
+    DecodeError, ErrorCode, EventKind, FrameError, OpCode, Reply, SessionId, Ustring, Xid, Zxid,
 };
 
 use super::{sasl::SaslError, watches::WatchToken};
@@ -274,6 +274,8 @@ pub(crate) enum CloseCause {
     Message(DecodeError),
     /// A reply to no pending request.
     OutOfOrder(Xid),
+    /// A reply with a path that the request cannot have created.
+    UnfitReply(OpCode),
     /// An event of a znode for which the server has no watch of this client.
     UnexpectedEvent(Ustring),
     /// The server expects TLS.
@@ -288,6 +290,7 @@ impl fmt::Display for CloseCause {
             Self::SpeaksTls => f.write_str(
                 "this is a secure port; connect with TLS, or to the server's plain port",
             ),
+            Self::UnfitReply(op) => write!(f, "reply to {} does not fit the request", op.name()),
             Self::UnexpectedEvent(path) => {
                 let path = path.to_str_lossy();
                 write!(f, "event of {path:?}, which this client does not watch")

@@ -169,10 +169,15 @@ impl Core {
             reader = Reader::new(&own);
         }
         let result = match decode(entry.op, &header, reader) {
+            Ok(Ok(reply)) if !entry.fits(&reply) => Err(CloseCause::UnfitReply(entry.op)),
+            Ok(result) => Ok(result),
+            Err(error) => Err(CloseCause::Message(error)),
+        };
+        let result = match result {
             Ok(result) => result,
-            Err(error) => {
+            Err(cause) => {
                 self.complete_unknown(now, entry, Cause::ReplyUnreadable, effects);
-                return Err(CloseCause::Message(error));
+                return Err(cause);
             }
         };
         if let Some(session) = &mut self.session

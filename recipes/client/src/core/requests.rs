@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use minikeeper_protocol::{OpCode, Ustring, Xid};
+use minikeeper_protocol::{Create, MultiOp, MultiResult, OpCode, Reply, Request, Ustring, Xid};
 
 use super::{
     cleanup::CleanupRequest,
@@ -43,7 +43,7 @@ pub(crate) enum IfAbandoned {
 
 /// Returns whether a creation with the requested path can have created the other one: the same, or
 /// with the number of a sequential znode, which has ten digits.
-pub(crate) fn can_be_created(requested: &Ustring, created: &Ustring) -> bool {
+fn can_be_created(requested: &Ustring, created: &Ustring) -> bool {
     let number = created.as_bytes().strip_prefix(requested.as_bytes());
     number.is_some_and(|number| match number {
         [] => true,
@@ -55,11 +55,33 @@ pub(crate) fn can_be_created(requested: &Ustring, created: &Ustring) -> bool {
     })
 }
 
+/// Returns the paths of a multi's operations.
+pub(crate) fn multi_paths(ops: &[MultiOp]) -> impl Iterator<Item = Ustring> {
+    let path = |op: &MultiOp| match op {
+        MultiOp::Create(Create { path, .. })
+        | MultiOp::Delete { path, .. }
+        | MultiOp::SetData { path, .. }
+        | MultiOp::Check { path, .. } => path.clone().unwrap_or_default(),
+    };
+    ops.iter().map(path)
+}
+
+/// Returns [`Entry::paths`] of a request.
+pub(crate) fn paths_in_reply(request: &Request) -> Box<[Ustring]> {
+    match request {
+        Request::Create(create) => create.path.iter().cloned().collect(),
+        Request::Multi(ops) => multi_paths(ops).collect(),
+        _ => Box::default(),
+    }
+}
+
 /// A request, and how to handle its reply.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) xid: Xid,
     pub(crate) op: OpCode,
+    /// The path of a creation, or those of a multi's operations, which the reply must fit.
+    pub(crate) paths: Box<[Ustring]>,
     /// The caller that waits for the reply, if there is one.
     pub(crate) token: Option<Token>,
     /// The only session in which it may be sent; `None` for any.
@@ -68,6 +90,30 @@ pub(crate) struct Entry {
     pub(crate) deadline: Option<Time>,
     pub(crate) registering: Option<Box<Registering>>,
     pub(crate) if_abandoned: Option<Box<IfAbandoned>>,
+}
+
+impl Entry {
+    /// Returns whether this can be the reply to the request: a znode that the request cannot have
+    /// created shows that the reply was damaged.
+    pub(crate) fn fits(&self, reply: &Reply) -> bool {
+        match reply {
+            Reply::PathStat(path, _) => {
+                let mut requested = self.paths.iter();
+                requested.all(|requested| can_be_created(requested, path))
+            }
+            Reply::Multi(results) if self.op == OpCode::Multi => {
+                let mut both = results.iter().zip(&self.paths);
+                results.len() == self.paths.len()
+                    && both.all(|(result, requested)| match result {
+                        MultiResult::Create { path } | MultiResult::Create2 { path, .. } => {
+                            can_be_created(requested, path)
+                        }
+                        _ => true,
+                    })
+            }
+            _ => true,
+        }
+    }
 }
 
 /// An entry that was sent, or is in the output.
@@ -407,6 +453,7 @@ mod tests {
         Entry {
             xid: Xid(xid),
             op: OpCode::Sync,
+            paths: Box::default(),
             token: Some(Token::Caller(xid.unsigned_abs())),
             epoch: None,
             deadline: None,

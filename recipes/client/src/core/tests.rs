@@ -1427,6 +1427,70 @@ fn every_call_ends_whatever_byte_of_its_reply_is_damaged() {
     println!("{all} damaged replies");
 }
 
+/// The caller compared the paths when it polled the call, which ended the connection of that time: a
+/// later one that was sound.
+#[test]
+fn reply_with_the_path_of_another_znode_ends_the_connection_that_brought_it() {
+    let create = |path: &str| {
+        let mode = minikeeper_protocol::CreateMode::EphemeralSequential;
+        minikeeper_protocol::Create::new(path, b"", mode)
+    };
+    let multi = |path: &str| {
+        let create = minikeeper_protocol::MultiOp::Create(create(path));
+        let check = minikeeper_protocol::MultiOp::Check {
+            path: Some("/l".into()),
+            version: 0,
+        };
+        Request::Multi(vec![create, check])
+    };
+    let created = |path: &str| minikeeper_protocol::MultiResult::Create2 {
+        path: path.into(),
+        stat: Stat::default(),
+    };
+    let check = minikeeper_protocol::MultiResult::Check;
+    let single = |path: &str| Reply::PathStat(path.into(), Stat::default());
+    let cases = [
+        (single("/l/a0000000007"), single("/l/b0000000007")),
+        (single("/l/a0000000007"), single("/l/a7")),
+        (
+            Reply::Multi(vec![created("/l/a0000000007"), check.clone()]),
+            Reply::Multi(vec![created("/l/b0000000007"), check.clone()]),
+        ),
+        (
+            Reply::Multi(vec![created("/l/a0000000007"), check]),
+            Reply::Multi(vec![created("/l/a0000000007")]),
+        ),
+    ];
+    for (right, wrong) in cases {
+        let mut play = Play::connected(1);
+        let request = match right {
+            Reply::Multi(_) => multi("/l/a"),
+            _ => Request::Create(create("/l/a")),
+        };
+        for reply in [right, wrong] {
+            let submission = Submission {
+                caller: Some(3),
+                ..Submission::default()
+            };
+            play.submit(&request, submission);
+            let (xid, _) = play.sent().pop().unwrap();
+            play.receive_raw(&mut Vec::new(), &frame_of(xid, Ok(&reply)));
+        }
+        assert!(!play.core.is_linked());
+        assert!(
+            matches!(
+                play.log.completed[..],
+                [
+                    (3, Outcome::Answered { .. }),
+                    (3, Outcome::Unknown(Cause::ReplyUnreadable))
+                ]
+            ),
+            "{:?}",
+            play.log.completed
+        );
+    }
+}
+
 /// A creation that its caller has dropped, and whose reply is damaged, must be looked for.
 #[test]
 fn dropped_creation_with_a_damaged_reply_is_cleaned_up() {
