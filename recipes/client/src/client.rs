@@ -144,7 +144,10 @@ impl Client {
             .look(|inner| inner.core.session().map(|session| session.id))
     }
 
-    /// Returns the timeout that the server has granted, if there is a session.
+    /// Returns the timeout of the session on which the client counts, if there is one: the shortest that
+    /// a server has granted in it; once an attempt to resume it got no reply, the requested one if that
+    /// is shorter. A server that grants more than a minute and more than is requested does not count
+    /// for more than the longer of these two.
     #[must_use]
     pub fn session_timeout(&self) -> Option<Duration> {
         self.shared
@@ -157,7 +160,8 @@ impl Client {
     ///
     /// It is the time at which the latest request was sent to which a server (not a read-only one)
     /// has replied, plus the session timeout, minus an allowance for clock drift (2 %, at least 20
-    /// ms).
+    /// ms). While there is no connection, the requested timeout counts from the end of the last one, if
+    /// it is shorter: an attempt to resume the session may set it although its reply is lost.
     ///
     /// Use [`Client::status`] to get this and the state at the same moment.
     #[must_use]

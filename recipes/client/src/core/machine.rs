@@ -556,6 +556,9 @@ impl Core {
         if matches!(self.link, Link::Down { .. } | Link::Stopped) {
             return;
         }
+        if let (Link::Handshaking { .. }, Some(session)) = (self.link, &mut self.session) {
+            session.lost_attempt();
+        }
         let was_up = self.link == Link::Up;
         let was_granted = was_up || matches!(self.link, Link::Authenticating { .. });
         let lived = if was_up { now - self.up_at } else { Time::ZERO };
@@ -738,10 +741,10 @@ impl Core {
         let entry = Entry {
             xid,
             op: request.op(),
+            paths: Box::default(),
             token,
             epoch: Some(self.epoch),
             deadline: None,
-            paths: Box::default(),
             registering: None,
             if_abandoned: None,
         };
@@ -800,10 +803,10 @@ impl Core {
         let entry = Entry {
             xid,
             op: request.op(),
+            paths: Box::default(),
             token: None,
             epoch: Some(self.epoch),
             deadline: None,
-            paths: Box::default(),
             registering: None,
             if_abandoned: Some(Box::new(IfAbandoned::RemoveWatchStill(kind, path.clone()))),
         };

@@ -13,11 +13,16 @@ use super::outcome::Time;
 /// The smallest allowance for clock drift.
 const MARGIN_MIN: Duration = Duration::from_millis(20);
 
+/// The longest timeout that counts unless the client has requested it. A damaged one would keep a dead
+/// connection, and the locks, for up to 24 days.
+const UNREQUESTED_MAX: Duration = Duration::from_secs(60);
+
 /// A session that a server has granted.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     password: Option<Bytes>,
+    /// The timeout that counts from the latest contact: the shortest that a server may have set.
     pub(crate) timeout: Duration,
     /// When the latest request was sent to which a server that keeps sessions alive has replied.
     /// The server counts the timeout from the receipt, which was not earlier.
@@ -31,6 +36,8 @@ pub(crate) struct Session {
     /// When the latest connection ended, until the session is resumed. An attempt to resume it may
     /// have set the shortest timeout although its reply was lost.
     suspended_at: Option<Time>,
+    /// Whether an attempt to resume the session got no reply.
+    has_lost_attempt: bool,
     /// False if a read-only server created the session: it ends with its connection, and holds
     /// nothing.
     pub(crate) is_lasting: bool,
@@ -43,7 +50,7 @@ impl Session {
         now: Time,
         asked: Duration,
     ) -> Self {
-        let timeout = granted_timeout(&response);
+        let timeout = granted_timeout(&response, asked);
         Self {
             id: response.session_id,
             password: response.password,
@@ -53,11 +60,16 @@ impl Session {
             granted_at: now,
             shortest: shortest(timeout, asked),
             suspended_at: None,
+            has_lost_attempt: false,
             is_lasting: response.read_only != Some(true),
         }
     }
 
     /// Handles the resumption of the session, perhaps with another timeout.
+    ///
+    /// Each attempt and each request sets the timeout of its connection anew, and a server that was
+    /// paused carries them out although another one has resumed the session since. So a timeout that
+    /// was shorter counts until the session ends.
     ///
     /// A read-only server cannot keep the session alive, because the other servers do not hear from
     /// it.
@@ -65,8 +77,12 @@ impl Session {
         if response.read_only == Some(true) {
             return;
         }
-        self.timeout = granted_timeout(response);
-        self.shortest = self.shortest.min(shortest(self.timeout, asked));
+        let granted = granted_timeout(response, asked);
+        self.shortest = self.shortest.min(shortest(granted, asked));
+        self.timeout = match self.has_lost_attempt {
+            true => self.shortest,
+            false => self.timeout.min(granted),
+        };
         self.suspended_at = None;
         self.heard(asked_at, asked_at);
     }
@@ -75,6 +91,11 @@ impl Session {
     /// its timeout.
     pub(crate) fn suspended(&mut self, now: Time) {
         self.suspended_at.get_or_insert(now);
+    }
+
+    /// Handles the end of an attempt to resume the session that got no reply.
+    pub(crate) fn lost_attempt(&mut self) {
+        self.has_lost_attempt = true;
     }
 
     /// Handles a reply to a request that was sent at this time.
@@ -102,8 +123,11 @@ impl Session {
     }
 }
 
-fn granted_timeout(response: &ConnectResponse) -> Duration {
-    Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0))
+/// Returns the timeout that counts: a server grants more than is requested only if its minimum is
+/// larger. It is safe to count on less than it grants.
+fn granted_timeout(response: &ConnectResponse, asked: Duration) -> Duration {
+    let granted = Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0));
+    granted.min(asked.max(UNREQUESTED_MAX))
 }
 
 /// Returns the shorter timeout. A client that requests none leaves it to the server.
