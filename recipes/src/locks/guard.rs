@@ -207,19 +207,27 @@ impl<C: ZooKeeper> Guard<C> {
             .await
     }
 
-    /// Releases the lock and waits until a server confirms it. Without a connection it waits for one,
-    /// until the session is presumed lost. If the connection is lost after the request was sent, it
-    /// returns [`Error::OutcomeUnknown`] at once. If the lock is known to be lost, it returns
-    /// [`Released::AlreadyGone`] at once, even without a server.
+    /// Releases the lock and waits until a server confirms it.
+    ///
+    /// - With a connection, it sends the request and waits for the reply. If the connection is lost
+    ///   meanwhile, it returns [`Error::OutcomeUnknown`] at once.
+    /// - Without a connection, it waits for one, and then sends the request. If the session ends or is
+    ///   presumed lost first, it returns [`Error::OutcomeUnknown`]. If the client is closed first, it
+    ///   returns that or [`Error::NotSent`].
+    /// - If the lock is already known to be lost, with its znode, its session or its client, it returns
+    ///   [`Released::AlreadyGone`] at once, even without a server.
+    /// - It returns [`Released::StillHeld`] while there is another guard of the same hold, and
+    ///   [`Released::PassedOn`] if another task of this process gets the lock, both without a request.
     ///
     /// # Cancel safety
     /// Dropping the future still releases the lock, in the background.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the release was not confirmed,
-    /// [`Error::Refused`] when a server refuses. The caller need not do anything: the client
-    /// retries in the background, and the lock is released at the end of the session at the latest.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::OutcomeUnknown`] and [`Error::NotSent`] as said above. If a server refuses the request for now, it is sent five
+    /// times, and the last error is returned; any other [`Error::Refused`] is returned at once. The
+    /// caller need not do anything: the client retries in the background, and the lock is released at
+    /// the end of the session at the latest. [`Error::CallTimedOut`] after the client's
+    /// [`call_timeout`](ZooKeeper::call_timeout); the release continues in the background.
     pub async fn release(mut self) -> Result<Released, Error> {
         self.counts = false;
         if self.held.leave() {
