@@ -105,8 +105,9 @@ pub enum DiscoveryError {
         /// The id of the instance.
         id: String,
     },
-    /// A session that lives has an instance of this name and id, and registers it again whenever it is
-    /// deleted. Choose another id, or unregister the other one first.
+    /// Another session has an instance of this name and id: it registers it again whenever it is
+    /// deleted, or has taken over the one that was registered here. Choose another id, or unregister the
+    /// other one first.
     #[error(
         "instance {path:?}: session {owner} has registered it, and lives; choose another id, or \
          unregister the other one first"
@@ -187,9 +188,10 @@ impl<P> ServiceDiscovery<P> {
         instances.collect()
     }
 
-    /// Returns the node of a registration, which tells whether its znode exists now, and with
+    /// Returns the node of a registration, which tells whether its znode exists now; with
     /// [`PersistentNode::created`] why the registration has ended: a server has refused to create
-    /// the znode again. `None` if the instance is not registered here.
+    /// the znode again; and with [`PersistentNode::taken_by`] whether another session has taken over
+    /// the id. `None` if the instance is not registered here.
     #[must_use]
     pub fn node(&self, instance: &ServiceInstance<P>) -> Option<Arc<PersistentNode>> {
         let key = (instance.name.clone(), instance.id.clone());
@@ -286,8 +288,9 @@ impl<P: Serialize> ServiceDiscovery<P> {
     ///
     /// A znode of another session in its place is deleted, as Curator does: a process that starts
     /// again with the same id need not wait for the end of its old session. If the other session lives
-    /// and registers its instance again, this tries three times. An instance that is already
-    /// registered here is registered anew.
+    /// and registers its instance again, this tries three times. If this is faster, the other session
+    /// has lost the id, see [`PersistentNode::taken_by`]; it registers its instance again once this one
+    /// is gone. An instance that is already registered here is registered anew.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready leaves the instance registered or not:
@@ -368,8 +371,9 @@ impl<P: Serialize> ServiceDiscovery<P> {
     ///
     /// # Errors
     /// [`DiscoveryError::NotRegistered`] if no instance of this name and id is registered here,
-    /// [`DiscoveryError::Unwritable`] if the payload has no JSON, [`DiscoveryError::Failed`] when a
-    /// server refuses or the client is closed.
+    /// [`DiscoveryError::Unwritable`] if the payload has no JSON, [`DiscoveryError::Taken`] if another
+    /// session has taken over the id: the data is written once the other instance is gone.
+    /// [`DiscoveryError::Failed`] when a server refuses or the client is closed.
     ///
     /// # Examples
     /// ```
@@ -404,7 +408,14 @@ impl<P: Serialize> ServiceDiscovery<P> {
             entry.instance = Arc::new(instance);
             (Arc::clone(&entry.node), Arc::clone(&entry.instance))
         };
-        node.updated().await?;
+        tokio::select! {
+            biased;
+            updated = node.updated() => drop(updated?),
+            Some(owner) = node.taken() => {
+                let path = self.shared.path_of(&instance.name, &instance.id)?;
+                return Err(DiscoveryError::Taken { path, owner });
+            }
+        }
         Ok(instance)
     }
 }

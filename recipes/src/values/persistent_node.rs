@@ -75,13 +75,7 @@ struct NodeOrders {
 pub(crate) enum NodeStage {
     Missing,
     /// Another session has an ephemeral znode of this name.
-    Taken(
-        #[cfg_attr(
-            not(feature = "discovery"),
-            expect(dead_code, reason = "discovery names the owner")
-        )]
-        SessionId,
-    ),
+    Taken(SessionId),
     Present {
         path: String,
         /// The number of the change of data that the znode has.
@@ -171,6 +165,32 @@ impl PersistentNode {
     pub fn path(&self) -> Option<String> {
         match &*self.stage.borrow() {
             NodeStage::Present { path, .. } => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    /// Returns the session that has an ephemeral znode of this name, for whose end this waits;
+    /// [`SessionId::NONE`] if the znode is persistent, and this keeps an ephemeral one. `None` if there
+    /// is no such znode.
+    #[must_use]
+    pub fn taken_by(&self) -> Option<SessionId> {
+        match *self.stage.borrow() {
+            NodeStage::Taken(owner) => Some(owner),
+            _ => None,
+        }
+    }
+
+    /// Waits until another session has a znode of this name, and returns what
+    /// [`PersistentNode::taken_by`] does; `None` if this has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    pub async fn taken(&self) -> Option<SessionId> {
+        let mut stage = self.stage.clone();
+        let taken =
+            stage.wait_for(|stage| matches!(stage, NodeStage::Taken(_) | NodeStage::Ended(_)));
+        match taken.await.as_deref() {
+            Ok(NodeStage::Taken(owner)) => Some(*owner),
             _ => None,
         }
     }

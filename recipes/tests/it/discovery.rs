@@ -475,6 +475,45 @@ async fn id_of_another_session_that_lives_is_an_error_that_names_it() {
     }
 }
 
+/// The process whose id another one took over waited without a word: `path` returned `None`, and
+/// `update` did not return.
+#[tokio::test(start_paused = true)]
+async fn process_whose_id_is_taken_over_learns_by_whom() {
+    let server = start().await;
+    let (ours, _) = client(&server, 1).await;
+    let (theirs, _) = client(&server, 2).await;
+    let (here, there) = (discovery(&ours), discovery(&theirs));
+    let instance = || ServiceInstance::new("test").id("7");
+    let registered = here.register(instance()).await.unwrap();
+    let node = here.node(&registered).unwrap();
+    assert_eq!(node.taken_by(), None);
+    // The other process is faster than the one that creates its znode again.
+    let fault = Fault::delay(Duration::from_millis(50));
+    let fault = fault
+        .of(ours.session_id().unwrap())
+        .on(minikeeper::OpCode::Create2);
+    let slow = server.inject(fault).unwrap();
+    there.register(instance().port(2)).await.unwrap();
+    assert_eq!(soon(node.taken()).await, theirs.session_id());
+    assert_eq!(node.taken_by(), theirs.session_id());
+    drop(slow);
+    match soon(here.update(instance().port(3))).await {
+        Err(DiscoveryError::Taken { path, owner }) => {
+            assert_eq!(path, format!("{DIRECTORY}/7"));
+            assert_eq!(Some(owner), theirs.session_id());
+        }
+        other => panic!("the id is taken, but {other:?}"),
+    }
+    // It has the id again once the other one is gone, with the data that was set last.
+    there.close().await.unwrap();
+    soon(node.updated()).await.unwrap();
+    assert_eq!(node.taken_by(), None);
+    let found = here.query_for_instance("test", "7").await.unwrap();
+    assert_eq!(found.unwrap().port, Some(3));
+    here.close().await.unwrap();
+    assert_eq!(soon(node.taken()).await, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_process_that_starts_again_need_not_wait_for_its_old_session() {
     let server = start().await;
