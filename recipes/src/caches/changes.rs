@@ -1,11 +1,20 @@
 //! The changes of a cache: the stream that subscribers read, and how it ends.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Weak},
+};
 
 use minikeeper_client::Error;
+use parking_lot::Mutex;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::{curator_cache::CacheShared, snapshot::CacheSnapshot, znode::CachedZnode};
+use super::{
+    curator_cache::CacheShared,
+    snapshot::CacheSnapshot,
+    znode::{CachedZnode, ZNODE_BYTES},
+};
 
 /// A change of a cache.
 ///
@@ -162,8 +171,54 @@ pub struct CacheChanges {
 /// What the subscribers of a cache receive.
 #[derive(Clone, Debug)]
 pub(crate) enum CacheChange {
-    Numbered(u64, CacheEvent),
+    Numbered(u64, Arc<SharedEvent>),
     End(CacheError),
+}
+
+/// An event that all subscribers share; `None` once it was dropped, because too many bytes are unread.
+type SharedEvent = Mutex<Option<CacheEvent>>;
+
+/// The events that some subscriber has not read, oldest first, with their sizes in bytes.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadEvents {
+    events: VecDeque<(Weak<SharedEvent>, usize)>,
+    bytes: usize,
+}
+
+impl UnreadEvents {
+    /// Adds an event, and drops the oldest ones if they take more than `bytes_max`.
+    pub(crate) fn push(&mut self, event: CacheEvent, bytes_max: usize) -> Arc<SharedEvent> {
+        let bytes = event.bytes();
+        let shared = Arc::new(Mutex::new(Some(event)));
+        self.events.push_back((Arc::downgrade(&shared), bytes));
+        self.bytes += bytes;
+        while let Some((oldest, bytes)) = self.events.front() {
+            // All subscribers have read it, or have lagged behind it, if there is no reference.
+            let unread = oldest.upgrade();
+            if unread.is_some() && self.bytes <= bytes_max {
+                break;
+            }
+            if let Some(unread) = unread {
+                unread.lock().take();
+            }
+            self.bytes -= bytes;
+            self.events.pop_front();
+        }
+        shared
+    }
+}
+
+impl CacheEvent {
+    /// Returns how much the event counts towards
+    /// [`CacheOptions::changes_bytes_max`](crate::CacheOptions::changes_bytes_max).
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Created { znode } | Self::Deleted { znode } => znode.bytes(),
+            Self::Changed { old, new } => old.bytes() + new.bytes(),
+            Self::Unreadable { path, .. } => ZNODE_BYTES + path.len(),
+            Self::Initialized | Self::Lagged { .. } => size_of::<Self>(),
+        }
+    }
 }
 
 impl CacheChanges {
@@ -197,23 +252,35 @@ impl CacheChanges {
             match self.receiver.recv().await {
                 Ok(CacheChange::Numbered(sequence, event)) => {
                     if sequence > self.sequence {
-                        self.sequence = sequence;
-                        return Ok(event);
+                        let event = event.lock().clone();
+                        if event.is_some() {
+                            self.sequence = sequence;
+                        }
+                        if let Some(event) = event.or_else(|| self.lagged()) {
+                            return Ok(event);
+                        }
                     }
                 }
                 Ok(CacheChange::End(end)) => self.end = Some(end),
                 Err(RecvError::Lagged(_)) => {
-                    let snapshot = self.shared.snapshot();
-                    let missed = snapshot.sequence.saturating_sub(self.sequence);
-                    if missed > 0 {
-                        self.sequence = snapshot.sequence;
-                        return Ok(CacheEvent::Lagged { missed, snapshot });
+                    if let Some(event) = self.lagged() {
+                        return Ok(event);
                     }
                 }
                 // Does not happen: `shared` has the sender.
                 Err(RecvError::Closed) => self.end = Some(self.shared.closed()),
             }
         }
+    }
+
+    /// Goes on to the current snapshot; `None` if no change is missed.
+    fn lagged(&mut self) -> Option<CacheEvent> {
+        let snapshot = self.shared.snapshot();
+        let missed = snapshot.sequence.saturating_sub(self.sequence);
+        (missed > 0).then(|| {
+            self.sequence = snapshot.sequence;
+            CacheEvent::Lagged { missed, snapshot }
+        })
     }
 }
 

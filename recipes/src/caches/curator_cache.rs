@@ -4,10 +4,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use minikeeper_client::{AfterTimeout, Client, Error, ZnodePath};
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    changes::{CacheChange, CacheChanges, CacheError, CacheEvent},
+    changes::{CacheChange, CacheChanges, CacheError, CacheEvent, UnreadEvents},
     loader::Loader,
     options::CacheOptions,
     snapshot::CacheSnapshot,
@@ -70,6 +71,8 @@ pub(crate) struct CacheShared {
     path: String,
     znodes: ArcSwap<CacheSnapshot>,
     pub(crate) changes: broadcast::Sender<CacheChange>,
+    unread: Mutex<UnreadEvents>,
+    unread_bytes_max: usize,
     stage: watch::Sender<CacheStage>,
     call_timeout: Duration,
 }
@@ -113,6 +116,8 @@ impl CuratorCache {
             path: path.to_owned(),
             znodes: ArcSwap::default(),
             changes: broadcast::Sender::new(options.changes_max.max(1)),
+            unread: Mutex::default(),
+            unread_bytes_max: options.changes_bytes_max,
             stage: watch::Sender::default(),
             call_timeout: client.call_timeout(),
         });
@@ -260,6 +265,7 @@ impl CacheShared {
             if matches!(event, CacheEvent::Initialized) {
                 self.stage.send_modify(|stage| stage.is_initialized = true);
             }
+            let event = self.unread.lock().push(event, self.unread_bytes_max);
             // It fails if there is no subscriber.
             let _ = self.changes.send(CacheChange::Numbered(sequence, event));
         }

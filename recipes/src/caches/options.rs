@@ -29,6 +29,7 @@ pub struct CacheOptions {
     pub(crate) znodes_max: usize,
     pub(crate) in_flight_max: usize,
     pub(crate) changes_max: usize,
+    pub(crate) changes_bytes_max: usize,
     pub(crate) clears_on_close: bool,
 }
 
@@ -44,6 +45,7 @@ impl Default for CacheOptions {
             znodes_max: 4_000_000,
             in_flight_max: 256,
             changes_max: 1024,
+            changes_bytes_max: 64 << 20,
             clears_on_close: true,
         }
     }
@@ -117,6 +119,15 @@ impl CacheOptions {
     /// [`CacheEvent::Lagged`](crate::CacheEvent::Lagged) instead. Default: 1024.
     pub const fn changes_max(mut self, changes: usize) -> Self {
         self.changes_max = changes;
+        self
+    }
+
+    /// Sets how much memory the changes may take that wait for slow subscribers: paths, data, and 192
+    /// bytes for each znode; a change of data has two. Beyond that the oldest are dropped, and a
+    /// subscriber that has not read them gets [`CacheEvent::Lagged`](crate::CacheEvent::Lagged) instead.
+    /// Unit: bytes. Default: 64 MiB.
+    pub const fn changes_bytes_max(mut self, bytes: usize) -> Self {
+        self.changes_bytes_max = bytes;
         self
     }
 

@@ -366,6 +366,37 @@ async fn h58_slow_subscriber_gets_a_snapshot_and_blocks_no_one() {
     slow.reaches(&scene.tree().await).await;
 }
 
+/// Only the number of unread changes was bounded: 1,024 changes of the largest znodes take two gigabytes.
+#[tokio::test(start_paused = true)]
+async fn unread_changes_are_bounded_in_bytes() {
+    let scene = scene().await;
+    scene.plant().await;
+    let options = CacheOptions::default().changes_bytes_max(20_000);
+    let cache = scene.cache(options).await;
+    let (mut slow, mut fast) = (Follower::of(&cache), Follower::of(&cache));
+    let mut seen = Vec::new();
+    for number in 0..50 {
+        scene.set("/app/a", &[number; 4_000]).await;
+        fast.reaches(&scene.tree().await).await;
+        seen.push(Arc::downgrade(&cache.get("/app/a").unwrap()));
+    }
+    // Two changes of two states each, and the one that is cached.
+    let kept = seen.iter().filter(|znode| znode.strong_count() > 0);
+    assert_eq!(kept.count(), 3);
+    let tree = scene.tree().await;
+    slow.reaches(&tree).await;
+    assert_eq!((slow.lagged, fast.lagged), (50, 0));
+    scene.set("/app/a", b"small").await;
+    for follower in [&mut slow, &mut fast] {
+        follower.reaches(&scene.tree().await).await;
+    }
+    assert_eq!((slow.lagged, fast.lagged), (50, 0));
+    // A change that is larger than the limit is missed by all.
+    scene.set("/app/a", &[0; 30_000]).await;
+    fast.reaches(&scene.tree().await).await;
+    assert_eq!(fast.lagged, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn znodes_that_may_not_be_read_are_reported_and_left_out() {
     let scene = scene().await;
