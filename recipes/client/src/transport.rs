@@ -148,6 +148,8 @@ async fn first<T, F: Future<Output = io::Result<T>>>(
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::timeout;
+
     use super::*;
 
     #[test]
@@ -182,7 +184,8 @@ mod tests {
         ] {
             let begun_at = clock.now();
             let addresses = tried.iter().map(|last| address(*last)).collect();
-            let found = first(addresses, connect).await.ok();
+            let found = timeout(Duration::from_secs(15), first(addresses, connect));
+            let found = found.await.expect("it does not hang").ok();
             assert_eq!(found, expected.map(address), "{tried:?}");
             // Tokio's clock has whole milliseconds.
             let took = clock.now() - begun_at;

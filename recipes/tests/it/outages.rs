@@ -11,7 +11,7 @@ use std::{
 };
 
 use minikeeper::{Fault, OpCode};
-use minikeeper_client::{CreateMode, ErrorCode};
+use minikeeper_client::{Cause, CreateMode, Error, ErrorCode};
 use minikeeper_recipes::{
     CuratorCache, InterProcessMutex, LeaderLatch, LeaderSelector, PersistentNode,
     PersistentTtlNode, SelectorOptions, Status,
@@ -161,10 +161,14 @@ async fn release_without_a_connection_waits_for_the_session_and_with_a_lost_repl
         sleep(Duration::from_millis(100)).await;
         link.set(Mode::Cut);
         let released = soon(releasing).await.unwrap();
-        assert!(
-            released.is_err_and(|error| error.is_outcome_unknown()),
-            "{is_sent}"
-        );
+        let expected = match is_sent {
+            true => Cause::ConnectionLost,
+            false => Cause::SessionLost,
+        };
+        let Err(Error::OutcomeUnknown { cause, .. }) = released else {
+            panic!("{released:?}");
+        };
+        assert_eq!(cause, expected);
         let is_suspended = matches!(client.standing(), Standing::Suspended { .. });
         assert_eq!(is_suspended, is_sent);
         link.set(Mode::Pass);
@@ -220,9 +224,10 @@ async fn guard_does_not_poll_its_work_once_the_loss_is_known() {
     );
     assert!(polls.load(Ordering::Relaxed) > 0);
     link.set(Mode::Freeze);
-    // No timer fires and no other task runs before the work is woken.
+    // The clock moves, and no timer fires and no other task runs before the work is woken.
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    advance(2 * SESSION_TIMEOUT).await;
+    let mut advancing = Box::pin(advance(2 * SESSION_TIMEOUT));
+    assert!(advancing.as_mut().poll(&mut cx).is_pending());
     wake.notify_one();
     assert!(running.as_mut().poll(&mut cx).is_ready());
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{Backoff, Client, CreateMode, CreateOptions, Error};
+use minikeeper_client::{Backoff, Client, ConnectionState, CreateMode, CreateOptions, Error};
 
 use crate::{
-    kit::{builder, scene, start},
+    kit::{self, builder, scene, start},
     link::Link,
 };
 
@@ -14,7 +14,8 @@ use crate::{
 async fn longest_limits_do_not_pass() {
     let server = start().await;
     let max = Duration::MAX;
-    let builder = builder(&Link::to(&server))
+    let link = Link::to(&server);
+    let builder = builder(&link)
         .session_timeout(max)
         .connection_timeout(max)
         .server_timeout(max)
@@ -24,6 +25,12 @@ async fn longest_limits_do_not_pass() {
         .unwrap();
     let client = builder.connect().await.unwrap();
     client.connected(max).await.unwrap();
+    // At time zero no sum overflows.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let mut states = client.states();
+    link.cut();
+    let is_back = |state: &ConnectionState| matches!(state, ConnectionState::Reconnected { .. });
+    kit::state(&mut states, is_back).await;
     let patient = client.with_timeout(max).with_call_timeout(max);
     patient.exists("/").await.unwrap();
     let brief = CreateOptions::new(CreateMode::PersistentWithTtl).ttl(max);
@@ -81,6 +88,6 @@ async fn closing_without_a_wait_ends_the_session_on_the_server() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let soon = crate::kit::SESSION_TIMEOUT / 2;
+    let soon = kit::SESSION_TIMEOUT / 2;
     tokio::time::timeout(soon, wait).await.unwrap();
 }
