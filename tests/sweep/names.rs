@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use minikeeper::{Server, Sweep, SweepFault, SweepReport, SweepState};
+use minikeeper::{Server, Sweep, SweepFailure, SweepFault, SweepReport, SweepState};
 use minikeeper_client::{Client, CreateMode, ErrorCode, Multi};
 use minikeeper_test_kit::{
     link::Link,
@@ -256,7 +256,7 @@ fn bug_behind_a_random_name_is_found_and_a_sound_test_reaches_every_point() {
         let (mut found, mut again, mut clean) = (0, 0, 0);
         for round in 0..rounds {
             let report = sweep(template, false, None);
-            let is_bug = |failure: &&minikeeper::SweepFailure| matches!(&failure.points[..], [point] if point.path.ends_with("/result-"));
+            let is_bug = |failure: &&SweepFailure| matches!(&failure.points[..], [point] if point.path.ends_with("/result-"));
             let bug = report.failures.iter().find(is_bug);
             let is_found = bug.is_some() && report.not_reached == 0;
             found += u64::from(is_found);
@@ -397,19 +397,126 @@ fn test_that_is_not_the_same_each_time_is_named_and_is_incomplete() {
     );
 }
 
-/// Paths that have nothing in common: the operations before a place tell it.
+/// Paths that have nothing in common, not even a depth: the operations before a place tell it.
 #[test]
 fn place_is_found_by_the_sequence_of_operations_where_paths_differ() {
     let report = Sweep::new(async |server: Arc<Server>| {
         let client = connect(&server).await;
         create(&client, "/a").await;
-        let depth = 1 + chance().below(200);
-        let path = "/x".repeat(depth);
+        let depth = 1 + chance().below(100);
+        let name = |_| format!("/{}", letters(&mut chance(), BASE36, 6));
+        let path: String = (0..depth).map(name).collect();
         answer!(client.exists(&path)).unwrap();
         answer!(client.set_data("/a", b"1", None)).unwrap();
     })
     .run();
     assert!(report.is_clean() && report.not_reached == 0, "{report}");
+}
+
+/// The sequence of operations found it: the fault acted on another request, and the point counted as tried.
+#[test]
+fn point_is_not_reached_by_a_request_for_another_znode() {
+    for [left, right] in [["/a", "/b"], ["/a/x", "/b"]] {
+        let runs = AtomicU64::new(0);
+        let report = Sweep::new(async |server: Arc<Server>| {
+            let client = connect(&server).await;
+            create(&client, "/a").await;
+            create(&client, "/b").await;
+            let is_first = runs.fetch_add(1, Ordering::Relaxed) == 0;
+            let path = if is_first { left } else { right };
+            answer!(client.exists(path)).unwrap();
+        })
+        .faults([SweepFault::ReplyLost])
+        .run();
+        assert_eq!(report.state(), SweepState::Incomplete, "{report}");
+        let unreached: Vec<_> = (report.unreached.iter().flatten())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(unreached, [format!("reply-lost:1:exists:1:{left}")]);
+        let named = format!("reply-lost:1:exists:1:{left}");
+        let again = Sweep::new(async |server: Arc<Server>| {
+            let client = connect(&server).await;
+            create(&client, "/a").await;
+            create(&client, "/b").await;
+            answer!(client.exists(right)).unwrap();
+        });
+        let again = again.only(&named).unwrap().run();
+        assert_eq!(again.state(), SweepState::Incomplete, "{again}");
+    }
+}
+
+/// Both were taken for one random name, so that a fault at one znode counted as tried at the other.
+#[test]
+fn names_that_clients_exchange_are_not_random() {
+    let test = async |server: Arc<Server>| {
+        let clients = [connect(&server).await, connect(&server).await];
+        for (client, name) in clients.iter().zip(["/one", "/two"]) {
+            create(client, name).await;
+            answer!(client.exists(name)).unwrap();
+        }
+        let first = chance().below(2);
+        // The bug: no second try.
+        clients[first].exists("/a").await.unwrap();
+        answer!(clients[1 - first].exists("/b")).unwrap();
+    };
+    for _ in 0..5 {
+        let report = Sweep::new(test).faults([SweepFault::ReplyLost]).run();
+        let found: Vec<_> = report.failures.iter().map(SweepFailure::text).collect();
+        assert!(
+            found.len() == 1 && found[0].ends_with(":exists:1:/a"),
+            "{report}"
+        );
+        assert_eq!(report.not_reached, 0, "{report}");
+    }
+}
+
+/// It was found by the order in which clients come to it, which is another in each run.
+#[test]
+fn second_fault_of_a_pair_acts_on_the_request_of_its_client() {
+    let test = async |server: Arc<Server>| {
+        let clients = [connect(&server).await, connect(&server).await];
+        let mut tries = 0;
+        let created = answer!({
+            tries += 1;
+            clients[0].create("/one", b"", CreateMode::Persistent)
+        });
+        assert!(created.is_ok() || tries > 1);
+        create(&clients[1], "/two").await;
+        let is_read_first = chance().below(2) == 0;
+        for is_read in [is_read_first, !is_read_first] {
+            if !is_read {
+                answer!(clients[1].exists("/x")).unwrap();
+            } else if tries > 1 {
+                // The bug: no second try after an earlier one.
+                clients[0].exists("/x").await.unwrap();
+            } else {
+                answer!(clients[0].exists("/x")).unwrap();
+            }
+        }
+    };
+    for _ in 0..5 {
+        let sweep = Sweep::new(test).faults([SweepFault::ReplyLost]);
+        let report = sweep.pairs().run();
+        let found: Vec<_> = report.failures.iter().map(SweepFailure::text).collect();
+        let pair = "reply-lost:1:create2:1:/one+reply-lost:1:exists:1:/x";
+        assert_eq!(found, [pair], "{report}");
+        assert_eq!((report.flaky, report.not_reached), (0, 0), "{report}");
+    }
+}
+
+/// Sweeps a test with one bug five times: it is found at this point alone, and again by the point's name.
+fn is_found_in_each_round<F: Future<Output = ()>>(
+    test: impl Fn(Arc<Server>) -> F + Copy + Send + Sync,
+    point: &str,
+) {
+    for _ in 0..5 {
+        let report = Sweep::new(test).faults([SweepFault::ReplyLost]).run();
+        let found: Vec<_> = report.failures.iter().map(SweepFailure::text).collect();
+        assert_eq!(found, [point], "{report}");
+        assert_eq!(report.not_reached, 0, "{report}");
+        let again = Sweep::new(test).only(point).unwrap().run();
+        assert_eq!(again.state(), SweepState::Failed, "{again}");
+    }
 }
 
 /// The number was that of the first to connect, and so another one in each run.
@@ -435,16 +542,7 @@ fn clients_have_the_same_numbers_in_whatever_order_they_connect() {
             read().await;
         }
     };
-    for _ in 0..5 {
-        let report = Sweep::new(test).faults([SweepFault::ReplyLost]).run();
-        let found: Vec<_> = (report.failures.iter())
-            .map(|failure| failure.text())
-            .collect();
-        assert_eq!(found, ["reply-lost:1:exists:1:/a"], "{report}");
-        assert_eq!(report.not_reached, 0, "{report}");
-        let again = Sweep::new(test).only(&found[0]).unwrap().run();
-        assert_eq!(again.state(), SweepState::Failed, "{again}");
-    }
+    is_found_in_each_round(test, "reply-lost:1:exists:1:/a");
 }
 
 /// The printed command meant the other of two clients that do the same.
@@ -459,29 +557,19 @@ fn clients_that_do_the_same_are_numbered_in_the_order_in_which_they_come_to_a_pl
         clients[first].set_data("/a", b"1", None).await.unwrap();
         answer!(clients[1 - first].set_data("/a", b"2", None)).unwrap();
     };
-    for _ in 0..5 {
-        let report = Sweep::new(test).faults([SweepFault::ReplyLost]).run();
-        let found: Vec<_> = (report.failures.iter())
-            .map(|failure| failure.text())
-            .collect();
-        assert_eq!(found, ["reply-lost:1:setData:1:/a"], "{report}");
-        assert_eq!(report.not_reached, 0, "{report}");
-        let again = Sweep::new(test).only(&found[0]).unwrap().run();
-        assert_eq!(again.state(), SweepState::Failed, "{again}");
-    }
+    is_found_in_each_round(test, "reply-lost:1:setData:1:/a");
+}
+
+async fn creates(server: Arc<Server>) {
+    let client = connect(&server).await;
+    create(&client, "/a").await;
 }
 
 /// It was told as the failure of a test that was swept, or as clean.
 #[test]
 fn point_that_is_named_and_not_reached_is_incomplete_whatever_is_allowed() {
-    let report = Sweep::new(async |server: Arc<Server>| {
-        let client = connect(&server).await;
-        create(&client, "/a").await;
-    })
-    .only("reply-lost:1:setData:1:/b")
-    .unwrap()
-    .allow_unreached(100)
-    .run();
+    let sweep = Sweep::new(creates).only("reply-lost:1:setData:1:/b");
+    let report = sweep.unwrap().allow_unreached(100).run();
     assert_eq!(report.state(), SweepState::Incomplete, "{report}");
     assert!(
         report
@@ -494,12 +582,9 @@ fn point_that_is_named_and_not_reached_is_incomplete_whatever_is_allowed() {
 #[test]
 fn budget_that_ends_makes_a_sweep_incomplete_unless_the_test_allows_it() {
     let sweep = || {
-        Sweep::new(async |server: Arc<Server>| {
-            let client = connect(&server).await;
-            create(&client, "/a").await;
-        })
-        .faults([SweepFault::ReplyLost, SweepFault::RequestLost])
-        .runs(3)
+        Sweep::new(creates)
+            .faults([SweepFault::ReplyLost, SweepFault::RequestLost])
+            .runs(3)
     };
     let report = sweep().run();
     assert_eq!(report.state(), SweepState::Incomplete, "{report}");

@@ -4,7 +4,10 @@
 //! Clients of two runs connect in any order, so that a number tells nothing of them. What they do tells:
 //! a place counts the clients that come to it, and is reached with the client of its rank.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use minikeeper_protocol::{OpCode, SessionId};
 
@@ -23,7 +26,8 @@ pub(crate) enum PlaceBy {
     Start,
     /// By the ordinal among the requests of any client with this operation and path.
     Anyone,
-    /// By the operations of the client up to it, whatever their paths.
+    /// By the operations of the client up to it, whatever the paths before it, and a
+    /// [similar](SimilarPath) path.
     Sequence,
 }
 
@@ -38,6 +42,7 @@ pub(crate) enum PathPattern {
     Any,
     Path(String),
     Glob(Glob),
+    Similar(SimilarPath),
 }
 
 impl PathPattern {
@@ -57,7 +62,75 @@ impl PathPattern {
             Self::Any => true,
             Self::Path(wanted) => wanted.as_bytes() == path,
             Self::Glob(glob) => glob.matches(path),
+            Self::Similar(similar) => similar.matches(path),
         }
+    }
+}
+
+/// The path of a request of one run, as another run may have it: their names are equal, or may be random
+/// in both.
+#[derive(Clone, Debug)]
+pub(crate) struct SimilarPath {
+    names: Vec<SimilarName>,
+    /// The names in each of the other runs. One that occurs again is not random.
+    known: Vec<Arc<BTreeSet<String>>>,
+}
+
+#[derive(Clone, Debug)]
+struct SimilarName {
+    pattern: PathPattern,
+    may_be_random: bool,
+}
+
+impl SimilarPath {
+    /// Takes the names of a path, each with what is known of it as a pattern and whether it may be random
+    /// nevertheless.
+    pub(crate) fn new<'a>(
+        names: impl Iterator<Item = (&'a str, bool)>,
+        known: Vec<Arc<BTreeSet<String>>>,
+    ) -> Self {
+        let names = names.map(|(pattern, may_be_random)| SimilarName {
+            // A pattern begins with a slash.
+            pattern: PathPattern::new(&format!("/{pattern}")),
+            may_be_random,
+        });
+        Self {
+            names: names.collect(),
+            known,
+        }
+    }
+
+    fn matches(&self, path: &[u8]) -> bool {
+        let Ok(path) = std::str::from_utf8(path) else {
+            return false;
+        };
+        let others: Vec<&str> = path.split('/').collect();
+        let is_same = |(name, other): (&SimilarName, &&str)| {
+            name.pattern.matches(format!("/{other}").as_bytes())
+        };
+        let is_fixed = |pair: &(&SimilarName, &&str)| !pair.0.may_be_random && is_same(*pair);
+        let may_be_random = |other: &&str| {
+            !other.is_empty() && !self.known.iter().any(|known| known.contains(*other))
+        };
+        let names = &self.names;
+        if names.len() == others.len() {
+            return names.iter().zip(&others).all(|(name, other)| {
+                is_same((name, other)) || name.may_be_random && may_be_random(other)
+            });
+        }
+        // Of another depth: what is between the names at the beginning and at the end that are not random.
+        let shorter = names.len().min(others.len());
+        let before = names.iter().zip(&others);
+        let before = before.take_while(is_fixed).count();
+        let after = names.iter().rev().zip(others.iter().rev());
+        let after = after.take(shorter - before);
+        let after = after.take_while(is_fixed).count();
+        let names = &names[before..names.len() - after];
+        let others = &others[before..others.len() - after];
+        !names.is_empty()
+            && !others.is_empty()
+            && names.iter().all(|name| name.may_be_random)
+            && others.iter().all(may_be_random)
     }
 }
 
@@ -129,6 +202,11 @@ impl FaultPlace {
         }
     }
 
+    pub(crate) const fn with_rank(mut self, rank: u64) -> Self {
+        self.rank = rank;
+        self
+    }
+
     /// Takes note of what a client does. Returns its rank if it has come to the place.
     pub(crate) fn arrival(&mut self, deed: &Deed<'_>) -> Option<u64> {
         if self.sessions.len() >= SESSIONS_MAX && !self.sessions.contains_key(&deed.session) {
@@ -156,7 +234,10 @@ impl FaultPlace {
             _ => false,
         };
         let has_come = match self.by {
-            PlaceBy::History | PlaceBy::Sequence => is_next && progress.done == self.length,
+            PlaceBy::History => is_next && progress.done == self.length,
+            PlaceBy::Sequence => {
+                is_next && progress.done == self.length && (deed.is_at)(&self.path)
+            }
             PlaceBy::Start | PlaceBy::Anyone => {
                 let counts = is_of_op && (deed.is_at)(&self.path);
                 progress.count += u64::from(counts);
@@ -174,5 +255,48 @@ impl FaultPlace {
     /// Takes note of what a client does. Returns whether the place is reached.
     pub(crate) fn is_reached(&mut self, deed: &Deed<'_>) -> bool {
         self.arrival(deed) == Some(self.rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_is_similar_if_what_differs_may_be_random() {
+        // `?` stands before a name that may be random.
+        let similar = |names: &str| {
+            let names = names.split('/').map(|name| match name.strip_prefix('?') {
+                Some(name) => (name, true),
+                None => (name, false),
+            });
+            let known = ["", "a", "b"].map(str::to_owned);
+            SimilarPath::new(names, vec![Arc::new(known.into())])
+        };
+        for (own, other, expected) in [
+            ("/a/b", "/a/b", true),
+            ("/a/b", "/a/q7", false),
+            ("/a/job-*", "/a/job-q7", true),
+            ("/a/job-*", "/a/q7", false),
+            ("/a/?x3", "/a/x3", true),
+            ("/a/?x3", "/a/q7", true),
+            // Known from other runs.
+            ("/a/?x3", "/a/b", false),
+            ("/a/?x3", "/b/q7", false),
+            ("/a/?x3", "/", false),
+            // Of another depth.
+            ("/a/?x3/b", "/a/q7/q8/b", true),
+            ("/?x3/?x4", "/q7", true),
+            ("/a/?*/?*", "/a/q7", true),
+            ("/a/?*", "/a/q7/q8", true),
+            ("/a/?*", "/a/q7/b", false),
+            ("/a/?x3", "/a", false),
+            ("/a", "/a/q7", false),
+            ("/a/?x3/b", "/a/q7/b/b", false),
+            ("/a/a/?x3", "/a/q7", false),
+        ] {
+            let is_similar = similar(own).matches(other.as_bytes());
+            assert_eq!(is_similar, expected, "{own} {other}");
+        }
     }
 }

@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use minikeeper_protocol::SessionId;
+use minikeeper_protocol::{OpCode, SessionId};
 
 use crate::{
     faults::{
         glob::Glob,
         op::FaultOp,
-        place::{FaultPlace, PathPattern, PlaceBy, PlaceStep},
+        place::{FaultPlace, PathPattern, PlaceBy, PlaceStep, SimilarPath},
     },
     journal::entry::{JournalEntry, Occurrence},
     order,
@@ -39,7 +39,14 @@ pub(crate) struct Model {
     /// The requests of each client of the first run.
     histories: Vec<Arc<Vec<PlaceStep>>>,
     /// Other runs without faults, or in which no fault acted.
-    samples: Vec<Vec<Act>>,
+    samples: Vec<Sample>,
+}
+
+/// A run that shows how a place is found again.
+#[derive(Debug)]
+struct Sample {
+    acts: Vec<Act>,
+    names: Arc<BTreeSet<String>>,
 }
 
 /// A place of a run.
@@ -58,6 +65,43 @@ pub(crate) struct SweepPlace {
     rank: u64,
     /// What the client did here and before; places with the same context are equivalent.
     context: String,
+}
+
+/// How to find a place again that only a run with a fault shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PlaceBehind {
+    /// The requests of its client, with patterns; places of the run share them.
+    requests: Arc<Vec<(OpCode, String)>>,
+    /// How many of them lie before the place or are the place.
+    length: usize,
+    /// The rank of the client among those that have done the same so far.
+    rank: u64,
+    /// Its rank among all clients that have come to the place so far.
+    rank_of_any: u64,
+    /// Its part of the memory of the requests. Unit: bytes.
+    pub(crate) bytes: usize,
+}
+
+impl PlaceBehind {
+    /// The number of ways to find a place.
+    pub(crate) const WAYS: usize = 2;
+
+    /// Says how to find the place of a point. `attempt` counts from 0 the runs that did not.
+    pub(crate) fn aim(&self, point: &FaultPoint, attempt: usize) -> FaultPlace {
+        let steps = self.requests.iter().map(|(op, path)| PlaceStep {
+            op: *op,
+            path: PathPattern::new(path),
+        });
+        let history = (Arc::new(steps.collect()), self.length);
+        let op = point.op.parse::<FaultOp>().ok();
+        let (by, rank) = match (op, attempt % Self::WAYS) {
+            (Some(_), 0) => (PlaceBy::History, self.rank),
+            (None, 0) => (PlaceBy::Start, self.rank),
+            _ => (PlaceBy::Anyone, self.rank_of_any),
+        };
+        let what = (op, PathPattern::new(&point.path), point.nth);
+        FaultPlace::new(by, history, what).with_rank(rank)
+    }
 }
 
 /// The ordinals of the requests or events that match an operation and a pattern.
@@ -100,14 +144,18 @@ impl Model {
             acts: &self.first,
             clients: &self.clients,
         };
-        let is_new = learn(&mut self.names, own, (&RunNames::new(&acts), seen));
+        let names = RunNames::new(&acts);
+        let is_new = learn(&mut self.names, own, (&names, seen));
         if is_new {
             self.find_places();
         }
         if self.samples.len() >= SAMPLES_MAX {
             self.samples.remove(1);
         }
-        self.samples.push(acts);
+        self.samples.push(Sample {
+            acts,
+            names: names.all,
+        });
         is_new
     }
 
@@ -161,35 +209,7 @@ impl Model {
     /// Numbers those clients that have done the same up to a place in the order in which they come to it:
     /// nothing else tells them apart, and which of them was the first to connect is another in each run.
     fn number_by_rank(&mut self) {
-        /// What clients have done up to a place: an index for each step from each such index.
-        type Steps<'a> = BTreeMap<(usize, &'static str, &'a str, u64), usize>;
-        let mut steps = Steps::new();
-        let mut done: BTreeMap<SessionId, (usize, usize)> = BTreeMap::new();
-        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (index, place) in self.places.iter().enumerate() {
-            let act = &self.first[place.act];
-            if act.is_handshake() {
-                continue;
-            }
-            let (begin, last) = done.entry(act.session).or_default();
-            let next = steps.len() + 1;
-            let mut step = |from, nth| {
-                let key = (from, place.op, &place.path[..], nth);
-                *steps.entry(key).or_insert(next)
-            };
-            let group = if act.op.is_some() {
-                *last = step(*last, 0);
-                if *begin == 0 {
-                    *begin = *last;
-                }
-                *last
-            } else {
-                // When an event comes among the requests is not the same in each run.
-                step(*begin, place.nth)
-            };
-            groups.entry(group).or_default().push(index);
-        }
-        for places in groups.into_values() {
+        for places in groups_of(&self.places, &self.first) {
             let mut numbers: Vec<u32> = Vec::new();
             numbers.extend(places.iter().map(|place| self.places[*place].client));
             order::sort_by_key(&mut numbers, |number| *number);
@@ -205,14 +225,13 @@ impl Model {
         points_of(&self.places, self.clients.len(), faults, all)
     }
 
-    /// Returns the points of a run in which a fault acted, behind that fault, each with the number of
-    /// clients that come to its place.
+    /// Returns the points of a run in which a fault acted, behind that fault, each with its place.
     pub(crate) fn points_behind(
         &self,
         entries: &[JournalEntry],
         faults: &[SweepFault],
         all: bool,
-    ) -> Vec<(FaultPoint, u64)> {
+    ) -> Vec<(FaultPoint, PlaceBehind)> {
         // A fault on an event has no entry of its own.
         let has_acted = |entry: &JournalEntry| match entry.what {
             Occurrence::Fault { .. } => true,
@@ -245,11 +264,49 @@ impl Model {
             numbers.insert(client.session, number);
         }
         let places = places_of(&acts, &names, &numbers);
-        let points = points_of(&places, clients.len(), faults, all).into_iter();
-        points
-            .filter(|(_, place)| places[*place].at >= acted)
-            .map(|(point, place)| (point, places[place].rank))
-            .collect()
+        let mut points = points_of(&places, clients.len(), faults, all);
+        points.retain(|(_, place)| places[*place].at >= acted);
+        let mut ranks = vec![1; places.len()];
+        for group in groups_of(&places, &acts) {
+            for (rank, place) in (1..).zip(group) {
+                ranks[place] = rank;
+            }
+        }
+        let request = |index: &usize| {
+            let act = &acts[*index];
+            let path = act.path().map(|path| names.pattern(path));
+            act.op.map(|op| (op, path.unwrap_or_default()))
+        };
+        let requests = clients.iter().map(|client| {
+            let requests = client.requests.iter().filter_map(request);
+            (
+                client.session,
+                (client, Arc::new(requests.collect::<Vec<_>>())),
+            )
+        });
+        let requests: BTreeMap<_, _> = requests.collect();
+        let all_requests = requests.values().flat_map(|(_, requests)| &**requests);
+        let bytes = all_requests.map(|(_, path)| size_of::<(OpCode, String)>() + path.capacity());
+        let bytes = bytes.sum::<usize>() / points.len().max(1);
+        let behind = |(point, index): (FaultPoint, usize)| {
+            let place = &places[index];
+            let (length, requests) = match requests.get(&acts[place.act].session) {
+                Some((client, requests)) => (
+                    client.requests.partition_point(|act| *act <= place.act),
+                    Arc::clone(requests),
+                ),
+                None => (0, Arc::default()),
+            };
+            let behind = PlaceBehind {
+                requests,
+                length,
+                rank: ranks[index],
+                rank_of_any: place.rank,
+                bytes,
+            };
+            (point, behind)
+        };
+        points.into_iter().map(behind).collect()
     }
 
     /// Returns a point as its place is called now.
@@ -268,14 +325,13 @@ impl Model {
         let is_nth = |place: &SweepPlace| place.nth == point.nth;
         let is_of_client = |place: &SweepPlace| place.client == point.client;
         let is_at = |place: &SweepPlace| is_same_pattern(&place.path, &point.path);
-        let depth = |path: &str| path.split('/').count();
-        let is_as_deep = |place: &SweepPlace| depth(&place.path) == depth(&point.path);
+        let is_similar = |place: &SweepPlace| self.may_be_same(&place.path, &point.path);
         let tests: [&dyn Fn(&SweepPlace) -> bool; 4] = [
             &|place| is_of_client(place) && is_nth(place) && place.path == point.path,
             &|place| is_of_client(place) && is_nth(place) && is_at(place),
             &|place| is_nth(place) && is_at(place),
             // By the sequence of operations, though the path does not match.
-            &|place| is_of_client(place) && is_nth(place) && is_as_deep(place),
+            &|place| is_of_client(place) && is_nth(place) && is_similar(place),
         ];
         tests.into_iter().find_map(|test| {
             let mut places = self.places.iter().enumerate();
@@ -310,14 +366,22 @@ impl Model {
             if is_of_requests && target.op.is_none() {
                 continue;
             }
-            let what = (fault_op, PathPattern::new(path), *nth);
-            let mut way = FaultPlace::new(by, (Arc::clone(&history), length), what);
-            let Some(rank) = acts::rank_at(way.clone(), &self.first, *act) else {
+            // What is known of a run from the run itself does not count there.
+            let way = |except| {
+                let path = match by {
+                    PlaceBy::Sequence => self.similar(path, target, except),
+                    _ => PathPattern::new(path),
+                };
+                FaultPlace::new(by, (Arc::clone(&history), length), (fault_op, path, *nth))
+            };
+            let Some(rank) = acts::rank_at(way(Some(0)), &self.first, *act) else {
                 continue;
             };
-            way.rank = rank;
-            let finds = |acts: &&Vec<Act>| acts::reaches(way.clone(), acts);
-            let found = self.samples.iter().filter(finds).count();
+            let ranked = |except| way(except).with_rank(rank);
+            let finds =
+                |(run, sample): &(usize, &Sample)| acts::reaches(ranked(Some(*run)), &sample.acts);
+            let found = (1..).zip(&self.samples).filter(finds).count();
+            let way = ranked(None);
             if attempt == 0 && found == self.samples.len() {
                 return Some(way);
             }
@@ -327,6 +391,50 @@ impl Model {
         order::sort_by_key(&mut ways, |(found, _)| std::cmp::Reverse(*found));
         let count = ways.len().max(1);
         ways.into_iter().nth(attempt % count).map(|(_, way)| way)
+    }
+
+    /// Returns a pattern for the paths that the request at a place may have in another run. `except` is
+    /// the run that tells nothing of it: 0 for the first, then the samples.
+    fn similar(&self, path: &str, target: &Act, except: Option<usize>) -> PathPattern {
+        if path.is_empty() {
+            return PathPattern::Any;
+        }
+        let samples = (1..).zip(&self.samples);
+        let samples = samples.filter(|(run, _)| Some(*run) != except);
+        let mut known: Vec<_> = samples
+            .map(|(_, sample)| Arc::clone(&sample.names))
+            .collect();
+        let own = target.path().unwrap_or_default().split('/');
+        let names = path.split('/').zip(own).map(|(pattern, own)| {
+            let is_known = |own| known.iter().any(|names| names.contains(own));
+            (pattern, pattern == "*" || pattern == own && !is_known(own))
+        });
+        let names: Vec<_> = names.collect();
+        if except != Some(0) {
+            known.push(Arc::clone(&self.names.all));
+        }
+        PathPattern::Similar(SimilarPath::new(names.into_iter(), known))
+    }
+
+    /// Returns whether two patterns, of which one may be of another process, may be for the same paths.
+    fn may_be_same(&self, own: &str, other: &str) -> bool {
+        let is_known = |name: &str| {
+            let mut samples = self.samples.iter();
+            self.names.all.contains(name) && samples.any(|sample| sample.names.contains(name))
+        };
+        let is_same = |(one, other): (&str, &str)| match (one.contains('*'), other.contains('*')) {
+            (false, false) => one == other || !is_known(one) && !is_known(other),
+            (true, true) => {
+                let ends = |name| (start_of(name), end_of(name));
+                let ((start, end), (others_start, others_end)) = (ends(one), ends(other));
+                (start.starts_with(others_start) || others_start.starts_with(start))
+                    && (end.ends_with(others_end) || others_end.ends_with(end))
+            }
+            // A pattern begins with a slash.
+            _ => is_same_pattern(&format!("/{one}"), &format!("/{other}")),
+        };
+        own.split('/').count() == other.split('/').count()
+            && own.split('/').zip(other.split('/')).all(is_same)
     }
 
     /// Says how a run without faults differs from the first in more than names, and why.
@@ -449,6 +557,40 @@ fn cause(pairing: acts::Pairing, own: RunSeen<'_>, client: &SweepClient) -> &'st
     "threads whose order decides what is done, a random choice, or the clock"
 }
 
+/// Groups the places that clients reach by the same requests, in the order in which they come. An event is
+/// reached by the first request of its watcher, and its ordinal.
+fn groups_of(places: &[SweepPlace], acts: &[Act]) -> Vec<Vec<usize>> {
+    /// What clients have done up to a place: an index for each step from each such index.
+    type Steps<'a> = BTreeMap<(usize, &'static str, &'a str, u64), usize>;
+    let mut steps = Steps::new();
+    let mut done: BTreeMap<SessionId, (usize, usize)> = BTreeMap::new();
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, place) in places.iter().enumerate() {
+        let act = &acts[place.act];
+        if act.is_handshake() {
+            continue;
+        }
+        let (begin, last) = done.entry(act.session).or_default();
+        let next = steps.len() + 1;
+        let mut step = |from, nth| {
+            let key = (from, place.op, &place.path[..], nth);
+            *steps.entry(key).or_insert(next)
+        };
+        let group = if act.op.is_some() {
+            *last = step(*last, 0);
+            if *begin == 0 {
+                *begin = *last;
+            }
+            *last
+        } else {
+            // When an event comes among the requests is not the same in each run.
+            step(*begin, place.nth)
+        };
+        groups.entry(group).or_default().push(index);
+    }
+    groups.into_values().collect()
+}
+
 /// Learns the random names of a run from another one.
 fn learn(
     names: &mut RunNames,
@@ -468,6 +610,16 @@ fn learn(
         }
     }
     is_new
+}
+
+/// Returns what is before the first star of a pattern.
+fn start_of(pattern: &str) -> &str {
+    pattern.split('*').next().unwrap_or_default()
+}
+
+/// Returns what is behind the last star of a pattern.
+fn end_of(pattern: &str) -> &str {
+    pattern.rsplit('*').next().unwrap_or_default()
 }
 
 /// Returns whether two patterns are for the same paths, though one may be wider.

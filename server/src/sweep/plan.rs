@@ -15,7 +15,7 @@ use crate::{
     journal::entry::JournalEntry,
     story::cut,
     sweep::{
-        model::Model,
+        model::{Model, PlaceBehind},
         point::{FaultPoint, SweepFault},
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
     },
@@ -96,12 +96,12 @@ enum Purpose {
 }
 
 /// Where the place of a point is known from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Known {
     /// The place with this index in the model.
     Place(usize),
-    /// A run with a fault, in which this client came to the place, counted from 1.
-    Rank(u64),
+    /// A run with a fault, behind which it is.
+    Behind(PlaceBehind),
     /// The caller named it, and no run without faults shows it.
     Named,
 }
@@ -111,6 +111,12 @@ enum Known {
 struct Target {
     point: FaultPoint,
     known: Known,
+}
+
+impl Target {
+    const fn is_behind(&self) -> bool {
+        matches!(self.known, Known::Behind(_))
+    }
 }
 
 /// A run to do.
@@ -296,15 +302,21 @@ impl Plan {
         let is_only = self.report.is_only;
         for target in &mut targets {
             // What the caller names keeps its name.
-            if let (Known::Place(place), Some(model), false) = (target.known, &self.model, is_only)
+            if let (Known::Place(place), Some(model), false) = (&target.known, &self.model, is_only)
             {
-                target.point = model.renamed(&target.point, place);
+                target.point = model.renamed(&target.point, *place);
             }
         }
         let model = self.model.as_ref();
-        let places = targets
-            .iter()
-            .map(|target| place_of(model, target, attempt));
+        // Each way to find the second place with each of the first.
+        let ways = match targets.iter().any(Target::is_behind) {
+            true => PlaceBehind::WAYS,
+            false => 1,
+        };
+        let places = targets.iter().map(|target| {
+            let ways = if target.is_behind() { 1 } else { ways };
+            place_of(model, target, attempt / ways)
+        });
         Next::Run(Run {
             number: self.report.runs,
             points: targets.iter().map(|target| target.point.clone()).collect(),
@@ -464,8 +476,8 @@ impl Plan {
             }
         }
         for target in &run.targets {
-            if let Known::Place(place) = target.known {
-                self.places.insert(target.point.clone(), place);
+            if let Known::Place(place) = &target.known {
+                self.places.insert(target.point.clone(), *place);
             }
         }
         if is_told {
@@ -493,8 +505,11 @@ impl Plan {
                 self.failing.insert(point.clone());
             }
             _ => {
-                let alone = run.targets.iter().map(|target| vec![target.clone()]);
-                let reductions = alone.map(|targets| (Purpose::Reduce, targets, 0));
+                let reductions = run.targets.iter().map(|target| {
+                    // Without the first fault, clients do something else before the second one.
+                    let attempt = usize::from(target.is_behind());
+                    (Purpose::Reduce, vec![target.clone()], attempt)
+                });
                 self.urgent.extend(reductions);
             }
         }
@@ -543,11 +558,11 @@ impl Plan {
             return;
         };
         let seconds = model.points_behind(entries, &self.options.faults, self.options.all);
-        for (second, rank) in seconds {
+        for (second, place) in seconds {
             self.report.points += 1;
             let second = Target {
                 point: second,
-                known: Known::Rank(rank),
+                known: Known::Behind(place),
             };
             let pair = vec![first.clone(), second];
             let is_tried =
@@ -604,23 +619,27 @@ fn place_of(model: Option<&Model>, target: &Target, attempt: usize) -> Option<Fa
         // Handshakes are counted.
         return None;
     }
-    let rank = match target.known {
-        Known::Place(place) => return model?.aim(place, attempt),
-        Known::Rank(rank) => rank,
-        Known::Named => 1,
-    };
-    let what = (op.parse::<FaultOp>().ok(), PathPattern::new(path), *nth);
-    let mut place = FaultPlace::new(PlaceBy::Anyone, (Arc::default(), 0), what);
-    place.rank = rank;
-    Some(place)
+    match &target.known {
+        Known::Place(place) => model?.aim(*place, attempt),
+        Known::Behind(place) => Some(place.aim(&target.point, attempt)),
+        Known::Named => {
+            let what = (op.parse::<FaultOp>().ok(), PathPattern::new(path), *nth);
+            let place = FaultPlace::new(PlaceBy::Anyone, (Arc::default(), 0), what);
+            Some(place.with_rank(1))
+        }
+    }
 }
 
 /// Returns the memory of a pair, about. Unit: bytes.
 fn bytes_of(targets: &[Target]) -> usize {
-    let of_point =
-        |point: &FaultPoint| size_of::<Target>() + point.path.capacity() + point.op.capacity();
-    let of_points = targets.iter().map(|target| of_point(&target.point));
-    size_of::<Vec<Target>>() + of_points.sum::<usize>()
+    let of_target = |Target { point, known }: &Target| {
+        let of_requests = match known {
+            Known::Behind(place) => place.bytes,
+            Known::Place(_) | Known::Named => 0,
+        };
+        size_of::<Target>() + point.path.capacity() + point.op.capacity() + of_requests
+    };
+    size_of::<Vec<Target>>() + targets.iter().map(of_target).sum::<usize>()
 }
 
 fn shuffle(points: &mut [Target], chance: &mut Chance) {
