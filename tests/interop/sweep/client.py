@@ -15,7 +15,7 @@ LOST = (ConnectionLoss, SessionExpiredError)
 PATIENCE = 1.5
 
 # Whether the sound version of a program runs.
-IS_SOUND = sys.argv[1:] == ["--sound"]
+IS_SOUND = "--sound" in sys.argv
 
 
 def connect():

@@ -13,9 +13,7 @@ import threading
 import time
 import uuid
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss, NodeExistsError, NoNodeError, SessionExpiredError
-from kazoo.retry import KazooRetry
+from client import IS_SOUND, close, connect, create, fail
 
 HEX = "0123456789abcdef"
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -30,7 +28,6 @@ ALPHABETS = {
     "base64url": string.digits + string.ascii_letters + "-_",
     "crockford": CROCKFORD,
 }
-LOST = (ConnectionLoss, SessionExpiredError)
 
 
 def generated(match):
@@ -60,24 +57,6 @@ def generated(match):
     raise ValueError(match.group())
 
 
-def connect():
-    zk = KazooClient(
-        os.environ["MINIKEEPER_CONNECT"],
-        timeout=5,
-        connection_retry=KazooRetry(max_tries=-1, delay=0.01, max_delay=0.05),
-        command_retry=KazooRetry(max_tries=-1, delay=0.01, max_delay=0.05),
-    )
-    zk.start(timeout=10)
-    return zk
-
-
-def create(zk, path):
-    try:
-        zk.retry(zk.create, path)
-    except NodeExistsError:
-        pass
-
-
 def produce(name):
     zk = connect()
     create(zk, "/jobs")
@@ -87,14 +66,13 @@ def produce(name):
     for end in range(1, len(parts) + 1):
         create(zk, "/jobs/" + "/".join(parts[:end]))
     job = "/jobs/" + name
-    if is_sound:
+    if IS_SOUND:
         create(zk, job + "/result")
     else:
         # The bug: again after a lost reply.
         zk.retry(zk.create, job + "/result-", sequence=True)
     zk.retry(zk.get, job)
-    zk.stop()
-    zk.close()
+    close(zk)
 
 
 def consume(name):
@@ -106,12 +84,10 @@ def consume(name):
         seen.wait(1)
         seen.clear()
         assert time.monotonic() < until, "no job"
-    zk.stop()
-    zk.close()
+    close(zk)
 
 
 template = sys.argv[1]
-is_sound = "--sound" in sys.argv
 name = re.sub(r"\{(.*?)\}", generated, template)
 is_watched = threading.Event()
 threads = [threading.Thread(target=run, args=(name,)) for run in (produce, consume)]
@@ -122,7 +98,6 @@ for thread in threads:
     thread.join()
 zk = connect()
 results = zk.retry(zk.get_children, "/jobs/" + name)
-zk.stop()
+close(zk)
 if len(results) != 1:
-    print(f"broken: {len(results)} results", flush=True)
-    sys.exit(1)
+    fail(f"{len(results)} results")
