@@ -3,12 +3,14 @@
 docs.py links                   checks what the generator does not: links outside docs/, pages that the navigation lacks
 docs.py reference PROGRAM DIR   writes the options and verbs of this program as Markdown tables, and checks that it has
                                 every option that a page names
+docs.py blocks LANGUAGE DIR     writes each block of code in this language that a page shows into a file, to be run
 """
 
 import fnmatch
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -173,7 +175,60 @@ def type_of(schema, is_required):
     return kind if is_required else f"{kind}, optional"
 
 
+# How a block's file is named. `{}` is the page and the line of its first fence.
+FILES = {"js": "{}.test.js", "python": "test_{}.py"}
+
+
+def blocks(language, folder):
+    """Writes each block of a language to a file whose name and line numbers are those of the page, so that an error leads
+    there. Above its fence `<!-- shown only -->` marks a block that is no program; `<!-- output -->` above the next block
+    marks what it prints, which is written to a file that ends with `.out`."""
+    out = pathlib.Path(folder)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    run, shown = 0, 0
+    for page in pages_with_code():
+        for line, mark, info, text, output in fences(page.read_text()):
+            if info.partition(" ")[0] != language:
+                continue
+            if mark == "shown only":
+                shown += 1
+                continue
+            run += 1
+            place = re.sub(r"\W", "_", page.with_suffix("").as_posix()) + f"_{line}"
+            name = file_name(language, info, text).format(place)
+            (out / name).write_text("\n" * line + text)
+            if output is not None:
+                (out / f"{name}.out").write_text(output)
+    if not run:
+        sys.exit(f"no page has a block of {language} to run")
+    print(f"{language}: {run} blocks run, {shown} shown only")
+
+
+def file_name(language, info, text):
+    if ".jest." in info:
+        return "{}.jest.js"
+    if language == "python" and not re.search(r"(?m)^ *(async )?def test_", text):
+        return "{}.py"  # a program, which is no test
+    return FILES[language]
+
+
+def pages_with_code():
+    pages = [pathlib.Path("README.md"), *pathlib.Path("server/bindings").glob("*/README.md"), *pathlib.Path("docs").rglob("*.md")]
+    return sorted(pages)
+
+
+def fences(text):
+    """The blocks of a page: line of the opening fence, mark above it, info string, content, output if the page shows it."""
+    found = re.finditer(r"(?ms)^(?:<!-- ([^\n]*?) -->\n)?```(\w[^\n]*)\n(.*?)^```$", text)
+    found = [(text[: one.start(2)].count("\n") + 1, *one.groups()) for one in found]
+    for one, following in zip(found, [*found[1:], None]):
+        yield *one, following[3] if following and following[1] == "output" else None
+
+
 match sys.argv[1:]:
+    case ["blocks", language, folder]:
+        blocks(language, folder)
     case ["links"]:
         links()
     case ["reference", program, folder]:

@@ -1,6 +1,6 @@
 'use strict';
 
-// Prints a line for each test, like the other suites of the repository.
+// Prints a line for each test, like the other suites of the repository, and where it stands.
 module.exports = async function* report(events) {
   let passed = 0;
   let failed = 0;
@@ -10,7 +10,10 @@ module.exports = async function* report(events) {
     if (data.details?.type === 'suite' || data.name.endsWith('.js')) continue;
     if (data.skip !== undefined) {
       yield `skip node ${data.name}: ${data.skip}\n`;
-    } else if (type === 'test:pass') {
+      continue;
+    }
+    yield `ran ${data.file} ${data.name}\n`;
+    if (type === 'test:pass') {
       passed += 1;
       yield `ok node ${data.name}\n`;
     } else {

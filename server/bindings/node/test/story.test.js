@@ -125,10 +125,12 @@ test('rows of a table of Jest have a server each', (t) => {
   assert.equal(printed.split('minikeeper: story').length, 2, printed);
 });
 
-test('example of Jest passes', (t) => {
-  const { printed, passed } = run(t, 'jest', '.*', {}, 'leader.jest.js');
-  assert.ok(passed && printed.includes('1 passed, 1 total'), printed);
-});
+for (const page of fs.readdirSync(inFolder('pages')).filter((name) => name.endsWith('.jest.js'))) {
+  test(`${page} passes in Jest`, (t) => {
+    const { printed, passed } = run(t, 'jest', '.*', {}, path.join('pages', page));
+    assert.ok(passed && printed.includes('1 passed, 1 total'), printed);
+  });
+}
 
 test('story has the file and the whole name of a test of Vitest', (t) => {
   const { cwd, printed, passed } = run(t, 'vitest', 'printer has paper');

@@ -53,7 +53,7 @@ def pytest_configure(config):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints a line for each test, like the other suites of the repository."""
+    """Prints a line for each test, like the other suites of the repository, and where it stands."""
     counts = {"passed": 0, "failed": 0}
     for outcome, word in (("passed", "ok"), ("xfailed", "ok"), ("skipped", "skip"), ("failed", "FAIL"), ("error", "FAIL")):
         for report in terminalreporter.stats.get(outcome, ()):
@@ -65,5 +65,6 @@ def pytest_terminal_summary(terminalreporter):
                 reason = ": " + str(report.longrepr).strip().rpartition("\n")[2]
             terminalreporter.write_line(f"{word} python {name}{reason}")
             if word != "skip":
+                terminalreporter.write_line(f"ran {report.nodeid}")
                 counts["passed" if word == "ok" else "failed"] += 1
     terminalreporter.write_line(f"python: {counts['passed']} passed, {counts['failed']} failed")
