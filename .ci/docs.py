@@ -176,7 +176,7 @@ def type_of(schema, is_required):
 
 
 # How a block's file is named. `{}` is the page and the line of its first fence.
-FILES = {"js": "{}.test.js", "python": "test_{}.py"}
+FILES = {"js": "{}.test.js", "python": "test_{}.py", "rust": "{}.rs"}
 
 
 def blocks(language, folder):

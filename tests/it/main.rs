@@ -35,7 +35,6 @@
 //! | `four_letter` | four-letter words |
 //! | `four_letter_captured` | four-letter words against captured replies of ZooKeeper |
 //! | `embedding` | a server inside the process of a test suite |
-//! | `guide`, `guide_rust`, `guide_start` | the code in the pages of `docs/` |
 //! | `faults` | injected faults: requests, replies, connections, events |
 //! | `fail_stop` | a panic inside a turn stops the server; a panic elsewhere does not |
 //! | `schemes` | authentication, after ZooKeeper's own tests: digests, ensemble, key; the allowlist of words |
@@ -64,9 +63,6 @@ mod fail_stop;
 mod faults;
 mod four_letter;
 mod four_letter_captured;
-mod guide;
-mod guide_rust;
-mod guide_start;
 mod http;
 mod journal;
 mod kit;

@@ -265,20 +265,6 @@ fn file_has_everything_and_one_that_is_cut_off_is_replayed_up_to_there() {
 }
 
 #[test]
-fn guide_records_and_replays() {
-    // --8<-- [start:replay]
-    let server = Server::builder().start().unwrap();
-    server.start_recording(64 << 20).unwrap();
-    // ... clients connect, a test fails ...
-    let recording = server.stop_recording().unwrap();
-    std::fs::write(scratch_dir("guide.rec"), recording.to_bytes()).unwrap();
-
-    let replayed = replay(&recording).unwrap();
-    println!("{} messages replayed equally", replayed.requests);
-    // --8<-- [end:replay]
-}
-
-#[test]
 fn difference_shows_what_was_given_expected_and_received() {
     let server = recorded();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);

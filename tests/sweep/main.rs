@@ -3,7 +3,6 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `behaviour` | what a sweep finds, and what it says of it |
-//! | `guide` | the code of `docs/find-the-fault.md` |
 //! | `names` | names that differ from run to run, and what is not tried |
 //! | `recipes` | the recipes pass with every fault |
 #![allow(
@@ -14,6 +13,5 @@
 )]
 
 mod behaviour;
-mod guide;
 mod names;
 mod recipes;

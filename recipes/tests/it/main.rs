@@ -39,7 +39,6 @@
 //! | `restart`, `rollback` | servers that stop and restart; servers that move to an older state |
 //! | `hazards`, `hazards_of_many` | hazards of the register that have no other place |
 //! | `discovery` | service discovery, its cache and providers |
-//! | `testing` | the tests that `docs/testing` shows |
 //! | `queue_position` | the position of an acquisition in its queue |
 //! | `call_limits` | calls on a server that never replies |
 //! | `cancelling` | futures dropped at every await point, lost replies at every step |
@@ -94,7 +93,6 @@ mod semaphore_faults;
 mod semaphore_mutex;
 mod shared_count;
 mod sweeps;
-mod testing;
 mod wire;
 
 use minikeeper_test_kit::{clock, link};
