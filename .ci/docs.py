@@ -176,7 +176,7 @@ def type_of(schema, is_required):
 
 
 # How a block's file is named. `{}` is the page and the line of its first fence.
-FILES = {"js": "{}.test.js", "python": "test_{}.py", "rust": "{}.rs"}
+FILES = {"java": "{}/", "js": "{}.test.js", "python": "test_{}.py", "rust": "{}.rs", "xml": "{}.xml"}
 
 
 def blocks(language, folder):
@@ -197,6 +197,7 @@ def blocks(language, folder):
             run += 1
             place = re.sub(r"\W", "_", page.with_suffix("").as_posix()) + f"_{line}"
             name = file_name(language, info, text).format(place)
+            (out / name).parent.mkdir(exist_ok=True)
             (out / name).write_text("\n" * line + text)
             if output is not None:
                 (out / f"{name}.out").write_text(output)
@@ -208,6 +209,8 @@ def blocks(language, folder):
 def file_name(language, info, text):
     if ".jest." in info:
         return "{}.jest.js"
+    if language == "java":
+        return FILES[language] + re.search(r"(?m)^(?:public )?(?:final )?class (\w+)", text)[1] + ".java"
     if language == "python" and not re.search(r"(?m)^ *(async )?def test_", text):
         return "{}.py"  # a program, which is no test
     return FILES[language]

@@ -1,14 +1,16 @@
 package suite;
 
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
-import static org.junit.platform.engine.discovery.DiscoverySelectors.selectPackage;
 
 import io.github.minikeeper.ControlTest;
 import io.github.minikeeper.JsonTest;
 import io.github.minikeeper.UnpackedTest;
 import io.github.minikeeper.junit.StoriesTest;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.discovery.DiscoverySelectors;
 import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.LauncherDiscoveryRequest;
 import org.junit.platform.launcher.TestExecutionListener;
@@ -28,6 +30,10 @@ public final class Suite {
       public void executionFinished(TestIdentifier test, TestExecutionResult result) {
         String name = "java " + words(nameOf(test));
         String reason = result.getThrowable().map(Throwable::getMessage).orElse("").replace('\n', ' ');
+        if (test.isTest() && result.getStatus() != TestExecutionResult.Status.ABORTED) {
+          test.getSource().filter(MethodSource.class::isInstance).ifPresent(
+              source -> System.out.println("ran " + ((MethodSource) source).getClassName() + ".java"));
+        }
         if (result.getStatus() == TestExecutionResult.Status.ABORTED) {
           System.out.println("skip " + name + ": " + reason.replace("Assumption failed: ", ""));
         } else if (result.getStatus() == TestExecutionResult.Status.FAILED) {
@@ -51,8 +57,6 @@ public final class Suite {
             selectClass(UniverseTest.class),
             selectClass(SessionVerbsTest.class),
             selectClass(StateVerbsTest.class),
-            selectClass(TimeTravelTest.class),
-            selectClass(JournalTest.class),
             selectClass(ExtensionTest.class),
             selectClass(CuratorParameterTest.class),
             selectClass(RuleTest.class),
@@ -70,11 +74,9 @@ public final class Suite {
             selectClass(SystemPropertiesTest.class),
             selectClass(FaultSpecTest.class),
             selectClass(SpringPropertiesTest.class),
-            selectClass(LostReplyTest.class),
-            // The examples of the guide and in the READMEs, which tests/interop/bindings/run compiles with this class.
-            selectPackage("examples"),
-            selectClass("LeaderTest"),
-            selectClass("LatchTest"))
+            selectClass(LostReplyTest.class))
+        // The code of the pages, which tests/interop/bindings/run compiles with this class.
+        .selectors(Stream.of(System.getProperty("pages").split(",")).map(DiscoverySelectors::selectClass).collect(Collectors.toList()))
         // Most of the time, clients pause before they reconnect.
         .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
         .configurationParameter("junit.jupiter.execution.parallel.mode.default", "concurrent")
