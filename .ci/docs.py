@@ -1,13 +1,14 @@
 """Parts of the documentation site that `.ci/docs` needs.
 
 docs.py links                   checks what the generator does not: links outside docs/, pages that the navigation lacks
-docs.py reference PROGRAM DIR   writes the options and verbs of this program as Markdown tables, and checks that it has
-                                every option that a page names
+docs.py reference PROGRAM       checks that the tables of options and verbs in the pages are those of this program, or writes
+                                them with UPDATE_EXPECT=1, and that it has every option that a page names
 docs.py blocks LANGUAGE DIR     writes each block of code in this language that a page shows into a file, to be run
 """
 
 import fnmatch
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -27,7 +28,10 @@ def links():
     )
     # The generator checks those of docs/ itself.
     files = [pathlib.Path(name) for name in listed.stdout.splitlines() if not name.startswith("docs/")]
-    dangling = []
+    dangling = [
+        f"{name}: names the file of a snippet instead of showing its code"
+        for name in listed.stdout.splitlines() if pathlib.Path(name).exists() and "--8<" + "--" in pathlib.Path(name).read_text()
+    ]
     for file in filter(pathlib.Path.exists, files):
         for target in re.findall(r"\]\(([^)\s]+)\)", without_code(file.read_text())):
             if re.match(r"[a-z]+:", target):
@@ -56,20 +60,43 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def reference(program, folder):
-    out = pathlib.Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    for heading, table in option_tables(help_of(program)):
-        (out / f"options-{heading.lower()}.md").write_text(table)
+def reference(program):
+    parts = {f"options-{heading.lower()}": table for heading, table in option_tables(help_of(program))}
     for command in "advise", "ctl", "export", "healthcheck", "replay", "sweep":
-        (out / f"help-{command}.txt").write_text(help_of(program, command))
+        parts[f"help-{command}"] = f"```text\n{help_of(program, command).rstrip()}\n```\n"
     description = described(program)
-    (out / "verbs.md").write_text(verb_tables(description))
+    parts["verbs"] = verb_tables(description)
+    # Tests compare these with what the program does.
+    for script in "order.sh", "order-fixed.sh":
+        text = pathlib.Path("server/tests/cli/sweep", script).read_text()
+        parts[script] = f'```sh title="{script}"\n{text}```\n'
+    parts["story"] = f"```text\n{pathlib.Path('docs/stories/rust.txt').read_text()}```\n"
+    known = pathlib.Path("tests/differential/README.md").read_text()
+    parts["known-differences"] = re.search(r"(?ms)^<!-- known -->\n(.*?)(?=^<!-- )", known)[1]
+    write_generated(parts)
     verbs = {verb["operationId"].replace("_", "-") for verb in operations(description)}
     texts = [help_of(program), *(help_of(program, name) for name in ("advise", "export", "healthcheck", "replay", "sweep"))]
     texts += [help_of(program, "ctl", verb) for verb in sorted(verbs)]
     check_options(set(re.findall(r"--[a-z0-9][a-z0-9-]*", "\n".join(texts))))
 
+
+def write_generated(parts):
+    """Puts each part where a page says `<!-- generated: NAME -->`, up to `<!-- end -->`."""
+    stale, used = [], set()
+    for page in sorted(pathlib.Path("docs").rglob("*.md")):
+        def part(place):
+            used.add(place[2])
+            return f"{place[1]}\n{parts[place[2]].strip()}\n\n{place[3]}"
+        before = page.read_text()
+        missing = set(re.findall(r"(?m)^<!-- generated: ([\w.-]+) -->$", before)) - set(parts)
+        stop_at([f"{page}: {name}" for name in sorted(missing)], "parts that the program does not have; is it built with TLS?")
+        after = re.sub(r"(?ms)^(<!-- generated: ([\w.-]+) -->\n)(?:.*?)(^<!-- end -->$)", part, before)
+        if after != before and os.environ.get("UPDATE_EXPECT"):
+            page.write_text(after)
+        elif after != before:
+            stale.append(str(page))
+    stop_at(stale, "pages that differ from the program; UPDATE_EXPECT=1 .ci/docs writes them")
+    stop_at(sorted(set(parts) - used), "no page has")
 
 # Variables of the program that stand for no option, and of the packages and tests.
 VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_PORT", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
@@ -234,7 +261,7 @@ match sys.argv[1:]:
         blocks(language, folder)
     case ["links"]:
         links()
-    case ["reference", program, folder]:
-        reference(program, folder)
+    case ["reference", program]:
+        reference(program)
     case _:
         sys.exit(__doc__)

@@ -2,7 +2,5 @@
 zk() { minikeeper cli -server "$MINIKEEPER_CONNECT" "$@"; }
 try() { zk "$@" || zk "$@"; }
 
-# --8<-- [start:fix]
 try create /jobs/order-17 A4 # fails if the first try has created it
 [ "$(try ls /jobs)" = "[order-17]" ]
-# --8<-- [end:fix]
