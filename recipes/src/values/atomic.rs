@@ -568,6 +568,7 @@ impl<C: ZooKeeper, T: AtomicData> AtomicNode<C, T> {
         let Queue { client, path, .. } = &self.queue;
         let bytes = value.encode();
         let mut pace = Pace::of(client);
+        let mut made = false;
         loop {
             let epoch = self.queue.connected(Wait::FOR_EVER).await?;
             let result = match seen.stat {
@@ -586,8 +587,9 @@ impl<C: ZooKeeper, T: AtomicData> AtomicNode<C, T> {
                 Ok(()) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
                     match parents::make(client, naming::parent_of(path)).await {
-                        Ok(parents::Made::Directories) => {}
-                        Ok(parents::Made::Interrupted) => pace.pause().await,
+                        // A server that refuses again is asked after a pause.
+                        Ok(parents::Made::Directories) if !std::mem::replace(&mut made, true) => {}
+                        Ok(_) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,
                         Err(error) => return Err(error.into()),
                     }
