@@ -156,7 +156,7 @@ impl Core {
         let header = ReplyHeader::decode(&mut reader).map_err(CloseCause::Message)?;
         if header.xid == Xid::EVENT {
             let event = WatcherEvent::decode(&mut reader).map_err(CloseCause::Message)?;
-            return self.handle_event(&event, header.zxid, effects);
+            return self.handle_event(now, &event, header.zxid, effects);
         }
         let (entry, sent_at) = self
             .requests
@@ -206,11 +206,15 @@ impl Core {
 
     pub(super) fn handle_event(
         &mut self,
+        now: Time,
         event: &WatcherEvent,
         zxid: Zxid,
         effects: &mut impl Effects,
     ) -> Result<(), CloseCause> {
-        let fired = self.watches.fire(event.kind, &event.path);
+        let fired = self.watches.fire(event.kind, &event.path, zxid);
+        for table in fired.kept {
+            self.remove_watch(now, table, &event.path);
+        }
         if fired.lasting.is_empty() && fired.ended.is_empty() {
             // The watch was dropped, and the server still has it; or the event was damaged, and was
             // that of another watch, which the server no longer has. On the next connection the
@@ -251,7 +255,7 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         if let Some(registering) = &entry.registering {
-            self.handle_registration(now, registering, entry.op, result.as_ref().err());
+            self.handle_registration(now, registering, entry.op, result.as_ref().err(), zxid);
         }
         match (entry.op, &result) {
             (OpCode::CloseSession, _) => return self.stop(now, effects),
@@ -288,6 +292,7 @@ impl Core {
         registering: &Registering,
         op: OpCode,
         error: Option<&ErrorCode>,
+        zxid: Zxid,
     ) {
         let kind = match (op, error) {
             (_, None) => Some(registering.kind),
@@ -295,7 +300,7 @@ impl Core {
             (OpCode::Exists, Some(ErrorCode::NoNode)) => Some(WatchKind::Exist),
             _ => None,
         };
-        let left = kind.map(|kind| (kind, registering.token));
+        let left = kind.map(|kind| (kind, registering.token, zxid));
         let path = &registering.path;
         if self.watches.settle(registering.kind, path, left) {
             self.remove_watch(now, registering.kind, path);

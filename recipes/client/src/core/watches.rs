@@ -90,6 +90,9 @@ struct ServerWatch {
     /// Whether the server may keep the watch: a registration created it, and neither an event nor a
     /// removal has ended it since.
     is_kept: bool,
+    /// The server's zxid when it last registered the watch; 0 on a later connection. An event of an
+    /// older change, which arrives late, does not end the watch.
+    registered_at: Zxid,
 }
 
 impl ServerWatch {
@@ -123,6 +126,9 @@ pub(crate) struct FiredWatches {
     pub(crate) ended: Vec<WatchToken>,
     /// Persistent watches, which continue.
     pub(crate) lasting: Vec<WatchToken>,
+    /// The tables in which the server keeps a watch although nobody waits for it any more: it must be
+    /// removed.
+    pub(crate) kept: Vec<WatchKind>,
 }
 
 impl Watches {
@@ -133,7 +139,7 @@ impl Watches {
     }
 
     /// Ends a registration: its request got its reply, or never will. `left` is the watch that it
-    /// created, with its waiter if there still is one.
+    /// created, with its waiter if there still is one, and the zxid of the reply.
     ///
     /// Returns whether the server keeps a watch that no longer has a waiter and must be removed.
     #[must_use]
@@ -141,12 +147,13 @@ impl Watches {
         &mut self,
         announced: WatchKind,
         path: &Ustring,
-        left: Option<(WatchKind, Option<WatchToken>)>,
+        left: Option<(WatchKind, Option<WatchToken>, Zxid)>,
     ) -> bool {
         let watch = self.watch(announced, path);
         watch.registering = watch.registering.saturating_sub(1);
-        if let Some((kind, token)) = left {
+        if let Some((kind, token, zxid)) = left {
             watch.is_kept = true;
+            watch.registered_at = zxid;
             if let Some(token) = token {
                 watch.waiters.push((kind, token));
                 self.persistent += usize::from(!kind.is_one_shot());
@@ -170,8 +177,9 @@ impl Watches {
         self.release(kind, path)
     }
 
-    /// Ends the one-shot watches that this event ends, and returns all watches that it fires.
-    pub(crate) fn fire(&mut self, event: EventKind, path: &Ustring) -> FiredWatches {
+    /// Ends the one-shot watches that this event ends, and returns all watches that it fires. `zxid`
+    /// is that of the change; not above 0 if it is not known.
+    pub(crate) fn fire(&mut self, event: EventKind, path: &Ustring, zxid: Zxid) -> FiredWatches {
         let mut fired = FiredWatches::default();
         for kind in [WatchKind::Data, WatchKind::Child] {
             if kind.ends_with(event)
@@ -179,8 +187,10 @@ impl Watches {
             {
                 let waiters = watch.waiters.drain(..);
                 fired.ended.extend(waiters.map(|(_, token)| token));
-                watch.is_kept = false;
-                self.release(kind, path);
+                watch.is_kept &= zxid.0 > 0 && watch.registered_at >= zxid;
+                if self.release(kind, path) {
+                    fired.kept.push(kind);
+                }
             }
         }
         if self.persistent > 0 {
@@ -197,6 +207,7 @@ impl Watches {
         self.removing.clear();
         for watch in self.watches.values_mut() {
             watch.is_kept = !watch.waiters.is_empty();
+            watch.registered_at = Zxid(0);
         }
     }
 
@@ -421,7 +432,7 @@ mod tests {
     fn registered(watches: &mut Watches, kind: WatchKind, path: &str, token: WatchToken) {
         let path = Ustring::from(path);
         watches.announce(kind, &path);
-        assert!(!watches.settle(kind, &path, Some((kind, Some(token)))));
+        assert!(!watches.settle(kind, &path, Some((kind, Some(token), Zxid(1)))));
     }
 
     #[test]
@@ -430,11 +441,32 @@ mod tests {
         registered(&mut watches, WatchKind::Data, "/a", A);
         registered(&mut watches, WatchKind::Data, "/a", B);
         registered(&mut watches, WatchKind::Child, "/a", WatchToken(3));
-        let fired = watches.fire(EventKind::DataChanged, &"/a".into());
+        let fired = watches.fire(EventKind::DataChanged, &"/a".into(), Zxid(2));
         assert_eq!(fired.ended, [A, B]);
-        let fired = watches.fire(EventKind::Deleted, &"/a".into());
+        let fired = watches.fire(EventKind::Deleted, &"/a".into(), Zxid(2));
         assert_eq!(fired.ended, [WatchToken(3)]);
         assert!(watches.is_empty());
+    }
+
+    #[test]
+    fn late_event_leaves_the_watch_that_was_registered_after_its_change() {
+        let path = Ustring::from("/a");
+        for (zxid, kept) in [(9, true), (10, true), (11, false), (0, false), (-1, false)] {
+            let mut watches = Watches::default();
+            watches.announce(WatchKind::Exist, &path);
+            let left = Some((WatchKind::Exist, Some(A), Zxid(10)));
+            assert!(!watches.settle(WatchKind::Exist, &path, left));
+            let fired = watches.fire(EventKind::Created, &path, Zxid(zxid));
+            assert_eq!(fired.ended, [A], "zxid {zxid}");
+            assert_eq!(fired.kept == [WatchKind::Data], kept, "zxid {zxid}");
+            assert!(watches.is_empty());
+        }
+        // On the next connection the server registers it again, from the zxid that the client saw.
+        let mut watches = Watches::default();
+        registered(&mut watches, WatchKind::Data, "/a", A);
+        watches.reconnected();
+        let fired = watches.fire(EventKind::DataChanged, &path, Zxid(1));
+        assert_eq!((fired.ended, fired.kept), (vec![A], vec![]));
     }
 
     #[test]
@@ -455,7 +487,7 @@ mod tests {
         watches.announce(WatchKind::Data, &"/a".into());
         assert!(!watches.leave(WatchKind::Data, &"/a".into(), A));
         // The future was dropped meanwhile: the server's watch is no longer needed.
-        let left = Some((WatchKind::Data, None));
+        let left = Some((WatchKind::Data, None, Zxid(1)));
         assert!(watches.settle(WatchKind::Data, &"/a".into(), left));
         assert!(watches.is_empty());
     }
@@ -503,13 +535,13 @@ mod tests {
         registered(&mut watches, WatchKind::PersistentRecursive, "/", A);
         registered(&mut watches, WatchKind::PersistentRecursive, "/a", B);
         registered(&mut watches, WatchKind::Persistent, "/a/b", WatchToken(3));
-        let fired = watches.fire(EventKind::Created, &"/a/b".into());
+        let fired = watches.fire(EventKind::Created, &"/a/b".into(), Zxid(2));
         assert_eq!(fired.lasting, [WatchToken(3), A, B]);
-        let fired = watches.fire(EventKind::ChildrenChanged, &"/a/b".into());
+        let fired = watches.fire(EventKind::ChildrenChanged, &"/a/b".into(), Zxid(2));
         assert_eq!(fired.lasting, [WatchToken(3)]);
-        let fired = watches.fire(EventKind::Created, &"/ab".into());
+        let fired = watches.fire(EventKind::Created, &"/ab".into(), Zxid(2));
         assert_eq!(fired.lasting, [A]);
-        let fired = watches.fire(EventKind::DataChanged, &"/".into());
+        let fired = watches.fire(EventKind::DataChanged, &"/".into(), Zxid(2));
         assert_eq!(fired.lasting, [A]);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use minikeeper::Fault;
 use minikeeper_client::{Client, CreateMode, EventKind, Fired};
 use tokio::time::sleep;
 
@@ -130,6 +131,29 @@ async fn test_triggered() {
     assert_eq!(watch.await, Fired::Event { kind, zxid });
     assert_eq!(kept(&scene), 1, "the fired watch is gone");
     drop(unfired);
+    until_none(&scene).await;
+}
+
+/// An event that arrives after the path is watched again ended the new watch here, but not on the
+/// server, which kept it for as long as the connection.
+#[tokio::test(start_paused = true)]
+async fn late_event_leaves_no_watch_that_was_registered_after_its_change() {
+    let scene = scene().await;
+    let late = Fault::delay_events(Duration::from_secs(1)).once();
+    let late = scene.server.inject(late).unwrap();
+    let (_, first) = scene.client.exists_and_watch("/a").await.unwrap();
+    let builder = Client::builder("server").unwrap();
+    let other = builder.transport(scene.link.clone()).connect().await;
+    let other = other.unwrap();
+    let made = other.create("/a", b"", CreateMode::Persistent);
+    let zxid = made.await.unwrap().stat.czxid;
+    assert_eq!(late.hits(), 1);
+    let (_, second) = scene.client.get_data_and_watch("/a").await.unwrap();
+    scene.client.exists("/b").await.unwrap();
+    let kind = EventKind::Created;
+    for watch in [first, second] {
+        assert_eq!(watch.await, Fired::Event { kind, zxid });
+    }
     until_none(&scene).await;
 }
 
