@@ -41,8 +41,14 @@ final class CuratorClients implements Runnable {
   }
 
   private CuratorFramework connected() {
-    CuratorFramework client = CuratorFrameworkFactory.newClient(
-        connectString, SESSION_MS, CONNECTION_MS, new RetryNTimes(RETRIES, RETRY_MS));
+    CuratorFramework client = CuratorFrameworkFactory.builder()
+        .connectString(connectString)
+        .sessionTimeoutMs(SESSION_MS)
+        .connectionTimeoutMs(CONNECTION_MS)
+        .retryPolicy(new RetryNTimes(RETRIES, RETRY_MS))
+        // It reads the configuration in the background, at another place of the test in each run of a sweep.
+        .ensembleTracker(false)
+        .build();
     client.start();
     try {
       if (client.blockUntilConnected(CONNECTION_MS, TimeUnit.MILLISECONDS)) return client;
