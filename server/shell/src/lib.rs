@@ -32,7 +32,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::output::{in_one_line, print_on_stderr, without_controls};
+pub use self::output::{in_one_line, print_on_stderr, print_on_stdout, without_controls, written};
 use self::{
     connection::Connection,
     failure::Failure,
@@ -58,7 +58,7 @@ pub struct Options {
 /// Runs a shell. Returns the exit code: that of the last command.
 ///
 /// # Errors
-/// When the shell cannot start.
+/// When the shell cannot start, or cannot write its results.
 pub fn run(options: Options) -> Result<u8, String> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -127,7 +127,7 @@ async fn run_shell(options: Options) -> Result<u8, String> {
             .await;
     }
     shell.close().await;
-    shell.output.flush();
+    shell.output.end()?;
     Ok(shell.exit_code)
 }
 

@@ -48,6 +48,29 @@ pub fn print_on_stderr(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
+/// Prints on stdout. Does nothing if the reader has closed it.
+///
+/// # Errors
+/// When stdout cannot be written, such as a file on a full disk.
+pub fn print_on_stdout(text: &str) -> Result<(), String> {
+    let mut stdout = io::stdout().lock();
+    let outcome = stdout.write_all(text.as_bytes());
+    written(outcome.and_then(|()| stdout.flush()))
+}
+
+/// Returns the error of writing to stdout, unless its reader has closed it.
+///
+/// # Errors
+/// When stdout cannot be written, such as a file on a full disk.
+pub fn written(outcome: io::Result<()>) -> Result<(), String> {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to stdout: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Prints above the line that is edited.
 type EventPrinter = Box<dyn FnMut(String) + Send>;
 
@@ -56,8 +79,10 @@ pub(crate) struct Output {
     /// Whether control characters must not get through: a terminal obeys them.
     escapes_stdout: bool,
     escapes_stderr: bool,
-    /// Whether the reader of stdout is gone.
+    /// Whether stdout cannot be written any more.
     is_closed: AtomicBool,
+    /// Why, unless its reader has closed it.
+    failure: Mutex<Option<String>>,
     events: Mutex<Option<EventPrinter>>,
     /// `printwatches`.
     pub(crate) prints_watches: AtomicBool,
@@ -70,6 +95,7 @@ impl Output {
             escapes_stdout: io::stdout().is_terminal(),
             escapes_stderr: io::stderr().is_terminal(),
             is_closed: AtomicBool::new(false),
+            failure: Mutex::default(),
             events: Mutex::new(None),
             prints_watches: AtomicBool::new(true),
         }
@@ -88,7 +114,7 @@ impl Output {
         } else {
             writeln!(stdout, "{text}")
         };
-        self.note(&outcome);
+        self.note(outcome);
     }
 
     /// Prints a line about an error, behind everything that was printed before.
@@ -108,7 +134,7 @@ impl Output {
             let _ = io::stderr().lock().write_all(text.as_bytes());
         } else {
             let outcome = self.stdout.lock().write_all(text.as_bytes());
-            self.note(&outcome);
+            self.note(outcome);
         }
     }
 
@@ -128,17 +154,29 @@ impl Output {
 
     pub(crate) fn flush(&self) {
         let outcome = self.stdout.lock().flush();
-        self.note(&outcome);
+        self.note(outcome);
     }
 
-    /// Returns whether nobody reads the results any more.
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// When results could not be written, unless the reader of stdout has closed it.
+    pub(crate) fn end(&self) -> Result<(), String> {
+        self.flush();
+        self.failure.lock().take().map_or(Ok(()), Err)
+    }
+
+    /// Returns whether results cannot be written any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    fn note(&self, outcome: &io::Result<()>) {
+    fn note(&self, outcome: io::Result<()>) {
         if outcome.is_err() {
             self.is_closed.store(true, Ordering::Relaxed);
+        }
+        if let Err(text) = written(outcome) {
+            self.failure.lock().get_or_insert(text);
         }
     }
 }

@@ -4,24 +4,26 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use minikeeper_shell::print_on_stdout;
 
 use crate::{args::Args, shell_args::CliArgs};
 
 const NAME: &str = "minikeeper";
 
 /// Prints the completion script for a shell.
-pub(crate) fn print(shell: Shell) {
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(crate) fn print(shell: Shell) -> Result<(), String> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), NAME, &mut script);
-    // The reader may have closed stdout; that is no reason to fail.
-    let _ = io::stdout().write_all(&script);
+    print_on_stdout(&String::from_utf8_lossy(&script))
 }
 
 /// Writes a page for the program and one for each of its subcommands. The verbs of `ctl` have none: its

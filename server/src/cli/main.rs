@@ -76,8 +76,7 @@ fn main() -> ExitCode {
         Some(Subcommand::Replay(args)) => args.0.run(),
         #[cfg(feature = "completions")]
         Some(Subcommand::Completions(args)) => {
-            completions::print(args.shell);
-            Ok(())
+            completions::print(args.shell).map_err(ExitFailure::from)
         }
         #[cfg(feature = "completions")]
         Some(Subcommand::Man(args)) => {

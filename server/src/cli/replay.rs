@@ -1,7 +1,6 @@
 //! `minikeeper replay`: plays a recording again.
 
 use std::{
-    io::{self, Write as _},
     net::{SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
     thread,
@@ -13,7 +12,7 @@ use minikeeper::{
     recording::{ReplayClock, canonical::Quirks, replay_against, version::Version},
     replay,
 };
-use minikeeper_shell::without_controls;
+use minikeeper_shell::{print_on_stdout, without_controls};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -74,8 +73,7 @@ impl ReplayArgs {
             Ok(replayed) => replayed,
             Err(ReplayError::Difference(difference)) => {
                 // It shows what the recording and another server have.
-                let shown = without_controls(&format!("{text}{difference}"));
-                let _ = writeln!(io::stdout(), "{shown}");
+                print_on_stdout(&without_controls(&format!("{text}{difference}\n")))?;
                 return Err("the replay differs from the recording".to_owned().into());
             }
             Err(error) => return Err(format!("{name}: {error}").into()),
@@ -90,9 +88,7 @@ impl ReplayArgs {
                 replayed.skipped
             );
         }
-        // The reader may have closed stdout; that is no reason to fail.
-        let _ = io::stdout().write_all(without_controls(&text).as_bytes());
-        Ok(())
+        Ok(print_on_stdout(&without_controls(&text))?)
     }
 
     fn replay_against(

@@ -6,7 +6,7 @@
 use std::{
     env,
     ffi::OsString,
-    io::{self, Write as _},
+    io,
     path::PathBuf,
     process::{ChildStdin, Command, Stdio},
     thread,
@@ -17,6 +17,8 @@ use minikeeper::{
     Server, SweepError, SweepFault, SweepOptions, SweepState,
     sweeping::{CommandSweep, SweepStop, points_of, supervise},
 };
+
+use minikeeper_shell::print_on_stdout;
 
 use crate::{ExitFailure, system::StopSignals};
 
@@ -195,8 +197,7 @@ impl SweepArgs {
         let report = report.map_err(|error| error.to_string())?;
         let page = sweep.folder.join("report.html");
         let text = format!("{}\nreport: {}\n", sweep.text(&report), page.display());
-        // Nothing can be reported if stdout is closed.
-        let _ = io::stdout().write_all(text.as_bytes());
+        print_on_stdout(&text)?;
         match report.state() {
             SweepState::Clean => return Ok(()),
             SweepState::Incomplete => {

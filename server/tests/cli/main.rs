@@ -166,6 +166,24 @@ fn exit_code_is_the_same_when_nothing_reads_the_output() {
         assert_eq!(read.status.code(), Some(*exit_code), "{args:?}: {read:?}");
         assert_eq!(run_unread(args), Some(*exit_code), "{args:?}");
     }
+    // A disk that is full is another matter: what was asked for is lost.
+    #[cfg(target_os = "linux")]
+    for args in [
+        &["ctl", "--server", &address, "dump"][..],
+        &["ctl", "--server", &address, "tail", "--since", "0"],
+        &["advise", "--server", &address],
+        &["replay", recording],
+        &["cli", "-server", &address, "ls", "/"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = program(args).stdout(full).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {text}");
+        assert!(
+            text.contains("cannot write to stdout: "),
+            "{args:?}: {text}"
+        );
+    }
     // The log, and what the server says without one.
     let mut command = program(&["--port", "0", "--log", "trace"]);
     let logging = Running::spawn(command.stderr(unread()));

@@ -75,7 +75,7 @@ pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
 /// Calls a verb whose answer goes on. Passes each line on until there are no more or `take` fails.
 ///
 /// # Errors
-/// When the server answers with an error, or sends nothing for too long.
+/// When the server answers with an error, or sends nothing for too long, or `take` cannot write.
 pub(crate) fn follow(
     call: &HttpCall<'_>,
     mut take: impl FnMut(&str) -> io::Result<()>,
@@ -123,8 +123,12 @@ pub(crate) fn follow(
             }
             Ok(_) => {
                 let text = line.trim_end_matches('\n');
-                if !text.is_empty() && take(text).is_err() {
-                    return Ok(None);
+                let taken = match text {
+                    "" => Ok(()),
+                    text => take(text),
+                };
+                if taken.is_err() {
+                    return minikeeper_shell::written(taken).map(|()| None);
                 }
             }
             Err(error) if is_timeout(&error) && !line.is_empty() => {

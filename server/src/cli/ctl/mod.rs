@@ -15,7 +15,7 @@ use std::{
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use minikeeper::{Advice, Secret, control::Verb, files};
-use minikeeper_shell::without_controls;
+use minikeeper_shell::{print_on_stdout, without_controls};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -106,9 +106,7 @@ impl CtlArgs {
         } else {
             shown
         };
-        // The reader may have closed stdout; that is no reason to fail.
-        let _ = writeln!(io::stdout(), "{}", shown.trim_end_matches('\n'));
-        Ok(())
+        print_on_stdout(&format!("{}\n", shown.trim_end_matches('\n')))
     }
 }
 
