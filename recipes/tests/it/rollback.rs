@@ -158,6 +158,18 @@ impl Scene {
             .push(format!("{:?}: {what}", self.rollback));
     }
 
+    /// Notes a fault for each guard that does not come to tell whether its znode is there.
+    async fn guards_settle<const N: usize>(&self, guards: [(&str, &Guard<Client>); N]) {
+        for (what, guard) in guards {
+            self.settles(what, async || {
+                // Without a call that waits for the loss, a guard has no watch.
+                let _ = timeout(Duration::from_millis(1), guard.lost()).await;
+                (guard.status() == Status::Held) == self.read(guard.path()).is_some()
+            })
+            .await;
+        }
+    }
+
     async fn put(&self, path: &str, data: &[u8]) {
         let create = self.other.create(path, data, CreateMode::Persistent);
         if create.await.is_err() {
@@ -562,19 +574,12 @@ async fn locks_leaders_and_barriers_go_on() {
         scene.roll_back().await;
         // A server that refuses the clients is presumed to have lost their sessions.
         sleep(3 * SESSION_TIMEOUT).await;
-        // Without a call that waits for the loss, a guard has no watch.
-        for (guard, what) in [
-            (&before, "a lock of before"),
-            (&after, "a lock of after"),
-            (lease.guard(), "a lease"),
-        ] {
-            scene
-                .settles(what, async || {
-                    let _ = timeout(Duration::from_millis(1), guard.lost()).await;
-                    (guard.status() == Status::Held) == scene.read(guard.path()).is_some()
-                })
-                .await;
-        }
+        let guards = [
+            ("a lock of before", &before),
+            ("a lock of after", &after),
+            ("a lease", lease.guard()),
+        ];
+        scene.guards_settle(guards).await;
         scene
             .settles("one leads", async || {
                 let leads: Vec<_> = latches.iter().filter(|it| it.has_leadership()).collect();
@@ -683,14 +688,7 @@ async fn locks_of_several_parts_selectors_and_blocks_of_numbers_go_on() {
             ("the second of several locks", &all.guards()[1]),
             ("a semaphore mutex", &alone),
         ];
-        for (what, guard) in guards {
-            scene
-                .settles(what, async || {
-                    let _ = timeout(Duration::from_millis(1), guard.lost()).await;
-                    (guard.status() == Status::Held) == scene.read(guard.path()).is_some()
-                })
-                .await;
-        }
+        scene.guards_settle(guards).await;
         scene
             .settles("one is selected", async || {
                 let leads: Vec<_> = (selectors.iter().zip(["1", "2"]))
