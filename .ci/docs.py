@@ -1,6 +1,7 @@
 """Parts of the documentation site that `.ci/docs` needs.
 
-docs.py links                   checks what the generator does not: links outside docs/, pages that the navigation lacks
+docs.py links                   checks every relative link and anchor, the shape of others, and that navigation and index have every page
+docs.py site                    checks the links of the built site, and that it loads nothing from another host
 docs.py reference PROGRAM       checks that the tables of options and verbs in the pages are those of this program, or writes
                                 them with UPDATE_EXPECT=1, and that it has every option that a page names
 docs.py blocks LANGUAGE DIR     writes each block of code in this language that a page shows into a file, to be run
@@ -17,33 +18,60 @@ import sys
 import tempfile
 import textwrap
 import time
+import urllib.parse
 import urllib.request
 
 
 def links():
-    """Every relative link leads to a file or folder of the checkout, and its anchor to a heading."""
+    """Every relative link leads to a file or folder of the checkout, and its anchor to a heading; in docs/, also on the site."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
         check=True, capture_output=True, text=True,
     )
-    # The generator checks those of docs/ itself.
-    files = [pathlib.Path(name) for name in listed.stdout.splitlines() if not name.startswith("docs/")]
+    files = [pathlib.Path(name) for name in listed.stdout.splitlines() if pathlib.Path(name).exists()]
     dangling = [
-        f"{name}: names the file of a snippet instead of showing its code"
-        for name in listed.stdout.splitlines() if pathlib.Path(name).exists() and "--8<" + "--" in pathlib.Path(name).read_text()
+        f"{file}: names the file of a snippet instead of showing its code" for file in files if "--8<" + "--" in file.read_text()
     ]
-    for file in filter(pathlib.Path.exists, files):
-        for target in re.findall(r"\]\(([^)\s]+)\)", without_code(file.read_text())):
+    for file in files:
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(`+)[^`].*?\1", "`", without_code(file.read_text()))):
             if re.match(r"[a-z]+:", target):
+                # Nothing is asked over the network.
+                if not re.fullmatch(r"https://[a-z0-9-]+(\.[a-z0-9-]+)+(/\S*)?|http://127\.0\.0\.1\S*|mailto:\S+@\S+", target):
+                    dangling.append(f"{file}: {target}")
                 continue
             name, _, anchor = target.partition("#")
             path = file.parent / name if name else file
-            if not path.exists() or anchor and anchor not in anchors(path):
+            is_page = path.suffix == ".md" and "docs" in (file.parts[0], path.parts[0])
+            slugs = (slug_on_site, slug_on_github) if is_page else (slug_on_github,)
+            if not path.exists() or anchor and any(anchor not in anchors(path, slug) for slug in slugs):
                 dangling.append(f"{file}: {target}")
     config = pathlib.Path("zensical.toml").read_text()
     pages = [page.relative_to("docs").as_posix() for page in pathlib.Path("docs").rglob("*.md")]
     dangling += [f"zensical.toml: docs/{page} is not in nav" for page in pages if f'"{page}"' not in config]
+    index = pathlib.Path("docs/index.md").read_text()
+    dangling += [f"docs/index.md: no link to {page}" for page in pages if page != "index.md" and f"({page})" not in index]
     stop_at(dangling, "dangling links")
+
+
+def site():
+    """Every link of the built site leads to a file of it, and no page loads anything from another host."""
+    root = pathlib.Path("target/docs/site")
+    ids = {page: set(re.findall(r'\sid="([^"]+)"', page.read_text())) for page in root.rglob("*.html")}
+    faults = []
+    for page in sorted(ids):
+        for tag, target in re.findall(r'<(\w+)\b[^>]*?\s(?:href|src)="([^"]*)"', page.read_text()):
+            if page.name == "404.html" or re.match(r"data:|mailto:", target):
+                continue
+            if re.match(r"\w+:|//", target):
+                if tag != "a":
+                    faults.append(f"{page}: loads {target}")
+                continue
+            name, _, anchor = target.partition("#")
+            path = page.parent / urllib.parse.unquote(name) if name else page
+            path = pathlib.Path(os.path.normpath(path / "index.html" if path.is_dir() else path))
+            if not path.exists() or anchor and path in ids and urllib.parse.unquote(anchor) not in ids[path]:
+                faults.append(f"{page}: {target}")
+    stop_at(faults, "dangling links of the site")
 
 
 def stop_at(faults, what):
@@ -55,9 +83,17 @@ def without_code(text):
     return re.sub(r"(?ms)^ *(`{3,}).*?^ *\1$", "", text)
 
 
-def anchors(path):
+def anchors(path, slug):
     headings = re.findall(r"(?m)^#+ +(.*)$", without_code(path.read_text()))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return {slug(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)) for heading in headings}
+
+
+def slug_on_github(heading):
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+def slug_on_site(heading):
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
 
 
 def reference(program):
@@ -261,6 +297,8 @@ match sys.argv[1:]:
         blocks(language, folder)
     case ["links"]:
         links()
+    case ["site"]:
+        site()
     case ["reference", program]:
         reference(program)
     case _:

@@ -43,6 +43,10 @@ fn manifests_have_version_and_address_of_the_workspace_or_none() {
             }
         }
     }
+    let site = read("zensical.toml");
+    if !site.contains(&format!("\nsite_name = \"minikeeper {version}\"\n")) {
+        found.push("zensical.toml: site_name".into());
+    }
     assert_none(
         &found,
         "versions or addresses other than those of the workspace",
