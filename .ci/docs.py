@@ -50,6 +50,10 @@ def links():
     dangling += [f"zensical.toml: docs/{page} is not in nav" for page in pages if f'"{page}"' not in config]
     index = pathlib.Path("docs/index.md").read_text()
     dangling += [f"docs/index.md: no link to {page}" for page in pages if page != "index.md" and f"({page})" not in index]
+    evidence = pathlib.Path("docs/evidence.md").read_text()
+    for file, test in re.findall(r"`([\w./-]+)::([^`]+)`", evidence):
+        if not pathlib.Path(file).exists() or test not in pathlib.Path(file).read_text():
+            dangling.append(f"docs/evidence.md: {file}::{test}")
     stop_at(dangling, "dangling links")
 
 
@@ -109,6 +113,7 @@ def reference(program):
     parts["story"] = f"```text\n{pathlib.Path('docs/stories/rust.txt').read_text()}```\n"
     known = pathlib.Path("tests/differential/README.md").read_text()
     parts["known-differences"] = re.search(r"(?ms)^<!-- known -->\n(.*?)(?=^<!-- )", known)[1]
+    parts |= {"suites": suites(), "planted": planted(), "lock-safety": lock_safety()}
     write_generated(parts)
     verbs = {verb["operationId"].replace("_", "-") for verb in operations(description)}
     texts = [help_of(program), *(help_of(program, name) for name in ("advise", "export", "healthcheck", "replay", "sweep"))]
@@ -136,7 +141,7 @@ def write_generated(parts):
 
 # Variables of the program that stand for no option, and of the packages and tests.
 VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_PORT", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
-             "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN"}
+             "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_SWEEP", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN"}
 # Options of pytest, which pages name, too.
 OTHERS = {"--minikeeper-only", "--pdb"}
 
@@ -197,6 +202,52 @@ def described(program):
         finally:
             server.stdin.close()
             server.wait(30)
+
+
+def suites():
+    """How many tests of other people's suites pass here and on the server that they are written for."""
+    folder = pathlib.Path("tests/interop")
+    kazoo = re.findall(r"(?m)^(passed|failed|skipped) ", (folder / "kazoo-suite/original.txt").read_text())
+    races = len(re.findall(r"(?m)^race ", (folder / "kazoo-suite/exceptions.txt").read_text()))
+    passed, failed, skipped = map(kazoo.count, ("passed", "failed", "skipped"))
+    total = re.compile(r"(\d+) tests passed and (\d+) failed on minikeeper, (\d+) and (\d+) on Curator's server")
+    curator = [int(n) for n in total.search((folder / "bindings/curator-support/results.md").read_text()).groups()]
+    rows = ["| Suite | Passed, of | On its own server | Command |", "| --- | --- | --- | --- |"]
+    rows.append(row("kazoo 2.11.0", f"{passed} of {len(kazoo)}",
+                    f"the same {passed}; {failed} need an ensemble, {skipped} are skipped; {races} are races, tried up to six times",
+                    "`tests/interop/kazoo-suite/run`"))
+    rows.append(row("Curator 5.4.0: client, framework, recipes, test", f"{curator[0]} of {curator[0] + curator[1]}",
+                    f"{curator[2]} of {curator[2] + curator[3]}; `known.txt` has the reason of each failure",
+                    "`tests/interop/bindings/curator-support/run --all`"))
+    return "\n".join(rows)
+
+
+def planted():
+    """The bugs of tests/planted, as the heads of their patches describe them."""
+    rows = ["| Patch | Bug | Tests that must find it | Requests |", "| --- | --- | --- | --- |"]
+    for patch in sorted(pathlib.Path("tests/planted").glob("*.patch")):
+        head = patch.read_text().partition("\ndiff ")[0]
+        tests = re.findall(r"(?m)^Found by: (\w+) \S+$", head)
+        requests = re.search(r"(?m)^Requests: (\S+)$", head)
+        counts = ", ".join(f"{binary} {tests.count(binary)}" for binary in dict.fromkeys(tests))
+        rows.append(row(f"`{patch.stem}`", " ".join(head.partition("\n\n")[0].split()), counts, requests[1] if requests else ""))
+    return "\n".join(rows)
+
+
+def lock_safety():
+    """The last two columns of the lock bench's table of record, without the rows that were not run."""
+    record = pathlib.Path("benches/compare/README.md").read_text().partition("## Table of record")[2]
+    servers = {}
+    for name, cells in re.findall(r"(?m)^\| ([^|]+ on [^|]+) \|(.*)\|$", record.partition("*The judge")[0]):
+        outcome = tuple(cell.strip() for cell in cells.split("|")[-2:])
+        lock, _, server = name.partition(" on ")
+        if "-" not in outcome:
+            server = re.sub(" (kindest|as shipped)$", "", server)
+            servers.setdefault((lock, *outcome), {})[server] = None
+    rows = ["| Lock | On | Cut off | Paused |", "| --- | --- | --- | --- |"]
+    rows += [row(lock, "; ".join(on), *(f"**{o}**" if o == "TAKEN" else o for o in outcome)).replace("\\*", "*")
+             for (lock, *outcome), on in servers.items()]
+    return "\n".join(rows)
 
 
 def verb_tables(description):
