@@ -124,7 +124,7 @@ def reference(program):
 def write_generated(parts):
     """Puts each part where a page says `<!-- generated: NAME -->`, up to `<!-- end -->`."""
     stale, used = [], set()
-    for page in sorted(pathlib.Path("docs").rglob("*.md")):
+    for page in [pathlib.Path("README.md"), *sorted(pathlib.Path("docs").rglob("*.md"))]:
         def part(place):
             used.add(place[2])
             return f"{place[1]}\n{parts[place[2]].strip()}\n\n{place[3]}"
