@@ -23,6 +23,7 @@ function launch(program) {
   };
   // Before the program starts: a signal would end this process alone.
   for (const signal of SIGNALS) process.on(signal, () => stop(signal));
+  const hasNpxEnded = npx();
   child = start(program, process.argv.slice(2));
   child.on('error', fail);
   child.on('exit', (code, signal) => {
@@ -31,7 +32,12 @@ function launch(program) {
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   });
-  stopWithNpx(() => stop('SIGTERM'));
+  if (hasNpxEnded === undefined) return;
+  const timer = setInterval(() => {
+    if (!hasNpxEnded()) return;
+    clearInterval(timer);
+    stop('SIGTERM');
+  }, LOOK_MS);
 }
 
 function start(program, args) {
@@ -45,21 +51,20 @@ function start(program, args) {
   return child;
 }
 
-/** Calls `stop` when npx has ended: it passes signals to the shell between it and this process, which ends alone. */
-function stopWithNpx(stop) {
-  if (process.env.npm_command !== 'exec') return;
+/**
+ * Returns a function that says whether npx has ended, undefined if npx has not started this process: it passes signals to the
+ * shell between them, which ends alone. Asked before the program starts, because npx may end as soon as the program prints.
+ */
+function npx() {
+  if (process.env.npm_command !== 'exec') return undefined;
   const chain = [process.pid, process.ppid];
   while (!isNpx(chain.at(-1))) {
     const parent = parentOf(chain.at(-1));
     // npx runs another command, which has started this one.
-    if (parent === undefined || chain.length === 3) return;
+    if (parent === undefined || chain.length === 3) return undefined;
     chain.push(parent);
   }
-  const timer = setInterval(() => {
-    if (chain.every((pid, place) => place === 0 || parentOf(chain[place - 1]) === pid)) return;
-    clearInterval(timer);
-    stop();
-  }, LOOK_MS);
+  return () => chain.some((pid, place) => place > 0 && parentOf(chain[place - 1]) !== pid);
 }
 
 /** Whether a process is npx, which names itself. */

@@ -140,6 +140,18 @@ test('server ends with npx', async (t) => {
   }
 });
 
+test('program ends with an npx that ends as soon as the program runs', { skip: process.platform !== 'linux' }, async (t) => {
+  const { env } = script(t, `
+    parent() { cut -d ' ' -f 4 "/proc/$1/stat"; }
+    kill -STOP $PPID
+    kill -KILL $(parent $(parent $PPID))
+    kill -CONT $PPID
+    exec cat >/dev/null`);
+  const child = spawn('npx', ['--offline', 'minikeeper'], { cwd: __dirname, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  // All processes have it; it closes when the last one has ended.
+  await once(child.stdout.resume(), 'close', within());
+});
+
 test('server ends when stdin does, if asked to, and else not', async (t) => {
   const asked = await serve(t, ['npx', '--offline', 'minikeeper', '--exit-on-stdin-eof'], { stdin: 'pipe' });
   asked.child.stdin.end();
