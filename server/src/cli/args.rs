@@ -470,9 +470,13 @@ impl ServeArgs {
         ))
     }
 
-    /// Applies the defaults that depend on the final addresses.
+    /// Applies the defaults that depend on the final addresses: control, and the journal, which only control and a
+    /// recording can read.
     pub(crate) fn apply_late_defaults(&self, config: &mut Config) {
         self.control.enable_on_loopback(config);
+        if config.journal_bytes.is_none() && !config.control.is_on() && config.record.is_none() {
+            config.journal_bytes = Some(0);
+        }
     }
 
     /// # Errors
@@ -496,9 +500,6 @@ impl ServeArgs {
         };
         for (setting, value) in &self.settings.0 {
             setting.set(&mut config, value.clone());
-        }
-        if config.journal_bytes.is_none() && !config.control.is_on() && config.record.is_none() {
-            config.journal_bytes = Some(0);
         }
         Ok(config)
     }
@@ -584,5 +585,45 @@ fn option(setting: &'static Setting) -> Arg {
         Some(Value::Number(default)) => option.default_value(default.to_string()),
         Some(Value::Text(default)) => option.default_value(default),
         Some(Value::Switch(_) | Value::File(_) | Value::List(_)) | None => option,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the size of the journal that these arguments ask for; `None` is the default size.
+    fn journal_bytes(args: &[&str]) -> Option<usize> {
+        let args = [&["minikeeper"], args].concat();
+        let serve = Args::parse_from(args).serve;
+        let mut config = serve.config().unwrap();
+        serve.apply_late_defaults(&mut config);
+        config.journal_bytes
+    }
+
+    /// Control is on by default on a loopback address, and the journal was off, so that Timeline, Advice and `ctl tail`
+    /// were errors on a server without options.
+    #[test]
+    fn journal_is_on_where_something_can_read_it() {
+        for args in [
+            &[][..],
+            &["--listen", "0.0.0.0", "--control"],
+            &["--no-control", "--record", "run.rec"],
+            &["--listen", "0.0.0.0", "--control-listen", "127.0.0.1:0"],
+            &["--listen", "0.0.0.0", "--control-token", "token"],
+        ] {
+            assert_eq!(journal_bytes(args), None, "{args:?}");
+        }
+        for args in [
+            &["--no-control"][..],
+            &["--listen", "0.0.0.0"],
+            &["--journal-bytes", "0"],
+        ] {
+            assert_eq!(journal_bytes(args), Some(0), "{args:?}");
+        }
+        assert_eq!(
+            journal_bytes(&["--no-control", "--journal-bytes", "9"]),
+            Some(9)
+        );
     }
 }

@@ -762,7 +762,7 @@ settings! {
     /// connections, moves of the clock, verbs; see [`Universe::journal`](crate::Universe::journal).
     /// An entry takes about 150 bytes. `None` is [`Config::JOURNAL_BYTES`].
     journal_bytes: Option<usize> = None,
-        Spec::number(LIMITS, "journal-bytes", Bytes, 0, ANY).unset("4194304 with --control, otherwise 0");
+        Spec::number(LIMITS, "journal-bytes", Bytes, 0, ANY).unset("4194304, or 0 without control");
 
     /// Record what clients send, and what follows, in this file, which must not exist.
     ///

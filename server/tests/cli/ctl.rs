@@ -530,6 +530,18 @@ fn tail_prints_entries_until_the_server_stops() {
     assert!(text(&json.stderr).contains("is a server running there?"));
 }
 
+/// It had no journal unless `--control` was given, although its page and control are on by default.
+#[test]
+fn server_without_options_has_a_journal() {
+    let server = Running::start(&["--port", "0"]);
+    drop(open(server.address()));
+    assert!(done(&server, &["journal"]).contains("\"path\":\"/e\""));
+    assert_eq!(
+        done(&server, &["count", "--path", "/e", "--kind", "request"]),
+        "1\n"
+    );
+}
+
 #[test]
 fn tail_without_a_journal_says_how_to_get_one() {
     let server = server(&["--journal-bytes", "0"]);

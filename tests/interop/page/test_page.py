@@ -599,7 +599,7 @@ def test_timeline_shows_requests_as_they_come(server, client, visits):
 
 
 def test_timeline_says_how_to_switch_the_journal_on(servers, visits):
-    server = servers()
+    server = servers("--journal-bytes", "0")
     page = visits(f"{server.url}#/timeline")
     expect(page.get_by_text("--journal-bytes 4194304")).to_be_visible()
     # The other views are live all the same.

@@ -190,7 +190,7 @@ function TimelineView({ version, live }) {
     ${live.missed > 0 && html`<p class="notice warn">${live.missed} entries are missing: the page was too slow, or a request caused too many.</p>`}
     ${live.error && !shown.entries.length
       ? html`<${Notice} error=${{ message: live.error }} />
-        <p class="notice">A server keeps a journal with <code>--control</code>, or with <code>--journal-bytes 4194304</code>.</p>`
+        <p class="notice">The server was started with <code>--journal-bytes 0</code>; <code>--journal-bytes 4194304</code> is the default.</p>`
       : html`<${Timeline} entries=${shown.entries} sessions=${shown.sessions} now_ms=${shown.now_ms}
         ctl=${command("journal").replace(/ journal$/, "")} />`}
   </div>`;
