@@ -330,3 +330,38 @@ fn completions_and_manual_pages_describe_the_shell() {
     ];
     assert_eq!(pages, of.map(|command| format!("minikeeper{command}.1")));
 }
+
+/// After `cargo run` there is no minikeeper-cli beside minikeeper, and `minikeeper cli` was an error.
+#[test]
+fn cargo_builds_the_shell_in_a_checkout_where_it_is_missing() {
+    let checkout = Path::new(env!("CARGO_TARGET_TMPDIR")).join("checkout");
+    let _ = fs::remove_dir_all(&checkout);
+    let release = checkout.join("target/release");
+    fs::create_dir_all(&release).unwrap();
+    let alone = release.join("minikeeper");
+    fs::hard_link(env!("CARGO_BIN_EXE_minikeeper"), &alone).unwrap();
+    let cli = || {
+        let mut command = Command::new(&alone);
+        // In place of cargo: it prints its arguments.
+        command.args(["cli", "ls", "/"]).env("CARGO", "/bin/echo");
+        command.env("PATH", "/usr/bin:/bin").output().unwrap()
+    };
+    // No folder of cargo's.
+    let output = cli();
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains("cannot start minikeeper-cli: "),
+        "{complaint}"
+    );
+    let source = checkout.join("server/src/cli/shell");
+    fs::create_dir_all(&source).unwrap();
+    fs::write(source.join("main.rs"), "").unwrap();
+    fs::write(checkout.join("target/CACHEDIR.TAG"), "").unwrap();
+    let manifest = checkout.canonicalize().unwrap().join("Cargo.toml");
+    let arguments = format!(
+        "run --manifest-path {} --release --bin minikeeper-cli -- ls /\n",
+        manifest.display()
+    );
+    assert_eq!(text(&cli().stdout), arguments);
+}
