@@ -101,7 +101,9 @@ def slug_on_site(heading):
 
 
 def reference(program):
-    parts = {f"options-{heading.lower()}": table for heading, table in option_tables(help_of(program))}
+    # Without a heading of their own are only those for help and the version.
+    tables = option_tables(help_of(program))
+    parts = {f"options-{heading.lower()}": table for heading, table in tables if heading != "Options"}
     for command in "advise", "ctl", "export", "healthcheck", "replay", "sweep":
         parts[f"help-{command}"] = f"```text\n{help_of(program, command).rstrip()}\n```\n"
     description = described(program)
@@ -140,7 +142,7 @@ def write_generated(parts):
     stop_at(sorted(set(parts) - used), "no page has")
 
 # Variables of the program that stand for no option, and of the packages and tests.
-VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_PORT", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
+VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
              "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_SWEEP", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN"}
 # Options of pytest, which pages name, too.
 OTHERS = {"--minikeeper-only", "--pdb"}
@@ -174,12 +176,13 @@ def option_tables(text):
         for entry in entries:
             names, _, meaning = entry.partition("\n")
             meaning = re.sub(r"(?m)^ *- (\S+): +", r"`\1`: ", textwrap.dedent(meaning)).strip()
-            default = re.search(r"\[default: ([^\]]*)\]", meaning)
+            default = re.search(r"\[default:\s([^\]]*)\]", meaning)
             key = re.search(r"(?m)^zoo\.cfg: (.*)$", meaning)
-            meaning = re.sub(r" *\[default: [^\]]*\]|(?m:^zoo\.cfg: .*$)", "", meaning)
+            # A page gives the rule for variables once.
+            meaning = re.sub(r"\s*\[default:\s[^\]]*\]|(?m:^zoo\.cfg: .*$)|(?m:^\[env: .*$)", "", meaning)
             meaning = re.sub(r" *\n\s*\n *", "<br>", meaning.strip()).replace("\n", " ")
             meaning = re.sub(r"(?<=\S) (?=`\w+`: )", "<br>", meaning)
-            rows.append(row(f"`{names.strip()}`", meaning, default[1] if default else "", f"`{key[1]}`" if key else ""))
+            rows.append(row(f"`{names.strip()}`", meaning, default[1].replace("\n", " ") if default else "", f"`{key[1]}`" if key else ""))
         yield heading, "\n".join(rows) + "\n"
 
 

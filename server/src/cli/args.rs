@@ -20,13 +20,12 @@ use crate::{
     token,
 };
 
-/// An in-memory coordination server for development and test that speaks the ZooKeeper wire
-/// protocol.
+/// An in-memory server for tests that speaks the ZooKeeper wire protocol
 #[derive(Parser, Debug)]
 #[command(
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:
+    after_long_help = "Examples:
   minikeeper                                serve on 127.0.0.1:2181
   minikeeper --port 0 --address-file addr   serve on any free port, written to the file addr
   minikeeper --tick-time 200                let sessions be as short as 400 ms
@@ -44,7 +43,8 @@ use crate::{
   minikeeper --no-control                   refuse `minikeeper ctl` and HTTP requests
 
 An option of the server can also be set in the environment: MINIKEEPER_TICK_TIME=200 stands for
---tick-time 200, MINIKEEPER_CONTROL=true for --control. The command line overrides it.
+--tick-time 200, MINIKEEPER_CONTROL=true for --control. The command line overrides it. A variable
+MINIKEEPER_... that stands for no option is reported on stderr.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage."
 )]
@@ -61,9 +61,9 @@ pub(crate) enum Subcommand {
     #[command(after_help = "Example:
   minikeeper serve --port 0 --address-file addr")]
     Serve(Deferred<ServeArgs>),
-    /// Copy a data directory, logs included, to a new one with a single snapshot
+    /// Copy a data directory to a new one with a single snapshot
     ///
-    /// Reads directories of ZooKeeper 3.4 to 3.9 and of minikeeper; writes one that ZooKeeper 3.8
+    /// Reads directories, logs included, of ZooKeeper 3.4 to 3.9 and of minikeeper; writes one that ZooKeeper 3.8
     /// and 3.9 and minikeeper can start from. The first directory is only read.
     #[command(after_help = "Example:
   minikeeper export /var/lib/zookeeper copy")]
@@ -71,12 +71,13 @@ pub(crate) enum Subcommand {
     /// Check that a server answers
     ///
     /// Sends the four-letter word ruok. Exit code 0 if the answer is imok, 1 otherwise.
-    #[command(after_help = "Example:
-  minikeeper healthcheck 127.0.0.1:2181")]
+    #[command(after_help = "Examples:
+  minikeeper healthcheck 127.0.0.1:2181
+  minikeeper healthcheck --wait 10 --address-file addr")]
     Healthcheck(HealthcheckArgs),
-    /// Run a command once for every fault at every request, and report which break it
+    /// Run a command once for every fault, and report which break it
     ///
-    /// Starts a server for each run and hands its address to the command in MINIKEEPER_CONNECT, and
+    /// Tries every fault at every request. Starts a server for each run and hands its address to the command in MINIKEEPER_CONNECT, and
     /// in place of {} in its arguments. The command passes if its exit code is 0. The first run has
     /// no fault: its requests and events are the places where something can go wrong.
     #[command(after_help = "Examples:
@@ -101,17 +102,17 @@ Exit codes: 0 equal, 1 different or could not run, 2 wrong usage.")]
     Replay(Deferred<ReplayArgs>),
     /// Control a running server: clock, sessions, data, faults
     Ctl(CtlArgs),
-    /// Find known mistakes of clients in a journal: what, why it matters, what to do
+    /// Find known mistakes of clients in a journal
     ///
-    /// Reads the journal of a running server, or a file.
+    /// Prints what, why it matters, and what to do. Reads the journal of a running server, or a file.
     #[command(after_help = "Examples:
   minikeeper advise
   minikeeper advise --server 127.0.0.1:4711 --ignore polling --ignore '/config/**'
   minikeeper advise minikeeper-stories/test_lock.json")]
     Advise(AdviseArgs),
-    /// Run a ZooKeeper shell, with the commands and the output of zkCli.sh
+    /// Run a ZooKeeper shell like zkCli.sh
     ///
-    /// Starts the program minikeeper-cli with these arguments.
+    /// It has its commands and its output. Starts the program minikeeper-cli with these arguments.
     #[command(disable_help_flag = true)]
     Cli(CliArgs),
     /// Print a completion script for a shell
@@ -157,6 +158,12 @@ pub(crate) struct HealthcheckArgs {
     /// The server's address, or several with commas, of which one must be healthy
     #[arg(default_value = "127.0.0.1:2181", value_name = "ADDR")]
     pub(crate) address: String,
+    /// Take the address from this file, which a server with the same option writes
+    #[arg(long, value_name = "FILE", conflicts_with = "address")]
+    pub(crate) address_file: Option<PathBuf>,
+    /// Ask again until a server is healthy, for at most N seconds
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) wait: u32,
     /// Ask over TLS, and trust certificates signed by one of these; a PEM file
     ///
     /// The certificate must be for the host in ADDR.
@@ -253,50 +260,58 @@ pub(crate) struct ServeArgs {
     /// Read settings from a zoo.cfg; options override them
     ///
     /// Keys that have no effect on a single server in memory are listed on stderr.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Server", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Read SASL users from the section Server of a JAAS login configuration
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Access", value_name = "FILE")]
     pub(crate) jaas_config: Option<PathBuf>,
     /// Address to listen on
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    #[arg(
+        long,
+        help_heading = "Server",
+        value_name = "IP",
+        default_value = "127.0.0.1"
+    )]
     listen: IpAddr,
     /// Port to listen on; 0 takes any free one
-    #[arg(long, default_value_t = 2181)]
+    #[arg(long, help_heading = "Server", default_value_t = 2181)]
     port: u16,
     /// Write the connect string, with the actual port, to this file once the server listens
-    #[arg(long, value_name = "FILE")]
+    ///
+    /// Appears in one step. A file of an earlier run is deleted before the start.
+    #[arg(long, help_heading = "Server", value_name = "FILE")]
     pub(crate) address_file: Option<PathBuf>,
     /// Add the znodes in this file to the tree at the start; YAML, or JSON (.json)
     ///
     /// Of a directory, its files .yaml, .yml and .json by name; a later file overrides an earlier one. A
     /// --data-dir with a saved state is not seeded, see --seed-always.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Data", value_name = "FILE")]
     pub(crate) seed: Option<PathBuf>,
     /// Exit when stdin closes, so that the server ends with its parent process
-    #[arg(long)]
+    #[arg(long, help_heading = "Server")]
     pub(crate) exit_on_stdin_eof: bool,
     /// Start with a copy of the state in a ZooKeeper data directory
     ///
     /// Reads the newest snapshot, compressed or not, and the transaction logs after it, of
     /// versions 3.4 to 3.9. If --data-dir is given too, it must be empty.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = "Data", value_name = "DIR")]
     import: Option<PathBuf>,
     /// Directory of the imported transaction logs, if they are elsewhere (dataLogDir)
-    #[arg(long, value_name = "DIR", requires = "import")]
+    #[arg(long, help_heading = "Data", value_name = "DIR", requires = "import")]
     import_logs: Option<PathBuf>,
     /// Import logs without a snapshot, as ZooKeeper before 3.5.3 left them
-    #[arg(long, requires = "import")]
+    #[arg(long, help_heading = "Data", requires = "import")]
     trust_empty_snapshot: bool,
     /// Accept a --data-dir or --import with damaged or missing files
     ///
     /// The changes that cannot be read are lost, and those after them. Without this option such a
     /// directory is refused. Files in --data-dir that were not read are renamed to unread.NAME.
-    #[arg(long)]
+    #[arg(long, help_heading = "Data")]
     trust_damaged_data: bool,
     /// Which changes since the last save survive a crash, in a transaction log
     #[arg(
         long,
+        help_heading = "Data",
         value_name = "WHAT",
         value_enum,
         default_value_t = LogChanges::Off,
@@ -306,14 +321,15 @@ pub(crate) struct ServeArgs {
     /// When silent sessions end
     ///
     /// With --config the default is `tick`.
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Expiry::Exact)]
+    #[arg(long, help_heading = "Sessions", value_name = "WHEN", value_enum, default_value_t = Expiry::Exact)]
     expiry: Expiry,
     /// Log to stderr: error, warn, info, debug, trace, or target=level pairs
-    #[arg(long, value_name = "FILTER")]
+    #[arg(long, help_heading = "Diagnostics", value_name = "FILTER")]
     pub(crate) log: Option<Targets>,
     /// Number of threads that serve, 1 to 256; one is fastest on few cores
     #[arg(
         long,
+        help_heading = "Server",
         value_name = "N",
         default_value = "1",
         value_parser = clap::value_parser!(u16).range(1..=256)
@@ -382,9 +398,8 @@ struct ControlArgs {
     control_listen: Option<SocketAddr>,
     /// Answer HTTP requests that carry this token, from any machine
     ///
-    /// Other users of this machine can read it in the process list. --control-token-file, or
-    /// MINIKEEPER_CONTROL_TOKEN in the environment, keeps it secret. The variable alone does not
-    /// enable control.
+    /// Other users of this machine can read it in the process list. --control-token-file, or the variable,
+    /// keeps it secret. The variable alone does not enable control.
     #[arg(
         long,
         value_name = "TOKEN",
@@ -624,6 +639,21 @@ mod tests {
         assert_eq!(
             journal_bytes(&["--no-control", "--journal-bytes", "9"]),
             Some(9)
+        );
+    }
+
+    #[test]
+    fn every_option_has_a_heading() {
+        use clap::CommandFactory as _;
+        let command = Args::command();
+        let without: Vec<_> = command
+            .get_arguments()
+            .filter(|arg| arg.get_help_heading().is_none())
+            .filter_map(Arg::get_long)
+            .collect();
+        assert_eq!(
+            without, [""; 0],
+            "only help and version are listed without one"
         );
     }
 }

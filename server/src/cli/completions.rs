@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use minikeeper_shell::print_on_stdout;
 
-use crate::{args::Args, shell_args::CliArgs};
+use crate::{args::Args, help, shell_args::CliArgs};
 
 const NAME: &str = "minikeeper";
 
@@ -57,7 +57,7 @@ pub(crate) fn write_pages(dir: &Path) -> Result<(), String> {
 /// Returns the description of the command line of a program without this feature, which is what users get. That of the
 /// shell is in a program of its own.
 fn command() -> Command {
-    let of_packager = Args::command();
+    let of_packager = help::complete(Args::command());
     let own = ["completions", "man"];
     let subcommands = of_packager
         .get_subcommands()
@@ -69,7 +69,10 @@ fn command() -> Command {
         .subcommands(subcommands)
         .args_conflicts_with_subcommands(true);
     let about = of_packager.get_about().cloned().unwrap_or_default();
-    let after_help = of_packager.get_after_help().cloned().unwrap_or_default();
+    let after_help = of_packager
+        .get_after_long_help()
+        .cloned()
+        .unwrap_or_default();
     command
         .about(about)
         .after_help(after_help)

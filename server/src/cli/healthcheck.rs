@@ -2,22 +2,44 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{TcpStream, ToSocketAddrs as _},
+    thread,
     time::Duration,
 };
 
-use crate::args::HealthcheckArgs;
+use minikeeper::files;
 
-/// How long each step may take.
+use crate::{
+    address,
+    args::HealthcheckArgs,
+    clock,
+    ctl::http::{PacedStream, is_timeout},
+};
+
+/// How long one server may take to connect, and then to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks the servers one after the other until one is healthy, and prints that.
+/// The pause between two rounds of `--wait`.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks the servers one after the other until one is healthy, and prints that; again, as long as `--wait` says.
 ///
 /// # Errors
 /// When none is healthy, or can be asked.
 pub(crate) fn run(args: &HealthcheckArgs) -> Result<(), String> {
+    let deadline = clock::now().checked_add(Duration::from_secs(args.wait.into()));
+    loop {
+        let outcome = check_all(args);
+        let left = deadline.map(|it| it.saturating_duration_since(clock::now()));
+        if outcome.is_ok() || left.is_some_and(|left| left.is_zero()) {
+            return outcome;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn check_all(args: &HealthcheckArgs) -> Result<(), String> {
     let mut last = Ok(());
-    for address in args.address.split(',') {
+    for address in addresses(args)?.split(',') {
         last = check(args, address);
         if last.is_ok() {
             break;
@@ -26,22 +48,34 @@ pub(crate) fn run(args: &HealthcheckArgs) -> Result<(), String> {
     last
 }
 
+fn addresses(args: &HealthcheckArgs) -> Result<String, String> {
+    let Some(file) = &args.address_file else {
+        return Ok(args.address.clone());
+    };
+    let text = files::read_to_string(file, files::SETTINGS_BYTES_MAX);
+    let text = text.map_err(|error| format!("cannot read the address in {file:?}: {error}"))?;
+    Ok(text.trim().to_owned())
+}
+
 #[cfg_attr(
     not(feature = "tls"),
     expect(unused_variables, reason = "with `tls` it has certificates")
 )]
 fn check(args: &HealthcheckArgs, address: &str) -> Result<(), String> {
-    let failed = |error: io::Error| format!("{address} is not healthy: {error}");
-    let socket = address
-        .to_socket_addrs()
-        .map_err(|error| format!("cannot resolve {address:?}: {error}; write HOST:PORT"))?
-        .next()
-        .ok_or_else(|| format!("cannot resolve {address:?}: no address"))?;
+    let failed = |error: io::Error| {
+        let why = if is_timeout(&error) {
+            format!("no answer within {} s", TIMEOUT.as_secs())
+        } else {
+            error.to_string()
+        };
+        format!("{address} is not healthy: {why}")
+    };
+    let sockets = address::resolve(address)?;
     #[cfg(feature = "tls")]
     let tls = tls::client(args, address)?;
-    let stream = TcpStream::connect_timeout(&socket, TIMEOUT).map_err(failed)?;
-    stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
+    let stream = address::connect(&sockets, TIMEOUT).map_err(failed)?;
     stream.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
+    let stream = PacedStream::new(stream, TIMEOUT);
     #[cfg(feature = "tls")]
     let answer = match tls {
         Some(tls) => ask(tokio_rustls::rustls::StreamOwned::new(tls, stream)),
@@ -121,5 +155,22 @@ mod tls {
     fn cannot_read<E: std::fmt::Display>(file: &Path) -> impl FnOnce(E) -> String {
         let file = file.to_owned();
         move |error| format!("cannot read {file:?}: {error}; it must be a PEM file")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ctl::http::tests::TricklingStream;
+
+    /// Each byte of the answer had a limit of time, and the answer none: a server that sent one a second held the
+    /// command for two minutes.
+    #[test]
+    fn answer_that_trickles_is_an_error() {
+        let trickling = TricklingStream::new(Duration::from_secs(1), 1, 64);
+        let error = ask(PacedStream::new(trickling, TIMEOUT)).unwrap_err();
+        assert!(is_timeout(&error), "{error}");
+        let quick = TricklingStream::new(Duration::from_millis(100), 1, 4);
+        assert_eq!(ask(PacedStream::new(quick, TIMEOUT)).unwrap().len(), 4);
     }
 }

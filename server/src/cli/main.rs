@@ -1,5 +1,6 @@
 //! The program: arguments, logs, signals, exit code. Everything else is in the library.
 
+mod address;
 mod args;
 mod clock;
 #[cfg(feature = "completions")]
@@ -7,6 +8,7 @@ mod completions;
 mod ctl;
 mod environment;
 mod healthcheck;
+mod help;
 mod properties;
 mod replay;
 #[cfg(feature = "completions")]
@@ -57,11 +59,15 @@ fn main() -> ExitCode {
         sweep::run_supervisor();
         return ExitCode::SUCCESS;
     }
-    let command = Args::command();
-    let arguments = match environment::add_options(&command, env::args_os().collect()) {
+    let args: Vec<_> = env::args_os().collect();
+    let command = help::complete_for(Args::command(), &args);
+    let arguments = match environment::add_options(&command, args) {
         Ok(arguments) => arguments,
         Err(text) => return ExitFailure { text, exit_code: 2 }.report(),
     };
+    for warning in &arguments.warnings {
+        print_on_stderr(&format!("minikeeper: warning: {}", in_one_line(warning)));
+    }
     let matches = command.try_get_matches_from(arguments.args);
     let matches =
         matches.unwrap_or_else(|error| exit(nearest_suggestion(error), &arguments.variables));
@@ -213,6 +219,10 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
     let mut stdin_ended = args.exit_on_stdin_eof.then(watch_stdin).transpose()?;
     let control_is_default = !config.control.allows_directories;
     let has_seed = !config.seed.is_empty();
+    if let Some(path) = &args.address_file {
+        // Its address would be taken for that of this server. If it cannot be deleted, it cannot be replaced either.
+        let _ = fs::remove_file(path);
+    }
     let mut server = Server::start(config).await?;
     if let Some(path) = &args.address_file {
         write_address(path, &server.connect_string())

@@ -44,8 +44,8 @@ pub struct Setting {
 /// The row of a setting in the table, apart from its type, default and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// The heading in `--help` that lists the option; `None` for the first list.
-    pub heading: Option<&'static str>,
+    /// The heading in `--help` that lists the option.
+    pub heading: &'static str,
     /// The option, without its two hyphens.
     pub option: &'static str,
     /// The kind of value that the option takes.
@@ -161,7 +161,7 @@ impl Setting {
 
 impl Spec {
     const fn number(
-        heading: Option<&'static str>,
+        heading: &'static str,
         option: &'static str,
         unit: Unit,
         min: u64,
@@ -170,24 +170,20 @@ impl Spec {
         Self::new(heading, option, Form::Number { unit, min, max })
     }
 
-    const fn switch(heading: Option<&'static str>, option: &'static str) -> Self {
+    const fn switch(heading: &'static str, option: &'static str) -> Self {
         Self::new(heading, option, Form::Switch(true))
     }
 
     /// A switch that disables what is on by default.
-    const fn off(heading: Option<&'static str>, option: &'static str) -> Self {
+    const fn off(heading: &'static str, option: &'static str) -> Self {
         Self::new(heading, option, Form::Switch(false))
     }
 
-    const fn text(
-        heading: Option<&'static str>,
-        option: &'static str,
-        value_name: &'static str,
-    ) -> Self {
+    const fn text(heading: &'static str, option: &'static str, value_name: &'static str) -> Self {
         Self::new(heading, option, Form::Text(value_name))
     }
 
-    const fn new(heading: Option<&'static str>, option: &'static str, form: Form) -> Self {
+    const fn new(heading: &'static str, option: &'static str, form: Form) -> Self {
         Self {
             heading,
             option,
@@ -425,11 +421,15 @@ macro_rules! row {
     };
 }
 
-const ZNODES: Option<&str> = Some("Znodes");
-const ACCESS: Option<&str> = Some("Access");
-const LIMITS: Option<&str> = Some("Limits");
+const SERVER: &str = "Server";
+const SESSIONS: &str = "Sessions";
+const DATA: &str = "Data";
+const DIAGNOSTICS: &str = "Diagnostics";
+const ZNODES: &str = "Znodes";
+const ACCESS: &str = "Access";
+const LIMITS: &str = "Limits";
 #[cfg(feature = "tls")]
-const TLS: Option<&str> = Some("TLS");
+const TLS: &str = "TLS";
 
 /// No limit except the range of the field.
 const ANY: u64 = u64::MAX;
@@ -455,11 +455,11 @@ settings! {
     /// The others listen on the ports after that of the first one. Tests take them down, cut them off
     /// or make them read-only, so that clients fail over. There is one engine and no consensus.
     servers: usize = 1,
-        Spec::number(None, "servers", Count, 1, 9);
+        Spec::number(SERVER, "servers", Count, 1, 9);
 
     /// Unit of session timeouts.
     tick_time_ms: u32 = 3_000,
-        Spec::number(None, "tick-time", Ms, 1, ANY).key("tickTime", POSITIVE);
+        Spec::number(SESSIONS, "tick-time", Ms, 1, ANY).key("tickTime", POSITIVE);
 
     /// Whether a silent session ends at the first tick after its timeout, as in ZooKeeper.
     ///
@@ -469,12 +469,12 @@ settings! {
 
     /// Shortest session timeout granted.
     session_timeout_min_ms: Option<u32> = None,
-        Spec::number(None, "min-session-timeout", Ms, 0, INT).key("minSessionTimeout", Unset)
+        Spec::number(SESSIONS, "min-session-timeout", Ms, 0, INT).key("minSessionTimeout", Unset)
             .unset("2 ticks");
 
     /// Longest session timeout granted.
     session_timeout_max_ms: Option<u32> = None,
-        Spec::number(None, "max-session-timeout", Ms, 0, INT).key("maxSessionTimeout", Unset)
+        Spec::number(SESSIONS, "max-session-timeout", Ms, 0, INT).key("maxSessionTimeout", Unset)
             .unset("20 ticks");
 
     /// Largest request accepted; a larger one closes the connection.
@@ -675,7 +675,7 @@ settings! {
     /// Keep a digest of the whole tree every 128 changes, for the word hash.
     ///
     /// Each digest takes a pass over the tree. ZooKeeper keeps them by default.
-    tree_digests: bool = false, Spec::switch(None, "digest").key("digest.enabled", Boolean);
+    tree_digests: bool = false, Spec::switch(DIAGNOSTICS, "digest").key("digest.enabled", Boolean);
 
     /// Disable the digest scheme.
     ///
@@ -743,14 +743,14 @@ settings! {
     ///
     /// The answer is `rw`: a single server is never read-only.
     read_only_mode: bool = false,
-        Spec::switch(None, "read-only-mode").key("readonlymode.enabled", Boolean);
+        Spec::switch(DIAGNOSTICS, "read-only-mode").key("readonlymode.enabled", Boolean);
 
     /// Four-letter words to answer, separated by commas; * is all, srvr ZooKeeper's default.
     ///
     /// For other machines, * excludes cons, dump, wchc and wchp, because they list session ids and
     /// paths. To answer them there too, name them: '*,dump'
     four_letter_whitelist: String = "*".to_owned(),
-        Spec::text(None, "4lw-whitelist", "LIST").key("4lw.commands.whitelist", Text);
+        Spec::text(DIAGNOSTICS, "4lw-whitelist", "LIST").key("4lw.commands.whitelist", Text);
 
     /// Most rows that a four-letter word lists; a last line says how many were omitted.
     four_letter_rows_max: usize = 10_000,
@@ -762,18 +762,18 @@ settings! {
     /// connections, moves of the clock, verbs; see [`Universe::journal`](crate::Universe::journal).
     /// An entry takes about 150 bytes. `None` is [`Config::JOURNAL_BYTES`].
     journal_bytes: Option<usize> = None,
-        Spec::number(LIMITS, "journal-bytes", Bytes, 0, ANY).unset("4194304, or 0 without control");
+        Spec::number(DIAGNOSTICS, "journal-bytes", Bytes, 0, ANY).unset("4194304, or 0 without control");
 
     /// Record what clients send, and what follows, in this file, which must not exist.
     ///
     /// `minikeeper replay` plays it again; see [`Universe::record_to`](crate::Universe::record_to). The
     /// file contains the data of znodes, and what clients send to authenticate. Needs the journal.
     record: Option<PathBuf> = None,
-        Spec::new(None, "record", Form::File("FILE")).unset("record nothing");
+        Spec::new(DIAGNOSTICS, "record", Form::File("FILE")).unset("record nothing");
 
     /// The size limit of the recording; when it is reached, the recording ends.
     record_bytes: usize = 1 << 30,
-        Spec::number(LIMITS, "record-bytes", Bytes, 0, ANY).needs("record");
+        Spec::number(DIAGNOSTICS, "record-bytes", Bytes, 0, ANY).needs("record");
 
     /// Runtimes that serve connections in turn, besides the one that the server is started on.
     /// Default: none.
@@ -793,7 +793,7 @@ settings! {
     /// Sets the znodes of [`seed`](Config::seed) that clients have changed, and creates those that they
     /// have deleted.
     #[cfg(feature = "data")]
-    seed_always: bool = false, Spec::switch(None, "seed-always").needs("seed");
+    seed_always: bool = false, Spec::switch(DATA, "seed-always").needs("seed");
 
     /// What the server does when a panic drops it. Default: it prints its story.
     stories: Stories = Stories::default();
@@ -817,7 +817,7 @@ settings! {
     /// do; but a client that outlives a restart without saved state is ahead of the server, which
     /// refuses it until its session is over. It applies only if no state was saved.
     initial_zxid: Option<i64> = None,
-        Spec::number(None, "initial-zxid", Count, 0, LONG).unset("the time in ms, times 2^20");
+        Spec::number(DATA, "initial-zxid", Count, 0, LONG).unset("the time in ms, times 2^20");
 
     /// Save the state here on shutdown and load it at the start.
     ///
@@ -839,7 +839,7 @@ settings! {
     /// Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
     #[cfg(feature = "data")]
     data_dir: Option<PathBuf> = None,
-        Spec::new(None, "data-dir", Form::File("DIR")).unset("keep nothing");
+        Spec::new(DATA, "data-dir", Form::File("DIR")).unset("keep nothing");
 
     /// A ZooKeeper data directory to start from; it is only read.
     ///
@@ -867,7 +867,7 @@ settings! {
     /// call [`Server::save`](crate::Server::save). Needs `data_dir`.
     #[cfg(feature = "data")]
     save_interval: Duration = Duration::ZERO,
-        Spec::number(None, "save-interval", Ms, 0, ANY).needs("data_dir");
+        Spec::number(DATA, "save-interval", Ms, 0, ANY).needs("data_dir");
 
     /// Which changes since the last save survive a crash.
     ///
@@ -881,7 +881,7 @@ settings! {
     /// ZooKeeper: `snapCount`.
     #[cfg(feature = "data")]
     snap_count: u64 = 100_000,
-        Spec::number(None, "snap-count", Count, 1, ANY).needs("data_dir");
+        Spec::number(DATA, "snap-count", Count, 1, ANY).needs("data_dir");
 
     /// Address to listen on for clients over TLS.
     ///

@@ -51,15 +51,47 @@ fn server_of_the_ensemble_is_no_address() {
     );
 }
 
+/// The next `minikeeper ctl` with the same address could not connect, and nothing said why or how to go on.
+#[test]
+fn taking_down_the_only_address_is_done_with_a_warning() {
+    let server = Running::start(&["--port", "0", "--servers", "2"]);
+    let (_, line) = server.first_line.split_once(" listening on ").unwrap();
+    let (first, second) = line.trim_end().split_once(',').unwrap();
+    let set = |addresses: &str, args: &[&str]| {
+        let output = run(&[&["ctl", "--server", addresses, "set-server"], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        text(&output.stderr)
+    };
+    let warning = set(first, &["1", "down"]);
+    let command = format!("minikeeper ctl --server {second} set-server 1 up");
+    assert_eq!(
+        warning,
+        format!(
+            "minikeeper: warning: server 1 was the one at {first}, the only address of --server; to take it up again: {command}\n"
+        )
+    );
+    assert_eq!(set(second, &["1", "up"]), "");
+    // The next call reaches another server.
+    assert_eq!(set(first, &["2", "down"]), "");
+    assert_eq!(set(first, &["2", "up"]), "");
+    let both = format!("{first},{second}");
+    assert_eq!(set(&both, &["2", "down"]), "");
+    // An address that does not listen is no reason to stop.
+    assert_eq!(set(&format!("{second},{first}"), &["2", "up"]), "");
+}
+
 #[test]
 fn first_of_several_servers_that_listens_is_asked() {
     let server = server(&[]);
-    let list = format!("127.0.0.1:1,{}", server.address());
-    for args in [
-        &["ctl", "--server", &list, "now"][..],
-        &["healthcheck", &list],
-    ] {
-        assert_eq!(run(args).status.code(), Some(0), "{args:?}");
+    // The second one is no address, and ended the search.
+    for first in ["127.0.0.1:1", "nowhere"] {
+        let list = format!("{first},{}", server.address());
+        for args in [
+            &["ctl", "--server", &list, "now"][..],
+            &["healthcheck", &list],
+        ] {
+            assert_eq!(run(args).status.code(), Some(0), "{args:?}");
+        }
     }
     for args in [
         &["ctl", "--server", "127.0.0.1:1,127.0.0.1:2", "now"][..],

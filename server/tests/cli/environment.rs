@@ -72,6 +72,32 @@ fn variables_of_others_are_not_read() {
 }
 
 #[test]
+fn port_is_taken_from_the_environment() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = free.local_addr().unwrap().port().to_string();
+    let output = run_with(&[], &[("MINIKEEPER_PORT", &taken)]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    let expected = format!("minikeeper: cannot listen on 127.0.0.1:{taken}: ");
+    assert!(complaint.starts_with(&expected), "{complaint}");
+}
+
+#[test]
+fn unknown_variable_is_named_on_stderr_and_the_server_starts() {
+    let variables = [("MINIKEEPER_TICKTIME", "100")];
+    let server = Running::start_with(&["--port", "0"], &variables);
+    let (status, _, err) = server.terminate();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(
+        err,
+        "minikeeper: warning: MINIKEEPER_TICKTIME has no effect, because it stands for no option; the nearest variable is \
+         MINIKEEPER_TICK_TIME\n"
+    );
+    // Commands that start no server do not read it.
+    assert_eq!(text(&run_with(&["--version"], &variables).stderr), "");
+}
+
+#[test]
 fn invalid_variable_exits_with_2_and_is_named() {
     let variables = [("MINIKEEPER_TICK_TIME", "soon")];
     for args in [&["--port", "0"][..], &["serve", "--port", "0"]] {

@@ -69,6 +69,45 @@ fn help_shows_examples_and_exit_codes() {
     );
 }
 
+/// It had 150 lines, most of them limits that nobody sets.
+#[test]
+fn short_help_is_one_screen() {
+    let output = run(&["-h"]);
+    assert_eq!(output.status.code(), Some(0));
+    let help = text(&output.stdout);
+    assert!(help.lines().count() <= 24, "{help}");
+    assert!(
+        help.lines().all(|line| line.chars().count() <= 80),
+        "{help}"
+    );
+    for shown in ["\n  ctl ", "\n  cli ", "--port <PORT>", "--help'"] {
+        assert!(help.contains(shown), "no {shown:?} in:\n{help}");
+    }
+}
+
+#[test]
+fn long_help_shows_the_variable_of_each_option_of_the_server() {
+    for args in [&["--help"][..], &["serve", "--help"]] {
+        let help = text(&run(args).stdout);
+        for (option, variable) in [
+            ("--port <PORT>", "MINIKEEPER_PORT"),
+            ("--seed <FILE>", "MINIKEEPER_SEED_PATH"),
+            ("--tick-time <MS>", "MINIKEEPER_TICK_TIME"),
+            ("--no-control", "MINIKEEPER_NO_CONTROL"),
+            ("--control-token <TOKEN>", "MINIKEEPER_CONTROL_TOKEN"),
+        ] {
+            let (_, at) = help.split_once(&format!("  {option}\n")).unwrap();
+            let (entry, _) = at.split_once("\n      --").unwrap();
+            assert!(
+                entry.contains(&format!("[env: {variable}]")),
+                "{args:?} {option}: {entry}"
+            );
+        }
+        let options = help.matches("\n      --").count();
+        assert_eq!(help.matches("[env: MINIKEEPER_").count(), options, "{help}");
+    }
+}
+
 #[test]
 fn wrong_usage_exits_with_2() {
     for args in [
@@ -341,6 +380,18 @@ fn address_file_has_the_actual_address_once_the_server_listens() {
     let (_client, ..) = open(address);
 }
 
+/// A script that waited for the file read the address of an earlier run.
+#[test]
+fn address_file_of_an_earlier_run_is_deleted_if_the_server_does_not_start() {
+    let path = scratch_file("stale_address_file");
+    fs::write(&path, "127.0.0.1:1\n").unwrap();
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = holder.local_addr().unwrap().port().to_string();
+    let output = run(&["--port", &port, "--address-file", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!path.exists());
+}
+
 /// A `zoo.cfg`, as far as it applies to a single server in memory.
 #[test]
 fn config_file_is_applied_and_keys_without_effect_are_reported() {
@@ -487,6 +538,33 @@ fn healthcheck_exits_with_0_only_if_a_server_answers() {
     let complaint = text(&output.stderr);
     let expected = format!("minikeeper: {address} is not healthy: ");
     assert!(complaint.starts_with(&expected), "{complaint}");
+}
+
+/// The lines of README are typed one after the other: nothing waited for the server.
+#[test]
+fn healthcheck_waits_for_a_server_that_starts_after_it() {
+    let path = scratch_file("awaited_address_file");
+    let file = path.to_str().unwrap();
+    let waiting = program(&["healthcheck", "--wait", "60", "--address-file", file])
+        .spawn()
+        .unwrap();
+    let server = Running::start(&["--port", "0", "--address-file", file]);
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        format!("{} is healthy\n", server.address())
+    );
+    assert_eq!(output.status.code(), Some(0));
+    // Without the option, once.
+    drop(server);
+    fs::remove_file(&path).unwrap();
+    let output = run(&["healthcheck", "--address-file", file]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.starts_with("minikeeper: cannot read the address in "),
+        "{complaint}"
+    );
 }
 
 #[test]

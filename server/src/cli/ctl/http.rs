@@ -2,15 +2,15 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, BufRead as _, BufReader, Read, Write as _},
-    net::{TcpStream, ToSocketAddrs as _},
+    io::{self, BufRead as _, BufReader, Read, Write},
+    net::TcpStream,
     time::{Duration, Instant},
 };
 
 use minikeeper::control::{Method, Verb};
 use serde_json::{Map, Value};
 
-use crate::clock;
+use crate::{address, clock};
 
 /// How long the server may take, in addition to the longest duration in the request.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -140,7 +140,7 @@ pub(crate) fn follow(
 }
 
 /// A stream that can be read with a limit of time, and its clock.
-trait TimedRead {
+pub(crate) trait TimedRead {
     fn now(&self) -> Instant;
 
     fn read_within(&mut self, bytes: &mut [u8], limit: Duration) -> io::Result<usize>;
@@ -159,7 +159,7 @@ impl TimedRead for TcpStream {
 
 /// A stream that must deliver each piece within a limit of time: a server that sends a byte now and then
 /// does not keep the reader for longer.
-struct PacedStream<S> {
+pub(crate) struct PacedStream<S> {
     stream: S,
     /// The limit for the current piece.
     limit: Duration,
@@ -170,7 +170,7 @@ struct PacedStream<S> {
 
 impl<S: TimedRead> PacedStream<S> {
     /// The first piece has this limit, the others [`PATIENCE`].
-    fn new(stream: S, limit: Duration) -> Self {
+    pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self {
             began: stream.now(),
             stream,
@@ -202,7 +202,17 @@ impl<S: TimedRead> Read for PacedStream<S> {
     }
 }
 
-fn is_timeout(error: &io::Error) -> bool {
+impl<S: Write> Write for PacedStream<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
@@ -233,16 +243,14 @@ fn send(call: &HttpCall<'_>) -> Result<(TcpStream, io::Result<()>), String> {
 fn connect(servers: &str) -> Result<(&str, TcpStream), String> {
     let mut last = String::new();
     for server in servers.split(',') {
-        let socket = server
-            .to_socket_addrs()
-            .map_err(|error| format!("cannot resolve {server:?}: {error}; write HOST:PORT"))?
-            .next()
-            .ok_or_else(|| format!("cannot resolve {server:?}: no address"))?;
-        match TcpStream::connect_timeout(&socket, PATIENCE) {
+        let stream = address::resolve(server).and_then(|sockets| {
+            address::connect(&sockets, PATIENCE).map_err(|error| {
+                format!("cannot reach {server}: {error}; is a server running there?")
+            })
+        });
+        match stream {
             Ok(stream) => return Ok((server, stream)),
-            Err(error) => {
-                last = format!("cannot reach {server}: {error}; is a server running there?");
-            }
+            Err(error) => last = error,
         }
     }
     Err(last)
@@ -362,7 +370,7 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -383,11 +391,32 @@ mod tests {
     }
 
     /// Delivers a number of bytes at a time, each after a wait.
-    struct TricklingStream {
+    pub(crate) struct TricklingStream {
         now: Instant,
         pause: Duration,
         at_once: usize,
         left: usize,
+    }
+
+    impl TricklingStream {
+        pub(crate) fn new(pause: Duration, at_once: usize, left: usize) -> Self {
+            Self {
+                now: clock::now(),
+                pause,
+                at_once,
+                left,
+            }
+        }
+    }
+
+    impl Write for TricklingStream {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 
     impl TimedRead for TricklingStream {
@@ -409,12 +438,7 @@ mod tests {
     }
 
     fn read_paced(pause: Duration, at_once: usize, left: usize) -> io::Result<usize> {
-        let stream = TricklingStream {
-            now: clock::now(),
-            pause,
-            at_once,
-            left,
-        };
+        let stream = TricklingStream::new(pause, at_once, left);
         io::copy(&mut PacedStream::new(stream, PATIENCE), &mut io::sink())
             .map(|count| usize::try_from(count).unwrap())
     }
@@ -435,12 +459,7 @@ mod tests {
     /// A tail may wait for the next line as long as the server sends empty lines.
     #[test]
     fn lines_may_be_as_far_apart_as_empty_ones() {
-        let stream = TricklingStream {
-            now: clock::now(),
-            pause: Duration::from_secs(10),
-            at_once: 1,
-            left: 100,
-        };
+        let stream = TricklingStream::new(Duration::from_secs(10), 1, 100);
         let mut stream = PacedStream::new(stream, PATIENCE);
         for _ in 0..100 {
             stream.begin_piece();

@@ -15,7 +15,7 @@ use std::{
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use minikeeper::{Advice, Secret, control::Verb, files};
-use minikeeper_shell::{print_on_stdout, without_controls};
+use minikeeper_shell::{print_on_stderr, print_on_stdout, without_controls};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -58,6 +58,7 @@ impl CtlArgs {
             fields: &fields,
             longest,
         };
+        let warning = self.warning(&call);
         let form = self.form;
         let is_terminal = io::stdout().is_terminal();
         let is_text = form == Some(Form::Text) || form.is_none() && is_terminal;
@@ -66,10 +67,51 @@ impl CtlArgs {
         } else {
             Some(http::call(&call)?)
         };
+        if let Some(text) = warning
+            && answer.as_ref().is_some_and(|answer| answer.status == 200)
+        {
+            print_on_stderr(&format!("minikeeper: warning: {}", without_controls(&text)));
+        }
         match answer {
             Some(answer) => self.print(answer, is_text, is_terminal),
             None => Ok(()),
         }
+    }
+
+    /// Returns what to say once a server of the ensemble is down that has the only address of `--server`: the next call
+    /// would not reach any.
+    fn warning(&self, call: &HttpCall<'_>) -> Option<String> {
+        let is_given = |name: &str, value: Value| call.fields.get(name) == Some(&value);
+        let is_alone = !self.server.contains(',');
+        if self.verb.name != "set_server" || !is_given("mode", "down".into()) || !is_alone {
+            return None;
+        }
+        let answer = http::call(&HttpCall {
+            verb: command::find("servers")?,
+            fields: &Map::new(),
+            ..*call
+        });
+        let value: Value = serde_json::from_str(&answer.ok()?.body).ok()?;
+        let servers = value.get("servers")?.as_array()?;
+        let (down, others): (Vec<_>, Vec<_>) = servers
+            .iter()
+            .partition(|server| call.fields.get("server") == server.get("id"));
+        let address = |server: &Value| Some(server.get("address")?.as_str()?.to_owned());
+        let port = |address: &str| Some(address.rsplit_once(':')?.1.to_owned());
+        let (id, lost) = (down.first()?.get("id")?, address(down.first()?)?);
+        // The host may be written in several ways, and a port for control alone is another one.
+        if port(&lost) != port(&self.server) {
+            return None;
+        }
+        let up = others
+            .iter()
+            .find(|it| it.get("mode") != Some(&"down".into()));
+        let up = address(up?)?;
+        Some(format!(
+            "server {id} was the one at {}, the only address of --server; to take it up again: minikeeper ctl --server {up} \
+             set-server {id} up",
+            self.server
+        ))
     }
 
     /// Prints an answer.
