@@ -1,7 +1,7 @@
 //! Sweeps of a command: `minikeeper sweep`.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, BufRead, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
@@ -250,6 +250,28 @@ impl CommandSweep {
     }
 }
 
+/// A command in a process group of its own that waits for a line on its stdin, which is empty then: the
+/// supervisor must know the process before it begins. It does not begin if the sweep is killed before.
+#[cfg(unix)]
+fn waiting(program: &OsStr, arguments: &[OsString]) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", r#"read -r _ && exec "$@" </dev/null"#, "sh"])
+        .arg(program)
+        .args(arguments)
+        .stdin(Stdio::piped());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command
+}
+
+/// Nothing supervises a sweep here.
+#[cfg(not(unix))]
+fn waiting(program: &OsStr, arguments: &[OsString]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
 /// Locks a folder until the file is closed, so that no other sweep writes to it.
 fn lock(folder: &Path) -> Result<Option<File>, SweepError> {
     #[cfg(unix)]
@@ -452,21 +474,21 @@ impl Running<'_> {
         };
         let written = create(output).and_then(|file| Ok((file.try_clone()?, file)));
         let (out, err) = written.map_err(|error| failed("write the output", error))?;
-        let mut command = Command::new(program);
+        let mut command = waiting(program, arguments);
         command
-            .args(arguments)
             .env("MINIKEEPER_CONNECT", &address)
             .env("MINIKEEPER_SWEEP_RUN", run.number.to_string())
-            .stdin(Stdio::null())
             .stdout(out)
             .stderr(err);
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn();
         let mut child =
             child.map_err(|error| failed(&format!("run {}", program.to_string_lossy()), error))?;
         let process = child.id();
         self.stop.began(process);
+        if let Some(mut gate) = child.stdin.take() {
+            // It may have been killed.
+            let _ = gate.write_all(b"\n");
+        }
         let ended = wait(&mut child, self.of.run_max, output);
         self.stop.ended(process);
         // What it has started and left behind must not use the next run's server.
