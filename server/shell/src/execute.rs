@@ -252,7 +252,11 @@ impl Run<'_> {
         let data = data.map_or("", String::as_str);
         match self.client().create(path, data.as_bytes(), create).await {
             Ok(created) => {
-                self.output.error(&format!("Created {}", created.path));
+                if self.output.prints_path_alone {
+                    self.output.line(&created.path);
+                } else {
+                    self.output.error(&format!("Created {}", created.path));
+                }
                 Ok(())
             }
             Err(error) => {

@@ -90,7 +90,7 @@ enum Next {
 async fn run_shell(options: Options) -> Result<u8, String> {
     let is_one_shot = !options.command.is_empty();
     let is_edited = !is_one_shot && io::stdin().is_terminal() && io::stdout().is_terminal();
-    let output = Arc::new(Output::new());
+    let output = Arc::new(Output::new(is_one_shot));
     if is_one_shot {
         // Nobody has asked for a watch yet.
         output.prints_watches.store(false, Ordering::Relaxed);

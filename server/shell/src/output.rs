@@ -84,12 +84,14 @@ pub(crate) struct Output {
     /// Why, unless its reader has closed it.
     failure: Mutex<Option<String>>,
     events: Mutex<Option<EventPrinter>>,
+    /// Whether `create` prints the path alone, on stdout, so that a script can take it.
+    pub(crate) prints_path_alone: bool,
     /// `printwatches`.
     pub(crate) prints_watches: AtomicBool,
 }
 
 impl Output {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(is_one_shot: bool) -> Self {
         Self {
             stdout: Mutex::new(BufWriter::new(io::stdout())),
             escapes_stdout: io::stdout().is_terminal(),
@@ -97,6 +99,7 @@ impl Output {
             is_closed: AtomicBool::new(false),
             failure: Mutex::default(),
             events: Mutex::new(None),
+            prints_path_alone: is_one_shot && !io::stdout().is_terminal(),
             prints_watches: AtomicBool::new(true),
         }
     }

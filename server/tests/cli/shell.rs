@@ -52,10 +52,13 @@ fn one_command_prints_its_result_alone() {
     let (_server, at) = server();
     let nothing = String::new;
     let done = |out: &str, err: &str| (0, out.to_owned(), err.to_owned());
+    // x=$(minikeeper cli create -s /a-) is the path.
+    assert_eq!(one(&at, &["create", "/a", "two words"]), done("/a\n", ""));
     assert_eq!(
-        one(&at, &["create", "/a", "two words"]),
-        done("", "Created /a\n")
+        one(&at, &["create", "-s", "/a/"]),
+        done("/a/0000000000\n", "")
     );
+    assert_eq!(one(&at, &["delete", "/a/0000000000"]), done("", ""));
     assert_eq!(one(&at, &["get", "/a"]), done("two words\n", ""));
     assert_eq!(one(&at, &["ls", "/"]), done("[a, zookeeper]\n", ""));
     let failed = (1, nothing(), "Node does not exist: /b\n".to_owned());
@@ -68,7 +71,7 @@ fn one_command_prints_its_result_alone() {
     );
     // Below a chroot, and with the options of either spelling.
     let chroot = format!("127.0.0.1:1,{at}/a");
-    assert_eq!(one(&chroot, &["create", "/b"]), done("", "Created /b\n"));
+    assert_eq!(one(&chroot, &["create", "/b"]), done("/b\n", ""));
     let output = run(&[
         "cli", "--server", &chroot, "-timeout", "9000", "-r", "ls", "/",
     ]);
