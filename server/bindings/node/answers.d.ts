@@ -48,9 +48,16 @@ export interface ListedZnode {
 }
 
 /** A znode in the result of `listChildren`. */
-export interface ListedChild extends Omit<ListedZnode, 'path'> {
+export interface ListedChild {
   name: string;
   num_children: number;
+  /** null if it has no data */
+  data_length: number | null;
+  /** "0x...", null if it is not ephemeral */
+  ephemeral_owner: string | null;
+  container: boolean;
+  /** Its time to live, null without one */
+  ttl_ms: number | null;
 }
 
 /** A snapshot in the result of `snapshots`. */
@@ -146,13 +153,7 @@ export interface JournalEntry {
   data_bytes?: number;
   timeout_ms?: number;
   /** A multi: its first 32 operations */
-  operations?: {
-    op: string;
-    path: string;
-    version: number | null;
-    mode: string | null;
-    data_bytes: number | null;
-  }[];
+  operations?: MultiOperation[];
   operation_count?: number;
   /** A request: "OK", the name of an error, or "NONE" without a reply */
   result?: 'OK' | 'NONE' | ErrorName;
@@ -176,6 +177,15 @@ export interface JournalEntry {
   count?: number;
 }
 
+/** An operation of a multi. */
+export interface MultiOperation {
+  op: string;
+  path: string;
+  version: number | null;
+  mode: string | null;
+  data_bytes: number | null;
+}
+
 /** A lock, semaphore or election in the result of `locks`. */
 export interface Lock {
   path: string;
@@ -189,13 +199,16 @@ export interface Lock {
   waiters: Contender[];
   /** How many hold it or wait, listed or not */
   contenders_total: number;
-  warnings: {
-    code: 'herd' | 'waiter-without-watch' | 'silent-session' | 'no-connection' | 'orphan';
-    path: string;
-    text: string;
-  }[];
+  warnings: LockWarning[];
   /** What happened to it, as far as the journal goes back */
   history?: LockHistory;
+}
+
+/** What is wrong with a lock. */
+export interface LockWarning {
+  code: 'herd' | 'waiter-without-watch' | 'silent-session' | 'no-connection' | 'orphan';
+  path: string;
+  text: string;
 }
 
 /** A znode in the queue of a lock. */
@@ -223,7 +236,7 @@ export interface Contender {
 /** What the journal knows of a lock. */
 export interface LockHistory {
   acquisitions: number;
-  sessions: { session: string; acquisitions: number }[];
+  sessions: LockShare[];
   sessions_total: number;
   /** Jain's index: 1 if all sessions acquired it equally often */
   fairness: number | null;
@@ -232,6 +245,12 @@ export interface LockHistory {
   wait_ms: Spread | null;
   /** How many contenders left without having held it */
   gave_up: number;
+}
+
+/** How often a session acquired a lock. */
+export interface LockShare {
+  session: string;
+  acquisitions: number;
 }
 
 export interface Spread {
@@ -244,15 +263,18 @@ export interface Spread {
 export interface Deadlock {
   code: 'deadlock';
   text: string;
-  cycle: {
-    session: string;
-    address: string | null;
-    lock: string;
-    contender: string;
-    waits_for: string;
-    is_held: boolean;
-  }[];
+  cycle: DeadlockStep[];
   sessions: string[];
+}
+
+/** A session of a deadlock, and what it waits for. */
+export interface DeadlockStep {
+  session: string;
+  address: string | null;
+  lock: string;
+  contender: string;
+  waits_for: string;
+  is_held: boolean;
 }
 
 /** A known mistake of clients in the result of `advise`. */

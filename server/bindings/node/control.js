@@ -2,6 +2,7 @@
 
 // The control API of a server: JSON over HTTP, on the port of the clients.
 
+const { AssertionError } = require('node:assert');
 const http = require('node:http');
 
 /** Longer than any verb takes until its answer begins or goes on; waits add their own limit. */
@@ -73,7 +74,10 @@ class Control {
       // The error below quotes the text.
     }
     if (status === 200 && answer !== null && typeof answer === 'object') return answer;
-    throw new MinikeeperError(answer?.error ?? `${verb}: status ${status}: ${text.slice(0, 200)}`, { status });
+    const message = answer?.error ?? `${verb}: status ${status}: ${text.slice(0, 200)}`;
+    // A runner reports a failure instead of an error.
+    if (verb === 'verify' && status === 409) throw Object.assign(new AssertionError({ message }), { status });
+    throw new MinikeeperError(message, { status });
   }
 
   async #exchangeSomewhere(...request) {

@@ -3,6 +3,7 @@
 // Converts values from and to the JSON of the control API.
 
 const { resolve } = require('node:path');
+const { inspect } = require('node:util');
 
 /** Converts a session's id, in any form that clients use, or an object with one property that selects sessions. */
 function whoJson(who) {
@@ -63,6 +64,12 @@ function dataOf({ data, data_base64: coded }) {
   return typeof data === 'string' ? Buffer.from(data) : null;
 }
 
+/** Returns a result that `console.log` and templates print as its `text`. Its properties are those of a plain object. */
+function printed(result) {
+  const value = () => result.text;
+  return Object.defineProperties(result, { toString: { value }, [inspect.custom]: { value } });
+}
+
 function sessionOf(session) {
   return { ...camelCased(session), lastOperation: session.last_operation && camelCased(session.last_operation) };
 }
@@ -79,4 +86,4 @@ function snakeCase(name) {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-module.exports = { camelCased, dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson };
+module.exports = { camelCased, dataJson, dataOf, directory, faultId, fields, printed, sessionOf, treeJson, whoJson };

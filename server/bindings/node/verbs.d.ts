@@ -90,6 +90,8 @@ export interface Advice {
   first: number;
   /** The same for people */
   text: string;
+  /** Returns `text`, which `console.log` prints too. */
+  toString(): string;
 }
 
 /**
@@ -108,6 +110,8 @@ export interface Locks {
   isTruncated: boolean;
   /** The same for people */
   text: string;
+  /** Returns `text`, which `console.log` prints too. */
+  toString(): string;
 }
 
 /**
@@ -125,6 +129,8 @@ export interface Story {
   json: string;
   /** The title as the name of a file, without an extension */
   fileName: string;
+  /** Returns `text`, which `console.log` prints too. */
+  toString(): string;
 }
 
 /**
@@ -393,8 +399,8 @@ export interface Verbs {
    *
    * Give `exactly` (0 for none), `atLeast` or `atMost`; without them at least one entry must match. Or give
    * `inOrder`: a list of filters such as `create /locks/** -> OK`, which entries must match in this order, with
-   * others between them. If the journal differs, the error (409) lists what matches or comes nearest. Returns how
-   * many entries match.
+   * others between them. If the journal differs, the error (409) lists what matches or comes nearest; in Python,
+   * Java and Node it is an AssertionError. Returns how many entries match.
    */
   verify(options?: {
     /** Only entries with a path that matches: `*` is any part of a name, `**` any part of a path */
@@ -541,7 +547,8 @@ export interface Verbs {
   /**
    * List the names of a znode's children, oldest first.
    *
-   * Fails (404) if there is no such znode.
+   * The root of an empty tree has the child zookeeper, as in ZooKeeper; `exportTree` leaves it out. Fails (404) if
+   * there is no such znode.
    * @param path The znode's path
    */
   children(path: string): Promise<string[]>;

@@ -3,7 +3,7 @@
 // Generated from the table of verbs, server/src/control/verbs. To generate it again:
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 
-const { dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');
+const { dataJson, dataOf, directory, faultId, fields, printed, sessionOf, treeJson, whoJson } = require('./values.js');
 
 /** Every verb of a universe. Its subclass has the control API as `_api`, and makes faults and universes. */
 class Verbs {
@@ -91,17 +91,17 @@ class Verbs {
 
   async advise(options) {
     const answer = await this._api.read('advise', fields(options));
-    return { findings: answer.findings, entryCount: answer.entry_count, first: answer.first, text: answer.text };
+    return printed({ findings: answer.findings, entryCount: answer.entry_count, first: answer.first, text: answer.text });
   }
 
   async locks() {
     const answer = await this._api.read('locks');
-    return { locks: answer.locks, deadlocks: answer.deadlocks, isTruncated: answer.is_truncated, text: answer.text };
+    return printed({ locks: answer.locks, deadlocks: answer.deadlocks, isTruncated: answer.is_truncated, text: answer.text });
   }
 
   async story(options) {
     const answer = await this._api.read('story', fields(options));
-    return { text: answer.text, html: answer.html, json: answer.json, fileName: answer.file_name };
+    return printed({ text: answer.text, html: answer.html, json: answer.json, fileName: answer.file_name });
   }
 
   async startRecording(bytesMax = 67108864) {

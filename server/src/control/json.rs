@@ -34,23 +34,6 @@ pub(crate) fn stat(stat: &Stat) -> Value {
     })
 }
 
-pub(crate) fn stat_schema() -> Value {
-    let (hex, integer) = (hex, integer);
-    object(&[
-        ("czxid", hex()),
-        ("mzxid", hex()),
-        ("pzxid", hex()),
-        ("ctime_ms", integer()),
-        ("mtime_ms", integer()),
-        ("version", integer()),
-        ("cversion", integer()),
-        ("aversion", integer()),
-        ("ephemeral_owner", hex()),
-        ("data_length", integer()),
-        ("num_children", integer()),
-    ])
-}
-
 /// The schema of an object with exactly these fields.
 pub(crate) fn object(fields: &[(&str, Value)]) -> Value {
     let mut properties = Map::new();
@@ -110,41 +93,49 @@ pub(crate) fn path() -> Value {
 pub(crate) fn tree() -> Value {
     /// Paths as servers accept them, except for /zookeeper, which belongs to the server.
     const PATH: &str = r"^/$|^(?!/zookeeper(/|$))(/(?!\.\.?(/|$))[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+)+$";
+    json!({
+        "type": "object",
+        "description": "Znodes by path: data, or an object",
+        "propertyNames": {"pattern": PATH},
+        "additionalProperties": tree_znode(),
+    })
+}
+
+/// The schema of a znode in a tree.
+pub(crate) fn tree_znode() -> Value {
     let data = json!({"type": ["string", "null"], "description": "Text, or null data"});
     let entry = json!({
         "type": "string",
         "pattern": "^[^:]+:.*:([cdrwa]+|[0-9]{1,9})$",
         "description": "SCHEME:ID:PERMISSIONS, as in world:anyone:cdrwa",
     });
-    json!({
-        "type": "object",
-        "description": "Znodes by path: data, or an object",
-        "propertyNames": {"pattern": PATH},
-        "additionalProperties": {"anyOf": [
-            data,
-            {
-                "type": "object",
-                "properties": {
-                    "data": data,
-                    "data_base64": {"type": "string", "contentEncoding": "base64"},
-                    "acl": {"type": "array", "minItems": 1, "items": entry},
-                    "container": {"type": "boolean"},
-                    "ttl_ms": {"type": "integer", "minimum": 1, "maximum": TTL_MS_MAX},
-                },
-                "additionalProperties": false,
-                "not": {"anyOf": [
-                    {"required": ["data", "data_base64"]},
-                    {"required": ["container", "ttl_ms"]},
-                ]},
+    json!({"anyOf": [
+        data,
+        {
+            "type": "object",
+            "properties": {
+                "data": data,
+                "data_base64": {"type": "string", "contentEncoding": "base64"},
+                "acl": {"type": "array", "minItems": 1, "items": entry},
+                "container": {"type": "boolean"},
+                "ttl_ms": {"type": "integer", "minimum": 1, "maximum": TTL_MS_MAX},
             },
-        ]},
-    })
+            "additionalProperties": false,
+            "not": {"anyOf": [
+                {"required": ["data", "data_base64"]},
+                {"required": ["container", "ttl_ms"]},
+            ]},
+        },
+    ]})
 }
 
 /// Adds null to a schema.
 pub(crate) fn or_null(mut schema: Value) -> Value {
     if let Some(kind) = schema.get_mut("type") {
         *kind = json!([kind.take(), "null"]);
+    }
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.push(Value::Null);
     }
     schema
 }

@@ -34,6 +34,6 @@ pub(crate) mod verbs;
 pub(crate) use self::{controls::Controls, handover::Handover};
 pub use self::{
     parameter::{Parameter, ParameterKind},
-    verb::{Field, FieldKind, Method, Verb},
+    verb::{Field, FieldKind, Method, Part, Verb},
     verbs::all as verbs,
 };

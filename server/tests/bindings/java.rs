@@ -2,12 +2,12 @@
 
 use minikeeper::{
     ErrorCode, FaultOp, OpCode,
-    control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb},
+    control::{Field, FieldKind, Method, Parameter, ParameterKind, Part, Verb},
 };
 
 use crate::{
-    HEADER, Returns, camel, help, is_number, is_optional, paragraphs, records, returns, words,
-    words_name, wrapped,
+    HEADER, Returns, camel, help, is_number, is_optional, is_printed_as_text, paragraphs, parts,
+    records, returns, words, words_name, wrapped,
 };
 
 /// The longest line.
@@ -20,6 +20,7 @@ const CLASS: &str = "
 import static io.github.minikeeper.Values.fields;
 import static io.github.minikeeper.Values.with;
 
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -56,8 +57,20 @@ pub(crate) fn classes() -> Vec<(String, String)> {
     }
     for (verb, name, fields) in records() {
         if !BY_HAND.contains(&&*name) {
-            classes.push((name.clone(), file(&record(verb, &name, fields))));
+            let mut paragraphs = paragraphs(verb, name_of);
+            paragraphs[0] = format!("The result of {}.", name_of(verb.name));
+            classes.push((name.clone(), file(&answer(&name, &paragraphs, fields, ""))));
         }
+    }
+    for Part {
+        name, help, fields, ..
+    } in parts()
+    {
+        let paragraphs = [format!("{}.", coded(help))];
+        classes.push((
+            (*name).to_owned(),
+            file(&answer(name, &paragraphs, fields, JSON)),
+        ));
     }
     classes.push(("FaultOp".to_owned(), file(&fault_ops())));
     classes.push(("ErrorCode".to_owned(), file(&error_codes())));
@@ -150,34 +163,91 @@ fn enumeration(parameter: &Parameter, words: &[&str]) -> String {
     format!("{comment}public enum {name} {{\n{words}\n}}\n")
 }
 
-fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
+/// What an object in an answer also has.
+const JSON: &str = "
+  /** Every field that the server returned, by the names of the control API. */
+  public Map<String, Object> json() {
+    return json;
+  }
+";
+
+/// Generates the class of an answer, or of an object in one.
+fn answer(name: &str, paragraphs: &[String], fields: &[Field], more: &str) -> String {
     let types: Vec<_> = fields.iter().map(returned_type).collect();
-    let imports: String = ["java.time.Duration", "java.time.Instant", "java.util.List"]
-        .into_iter()
-        .filter(|class| {
-            let name = class.rsplit('.').next().unwrap_or_default();
-            types.iter().any(|it| it.starts_with(name))
-        })
-        .map(|class| format!("import {class};\n"))
-        .collect();
-    let mut paragraphs = paragraphs(verb, name_of);
-    paragraphs[0] = format!("The result of {}.", name_of(verb.name));
-    let comment = comment(&paragraphs, "");
-    let methods: String = fields
+    let imports: String = [
+        "java.time.Duration",
+        "java.time.Instant",
+        "java.util.List",
+        "java.util.Map",
+        "java.util.OptionalDouble",
+        "java.util.OptionalLong",
+    ]
+    .into_iter()
+    .filter(|class| {
+        let name = class.rsplit('.').next().unwrap_or_default();
+        name == "Map" || (types.iter()).any(|it| it == name || it.starts_with(&format!("{name}<")))
+    })
+    .map(|class| format!("import {class};\n"))
+    .collect();
+    let comment = comment(paragraphs, "");
+    let mut methods: String = fields
         .iter()
         .map(|field| {
             let value = converted(field, &format!("json.get(\"{}\")", field.name));
-            let (kind, name) = (returned_type(field), short(field.name));
-            let help = field.help;
-            format!("\n  /** {help}. */\n  public {kind} {name}() {{\n    return {value};\n  }}\n")
+            let (kind, name) = (returned_type(field), method_name(field));
+            let help = match field.help {
+                "" if field.kind == FieldKind::Flag => {
+                    format!("Whether it is {}", spoken(field.name))
+                }
+                "" => format!("Its {}", spoken(field.name)),
+                help => coded(help).replace("null", absent(field)),
+            };
+            let comment = self::comment(&[format!("{help}.")], "  ");
+            format!("{comment}  public {kind} {name}() {{\n    return {value};\n  }}\n")
         })
         .collect();
+    if more.is_empty() && is_printed_as_text(fields) {
+        methods.push_str(
+            "\n  /** Its text. */\n  @Override\n  public String toString() {\n    return text();\n  }\n",
+        );
+    }
     format!(
-        "\n{imports}import java.util.Map;\n{comment}public final class {name} {{\n  \
-         private final Map<String, Object> json;\n\n  {name}(Map<String, Object> json) {{\n    \
-         this.json = json;\n  }}\n{methods}\n  @Override\n  public String toString() {{\n    \
-         return json.toString();\n  }}\n}}\n"
+        "\n{imports}{comment}public final class {name} extends Answer {{\n  \
+         {name}(Map<String, Object> json) {{\n    super(json);\n  }}\n{methods}{more}}}\n"
     )
+}
+
+/// Converts backquotes.
+fn coded(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(number, part)| match number % 2 {
+        0 => part.to_owned(),
+        _ => format!("{{@code {part}}}"),
+    });
+    parts.collect()
+}
+
+/// Returns the word for an absent value in the documentation of a field.
+fn absent(field: &Field) -> &'static str {
+    if returned_type(field).starts_with("Optional") {
+        "empty"
+    } else {
+        "null"
+    }
+}
+
+fn spoken(name: &str) -> String {
+    let name = name.strip_prefix("is_").unwrap_or(name);
+    name.trim_end_matches("_ms").replace('_', " ")
+}
+
+/// Returns the name of a field's method; `do` is a keyword, and every object has a method `wait`.
+fn method_name(field: &Field) -> String {
+    match field.name {
+        "do" => "remedy".to_owned(),
+        "wait_ms" => "waits".to_owned(),
+        name => short(name),
+    }
 }
 
 /// Returns whether a verb takes its fields as a map, because some are optional without a default.
@@ -189,7 +259,7 @@ fn takes_map(verb: &Verb) -> bool {
 fn methods(verb: &Verb) -> String {
     let returned = match returns(verb) {
         Returns::Nothing => "void".to_owned(),
-        Returns::Value(field) => returned_type(field).to_owned(),
+        Returns::Value(field) => returned_type(field),
         Returns::Record(name, _) => name,
     };
     let name = camel(verb.name);
@@ -279,6 +349,37 @@ fn methods(verb: &Verb) -> String {
         let comment = format!("Calls {{@code {name}}} with the defaults.");
         shorter(&comment, &arguments(&required), &call);
     }
+    let up_to_data = parameters
+        .iter()
+        .position(|parameter| matches!(parameter.kind, ParameterKind::Data))
+        .map(|place| &parameters[..=place]);
+    if let Some(given) = up_to_data {
+        let default = |parameter: &&Parameter| match parameter.default {
+            None => short(parameter.name),
+            Some(default) => literal(parameter, default),
+        };
+        let rest: String = parameters[given.len()..]
+            .iter()
+            .map(|parameter| format!(", {}", default(parameter)))
+            .collect();
+        let names: Vec<_> = given.iter().map(|it| short(it.name)).collect();
+        let names = names.join(", ");
+        if given
+            .iter()
+            .any(|parameter| !parameter.is_required || parameter.default.is_some())
+        {
+            let comment = format!("Calls {{@code {name}}} with data, and the other defaults.");
+            shorter(
+                &comment,
+                &arguments(given),
+                &format!("{name}({names}{rest})"),
+            );
+        }
+        let comment = format!("Calls {{@code {name}}} with text as data, in UTF-8.");
+        let texts = arguments(given).replace("byte[] data", "String data");
+        let call = names.replace("data", "data.getBytes(StandardCharsets.UTF_8)");
+        shorter(&comment, &texts, &format!("{name}({call})"));
+    }
     match verb.parameters.first().map(|parameter| parameter.kind) {
         Some(ParameterKind::SessionSelector) => {
             let call = format!("{name}(Who.session(session))");
@@ -362,54 +463,86 @@ fn described(parameter: &Parameter) -> String {
     )
 }
 
-fn returned_type(field: &Field) -> &'static str {
-    match field.kind {
-        FieldKind::Count => "long",
+fn returned_type(field: &Field) -> String {
+    let plain = match field.kind {
+        FieldKind::Count | FieldKind::Integer | FieldKind::Session if field.is_optional => {
+            "OptionalLong"
+        }
+        FieldKind::Count | FieldKind::Integer | FieldKind::Session => "long",
+        FieldKind::Number if field.is_optional => "OptionalDouble",
+        FieldKind::Number => "double",
         FieldKind::DurationMs => "Duration",
         FieldKind::UnixMs => "Instant",
         FieldKind::Flag => "boolean",
         FieldKind::Texts => "List<String>",
+        FieldKind::Counts | FieldKind::SessionIds => "List<Long>",
         FieldKind::Sessions => "List<Session>",
-        FieldKind::Faults
-        | FieldKind::Znodes
-        | FieldKind::Children
-        | FieldKind::Snapshots
-        | FieldKind::Changes
-        | FieldKind::Entries
-        | FieldKind::Locks
-        | FieldKind::Deadlocks
-        | FieldKind::Findings
-        | FieldKind::Servers => "List<Map<String, Object>>",
+        FieldKind::Part(part) => part.name,
+        FieldKind::Parts(part) => return format!("List<{}>", part.name),
+        FieldKind::OneOf(words) => return enumerated(words).unwrap_or_else(|| "String".to_owned()),
+        FieldKind::Data => "byte[]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
-        FieldKind::Tree => "Object",
+        FieldKind::Tree | FieldKind::TreeZnode => "Object",
         _ => "String",
-    }
+    };
+    plain.to_owned()
+}
+
+/// Returns the enum of these words, if a parameter has one.
+fn enumerated(words: &[&str]) -> Option<String> {
+    let mut all = crate::words().into_iter();
+    let (parameter, _) = all.find(|(_, others)| *others == words)?;
+    let verbs = crate::verbs().filter(|verb| !takes_map(verb));
+    let mut parameters = verbs.flat_map(|verb| verb.parameters);
+    parameters
+        .any(|other| other.name == parameter.name)
+        .then(|| words_name(parameter))
 }
 
 fn converted(field: &Field, value: &str) -> String {
     match field.kind {
-        FieldKind::Count => format!("Values.number({value})"),
+        FieldKind::Count | FieldKind::Integer if field.is_optional => {
+            format!("Values.optionalNumber({value})")
+        }
+        FieldKind::Count | FieldKind::Integer => format!("Values.number({value})"),
+        FieldKind::Session if field.is_optional => format!("Values.optionalSession({value})"),
+        FieldKind::Session => format!("Values.session({value})"),
+        FieldKind::SessionIds => format!("Values.list({value}, Values::session)"),
+        FieldKind::Counts => format!("Values.list({value}, Values::number)"),
+        FieldKind::Number if field.is_optional => format!("Values.optionalDouble({value})"),
+        FieldKind::Number => format!("((Number) {value}).doubleValue()"),
+        FieldKind::DurationMs if field.is_optional => {
+            format!("Values.orNull({value}, ms -> Duration.ofMillis(Values.number(ms)))")
+        }
         FieldKind::DurationMs => format!("Duration.ofMillis(Values.number({value}))"),
+        FieldKind::UnixMs if field.is_optional => {
+            format!("Values.orNull({value}, ms -> Instant.ofEpochMilli(Values.number(ms)))")
+        }
         FieldKind::UnixMs => format!("Instant.ofEpochMilli(Values.number({value}))"),
         FieldKind::Flag => format!("Boolean.TRUE.equals({value})"),
         FieldKind::Texts => format!("Values.texts({value})"),
         FieldKind::Sessions => format!("Values.sessions({value})"),
-        FieldKind::Faults
-        | FieldKind::Znodes
-        | FieldKind::Children
-        | FieldKind::Snapshots
-        | FieldKind::Changes
-        | FieldKind::Entries
-        | FieldKind::Locks
-        | FieldKind::Deadlocks
-        | FieldKind::Findings
-        | FieldKind::Servers => {
-            format!("Values.objects({value})")
+        FieldKind::Part(part) => {
+            format!(
+                "Values.orNull({value}, it -> new {}(Control.object(it)))",
+                part.name
+            )
         }
+        FieldKind::Parts(part) => {
+            format!(
+                "Values.list({value}, it -> new {}(Control.object(it)))",
+                part.name
+            )
+        }
+        FieldKind::OneOf(words) => match enumerated(words) {
+            Some(name) => format!("Values.word({name}.class, {value})"),
+            None => format!("(String) {value}"),
+        },
+        FieldKind::Data => "Values.data(json)".to_owned(),
         FieldKind::Fault => format!("fault(Values.number({value}))"),
         FieldKind::ConnectString => format!("universe(name, (String) {value})"),
-        FieldKind::Tree => value.to_owned(),
+        FieldKind::Tree | FieldKind::TreeZnode => value.to_owned(),
         _ => format!("(String) {value}"),
     }
 }

@@ -13,7 +13,7 @@ mod python;
 use std::fmt::Write as _;
 
 use expect_test::expect_file;
-use minikeeper::control::{self, Field, Parameter, ParameterKind, Verb};
+use minikeeper::control::{self, Field, FieldKind, Parameter, ParameterKind, Part, Verb};
 
 #[test]
 fn python_verbs_match_the_table() {
@@ -24,6 +24,28 @@ fn python_verbs_match_the_table() {
 fn node_verbs_match_the_table() {
     expect_file!["../../bindings/node/verbs.js"].assert_eq(&node::verbs());
     expect_file!["../../bindings/node/verbs.d.ts"].assert_eq(&node::types());
+}
+
+/// They are written by hand, because TypeScript tells more about words than the table does.
+#[test]
+fn node_answers_have_the_fields_of_the_table() {
+    let text = include_str!("../../bindings/node/answers.d.ts");
+    for Part { name, fields, .. } in parts() {
+        let (_, rest) = text
+            .split_once(&format!("export interface {name} {{\n"))
+            .unwrap_or_else(|| panic!("no interface {name}"));
+        let (body, _) = rest.split_once("\n}\n").expect("an end");
+        let mut found: Vec<_> = body
+            .lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split_once(": "))
+            .map(|(field, _)| field.trim_end_matches('?'))
+            .filter(|field| !field.contains([' ', '*']) && *field != "data_base64")
+            .collect();
+        let mut wanted: Vec<_> = fields.iter().map(|field| field.name).collect();
+        found.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted, "{name}");
+    }
 }
 
 #[test]
@@ -83,6 +105,30 @@ fn records() -> impl Iterator<Item = (&'static Verb, String, &'static [Field])> 
         Returns::Record(name, fields) => Some((verb, name, fields)),
         _ => None,
     })
+}
+
+/// Returns the objects in the answers, each before those in it.
+fn parts() -> Vec<&'static Part> {
+    fn add(fields: &[Field], found: &mut Vec<&'static Part>) {
+        for field in fields {
+            if let FieldKind::Part(part) | FieldKind::Parts(part) = field.kind
+                && !found.contains(&part)
+            {
+                found.push(part);
+                add(part.fields, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for verb in verbs() {
+        add(verb.answer, &mut found);
+    }
+    found
+}
+
+/// Returns whether a result has the field `text`, the same for people: then it is printed as that.
+fn is_printed_as_text(fields: &[Field]) -> bool {
+    fields.iter().any(|field| field.name == "text")
 }
 
 /// Returns the name of the type for the words of a parameter.

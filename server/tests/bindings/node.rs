@@ -6,15 +6,15 @@ use minikeeper::{
 };
 
 use crate::{
-    HEADER, Returns, camel, help, is_by_place, is_number, is_texts, paragraphs, records, returns,
-    words, words_name, wrapped,
+    HEADER, Returns, camel, help, is_by_place, is_number, is_printed_as_text, is_texts, paragraphs,
+    records, returns, words, words_name, wrapped,
 };
 
 /// The longest line.
 const WIDTH: usize = 118;
 
 const REQUIRED: &str = "
-const { dataJson, dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');
+const { dataJson, dataOf, directory, faultId, fields, printed, sessionOf, treeJson, whoJson } = require('./values.js');
 
 /** Every verb of a universe. Its subclass has the control API as `_api`, and makes faults and universes. */
 class Verbs {
@@ -79,8 +79,12 @@ fn method(verb: &Verb) -> String {
                     format!("{}: {value}", camel(field.name))
                 })
                 .collect();
-            let values = values.join(", ");
-            format!("    const answer = {call};\n    return {{ {values} }};\n")
+            let values = format!("{{ {} }}", values.join(", "));
+            let answer = match is_printed_as_text(fields) {
+                true => format!("printed({values})"),
+                false => values,
+            };
+            format!("    const answer = {call};\n    return {answer};\n")
         }
     };
     let name = camel(verb.name);
@@ -148,6 +152,11 @@ pub(crate) fn types() -> String {
             }
             text.push_str(&format!("  {name}: {kind};\n"));
         }
+        if is_printed_as_text(fields) {
+            text.push_str(
+                "  /** Returns `text`, which `console.log` prints too. */\n  toString(): string;\n",
+            );
+        }
         text.push_str("}\n");
     }
     text.push_str(&comment(
@@ -202,7 +211,7 @@ fn declaration(verb: &Verb) -> String {
     }
     let returned = match returns(verb) {
         Returns::Nothing => "void".to_owned(),
-        Returns::Value(field) => returned_type(field).to_owned(),
+        Returns::Value(field) => returned_type(field),
         Returns::Record(name, _) => name,
     };
     let name = camel(verb.name);
@@ -268,29 +277,23 @@ fn union(name: &str, help: &str, words: &[&str]) -> String {
     comment(&[format!("{help}.")], "") + &declaration
 }
 
-fn returned_type(field: &Field) -> &'static str {
-    match field.kind {
-        FieldKind::Count | FieldKind::DurationMs | FieldKind::UnixMs => "number",
+fn returned_type(field: &Field) -> String {
+    let plain = match field.kind {
+        FieldKind::Count | FieldKind::DurationMs | FieldKind::UnixMs | FieldKind::Integer => {
+            "number"
+        }
         FieldKind::Flag => "boolean",
         FieldKind::Texts => "string[]",
         FieldKind::Sessions => "Session[]",
-        FieldKind::Faults => "answers.InjectedFault[]",
-        FieldKind::Znodes => "answers.ListedZnode[]",
-        FieldKind::Children => "answers.ListedChild[]",
-        FieldKind::Snapshots => "answers.TakenSnapshot[]",
-        FieldKind::Changes => "answers.ZnodeChange[]",
-        FieldKind::Entries => "answers.JournalEntry[]",
-        FieldKind::Locks => "answers.Lock[]",
-        FieldKind::Deadlocks => "answers.Deadlock[]",
-        FieldKind::Findings => "answers.Finding[]",
-        FieldKind::Servers => "answers.EnsembleServer[]",
+        FieldKind::Part(part) => return format!("answers.{}", part.name),
+        FieldKind::Parts(part) => return format!("answers.{}[]", part.name),
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Data => "Buffer | null",
-        FieldKind::Stat => "answers.Stat",
         FieldKind::Tree => "Tree | string",
         _ => "string",
-    }
+    };
+    plain.to_owned()
 }
 
 /// Generates a comment after an empty line.

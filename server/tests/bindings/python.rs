@@ -1,10 +1,10 @@
 //! Generates the module `_verbs` of the Python package.
 
-use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Part, Verb};
 
 use crate::{
-    HEADER, Returns, help, is_by_place, is_number, is_optional, is_texts, paragraphs, records,
-    returns, wrapped,
+    HEADER, Returns, help, is_by_place, is_number, is_optional, is_printed_as_text, is_texts,
+    paragraphs, records, returns, wrapped,
 };
 
 /// The longest line.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, S
 from ._control import Control
 from ._faults import Fault, fault_id
 from ._sessions import Session, SessionLike, session_of, who
-from ._values import data_field, data_of, given, tree_or_yaml
+from ._values import data_field, data_of, given, part_of, tree_or_yaml
 
 if TYPE_CHECKING:
     from .universe import Universe
@@ -43,6 +43,11 @@ pub(crate) fn verbs() -> String {
     let header = HEADER.join("\n");
     let mut text = format!("\"\"\"The verbs of the control API.\n\n{header}\n\"\"\"\n{IMPORTS}");
     for (verb, name, fields) in records() {
+        for field in fields {
+            if let FieldKind::Part(part) = field.kind {
+                text.push_str(&self::part(part));
+            }
+        }
         text.push_str(&record(verb, &name, fields));
     }
     text.push_str(CLASS);
@@ -53,8 +58,20 @@ pub(crate) fn verbs() -> String {
 fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
     let returned = format!("The result of `{}`.", verb.name);
     let details = paragraphs(verb, quoted).split_off(1);
+    let mut text = dataclass(name, &[vec![returned], details].concat(), fields);
+    if is_printed_as_text(fields) {
+        text.push_str("\n    def __str__(self) -> str:\n        return self.text\n");
+    }
+    text
+}
+
+fn part(part: &Part) -> String {
+    dataclass(part.name, &[format!("{}.", part.help)], part.fields)
+}
+
+fn dataclass(name: &str, paragraphs: &[String], fields: &[Field]) -> String {
     let mut text = format!("\n\n@dataclass(frozen=True)\nclass {name}:\n");
-    text.push_str(&docstring(&[vec![returned], details].concat(), &[], "    "));
+    text.push_str(&docstring(paragraphs, &[], "    "));
     text.push('\n');
     for field in fields {
         text.push_str(&format!("    {}: {}\n", field.name, returned_type(field)));
@@ -319,24 +336,15 @@ fn call(verb: &Verb, is_long: bool) -> String {
 
 fn returned_type(field: &Field) -> &'static str {
     match field.kind {
-        FieldKind::Count | FieldKind::DurationMs | FieldKind::UnixMs => "int",
+        FieldKind::Count | FieldKind::DurationMs | FieldKind::UnixMs | FieldKind::Integer => "int",
         FieldKind::Flag => "bool",
         FieldKind::Texts => "List[str]",
         FieldKind::Sessions => "List[Session]",
-        FieldKind::Faults
-        | FieldKind::Znodes
-        | FieldKind::Children
-        | FieldKind::Snapshots
-        | FieldKind::Changes
-        | FieldKind::Entries
-        | FieldKind::Locks
-        | FieldKind::Deadlocks
-        | FieldKind::Findings
-        | FieldKind::Servers => "List[Dict[str, Any]]",
+        FieldKind::Part(part) => part.name,
+        FieldKind::Parts(_) => "List[Dict[str, Any]]",
         FieldKind::Fault => "Fault",
         FieldKind::ConnectString => "Universe",
         FieldKind::Data => "Optional[bytes]",
-        FieldKind::Stat => "Mapping[str, Any]",
         FieldKind::Tree => "Any",
         _ => "str",
     }
@@ -348,6 +356,7 @@ fn converted(field: &Field, value: &str) -> String {
         FieldKind::Fault => format!("Fault(self, {value})"),
         FieldKind::ConnectString => format!("self._universe(name, {value})"),
         FieldKind::Data => "data_of(answer)".to_owned(),
+        FieldKind::Part(part) => format!("part_of({}, {value})", part.name),
         _ => value.to_owned(),
     }
 }

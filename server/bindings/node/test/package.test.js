@@ -69,6 +69,12 @@ test('package for this system has the programs and the licences', () => {
   }
 });
 
+test('description in the package is for those who have it', () => {
+  const description = fs.readFileSync(path.join(MODULES, 'minikeeper', 'README.md'), 'utf8');
+  assert.match(description, /^# minikeeper for Node/);
+  assert.doesNotMatch(description, /Nothing is on|Rust/);
+});
+
 test('package has what it needs and nothing else', () => {
   const folder = path.join(MODULES, 'minikeeper');
   const { version, optionalDependencies, dependencies } = require('minikeeper/package.json');

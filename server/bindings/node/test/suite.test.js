@@ -11,7 +11,7 @@ const os = require('node:os');
 const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 const test = require('node:test');
-const { promisify } = require('node:util');
+const { inspect, promisify } = require('node:util');
 const zookeeper = require('node-zookeeper-client');
 const { MinikeeperError, Server, Universe, startServer, tellIfFailed, withServer: testWithServer } = require('minikeeper');
 
@@ -54,6 +54,39 @@ function listens(port) {
     socket.once('error', (error) => (error.code === 'ECONNREFUSED' ? resolve(false) : reject(error)));
   });
 }
+
+// Answers.
+
+withServer('locks and advice print as text', ['locks', 'advise'], async (server, client) => {
+  await server.seed({ '/locks/printer': '' });
+  await client.make('/locks/printer/00000000000000000000000000000000__lock__', null, zookeeper.CreateMode.EPHEMERAL_SEQUENTIAL);
+  for (const answer of [await server.locks(), await server.advise()]) {
+    assert.notEqual(answer.text, '');
+    assert.equal(inspect(answer), answer.text);
+    assert.equal(`${answer}`, answer.text);
+    // Otherwise it is an object as any other.
+    assert.deepEqual(answer, { ...answer });
+    assert.deepEqual(JSON.parse(JSON.stringify(answer)), { ...answer });
+  }
+  assert.match(String(await server.locks()), /^mutex \/locks\/printer /);
+});
+
+withServer('journal that differs is a failed assertion', ['verify'], async (server, client) => {
+  await client.make('/a');
+  await assert.rejects(server.verify({ path: '/a', exactly: 3 }), (error) => {
+    assert(error instanceof assert.AssertionError);
+    assert.equal(error.code, 'ERR_ASSERTION');
+    assert.equal(error.status, 409);
+    assert.match(error.message, /\/a/);
+    return true;
+  });
+  await assert.rejects(server.verify({ exactly: 1, atMost: 2 }), { name: 'MinikeeperError', status: 400 });
+});
+
+withServer('empty tree has the znode of the server and exports nothing', ['children', 'export_tree'], async (server) => {
+  assert.deepEqual(await server.children('/'), ['zookeeper']);
+  assert.deepEqual(await server.exportTree(), {});
+});
 
 // The program.
 

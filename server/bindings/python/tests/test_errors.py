@@ -14,14 +14,14 @@ pytest_plugins = ["pytester"]
 FAILING = {
     "refused": ('minikeeper.get("/no")', "minikeeper.MinikeeperError: no znode"),
     "wait": ('minikeeper.until_exists("/no", within_ms=1)', "minikeeper.WaitTimedOut: "),
-    "no session": ('minikeeper.expire("0x1")', "minikeeper.MinikeeperError: "),
+    "no session": ('minikeeper.expire("0x1")', "minikeeper.NotVerified: "),
     "arguments": ("minikeeper.expire()", "TypeError: give exactly one of session"),
     "no connection": ('package.Universe("127.0.0.1:1").dump()', "minikeeper.MinikeeperError: dump: no answer"),
     "fault": (
         'with minikeeper.inject(action="cut", path="/no"): pass',
         "minikeeper.MinikeeperError: fault 1 (cut",
     ),
-    "verify": ('minikeeper.verify(path="/no")', "minikeeper.MinikeeperError: "),
+    "verify": ('minikeeper.verify(path="/no")', "minikeeper.NotVerified: "),
     "no program": ('package.Server(program="/no/such").start()', "minikeeper.MinikeeperError: no program at '/no/such'"),
     "bad option": ('package.Server(options=["--bogus"]).start()', "minikeeper.MinikeeperError: minikeeper exited with code 2"),
 }

@@ -28,11 +28,13 @@ from minikeeper import (
     ListChildren,
     Locks,
     MinikeeperError,
+    NotVerified,
     Now,
     Seeded,
     Server,
     Session,
     SessionLike,
+    Stat,
     Story,
     SweepNext,
     TreeListing,
@@ -72,7 +74,8 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type(universe.set("/a", "z", version=-1), int)
     znode = universe.get("/a")
     assert_type(znode, Znode)
-    assert_type((znode.data, znode.stat), Tuple[Optional[bytes], Mapping[str, Any]])
+    assert_type((znode.data, znode.stat), Tuple[Optional[bytes], Stat])
+    assert_type((znode.stat.version, znode.stat.czxid), Tuple[int, str])
     assert_type(universe.children("/"), List[str])
     listed = universe.list_children("/", containing="a", max=9)
     assert_type(listed, ListChildren)
@@ -152,6 +155,10 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type((journal.entries, journal.next, journal.oldest), Tuple[List[Dict[str, Any]], int, int])
     assert_type(universe.count(path="/a"), int)
     assert_type(universe.verify(in_order=["create /mine -> OK", "exists /a -> OK"]), int)
+    try:
+        universe.verify(path="/never")
+    except NotVerified as error:
+        assert_type(error.status, Optional[int])
     universe.start_recording(bytes_max=1_000_000)
     assert_type(universe.stop_recording(), str)
     advice = universe.advise(ignore="polling,/config/**")

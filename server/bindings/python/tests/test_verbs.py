@@ -12,7 +12,7 @@ from conftest import PATIENCE_S, connected
 from kazoo.client import KazooState
 from kazoo.exceptions import CancelledError, ConnectionLoss, NoAuthError, NodeExistsError
 
-from minikeeper import MinikeeperError, Server, Universe, WaitTimedOut, settle
+from minikeeper import MinikeeperError, NotVerified, Server, Universe, WaitTimedOut, settle
 
 COUNT = int(os.environ.get("MINIKEEPER_EXPIRE_COUNT", "1000"))
 
@@ -354,11 +354,37 @@ def test_watchers_see_every_expiry(minikeeper, record_property):
 # State.
 
 
+def test_empty_tree_has_the_znode_of_the_server_and_exports_nothing(minikeeper):
+    assert minikeeper.children("/") == ["zookeeper"]
+    assert minikeeper.export_tree() == {}
+
+
+def test_locks_and_advice_print_as_text(minikeeper, kazoo):
+    with kazoo.Lock("/locks/printer"):
+        locks = minikeeper.locks()
+    kazoo.create("/lock-", ephemeral=True, sequence=True)
+    advice = minikeeper.advise()
+    assert str(locks).startswith("mutex /locks/printer (kazoo)\n") and f"{locks}" == locks.text
+    assert str(advice) == advice.text and advice.findings[0]["rule"] in str(advice)
+    assert repr(locks).startswith("Locks(")
+
+
+def test_journal_that_differs_is_a_failed_assertion(minikeeper, kazoo):
+    kazoo.create("/a")
+    with pytest.raises(AssertionError, match="/a") as differs:
+        minikeeper.verify(path="/a", exactly=3)
+    assert isinstance(differs.value, NotVerified) and differs.value.status == 409
+    with pytest.raises(MinikeeperError) as wrong:
+        minikeeper.verify(exactly=1, at_most=2)
+    assert not isinstance(wrong.value, AssertionError)
+
+
 def test_get_children_and_dump_need_no_client(minikeeper, kazoo):
     kazoo.create("/a", b"\xff\x00")
     kazoo.create("/a/b", "ä".encode())
     assert minikeeper.get("/a").data == b"\xff\x00"
-    assert minikeeper.get("/a").stat["num_children"] == 1
+    stat = minikeeper.get("/a").stat
+    assert (stat.num_children, stat.version, stat.data_length, stat.ephemeral_owner) == (1, 0, 2, "0x0")
     assert minikeeper.get("/a/b").data == "ä".encode()
     assert minikeeper.children("/a") == ["b"]
     assert "/a/b" in minikeeper.dump()

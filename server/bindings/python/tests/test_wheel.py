@@ -167,6 +167,14 @@ def test_wheel_of_this_program_fits_here(tmp_path):
     assert tags & set(sys_tags())
 
 
+def test_description_in_the_wheel_is_for_those_who_have_it(tmp_path, static):
+    wheel = build(tmp_path / "out", MINIKEEPER_BIN=str(static / "minikeeper"))
+    with zipfile.ZipFile(wheel) as archive:
+        description = archive.read(f"minikeeper-{VERSION}.dist-info/METADATA").decode()
+    assert "# minikeeper for Python" in description
+    assert "PyPI" not in description and "Rust" not in description
+
+
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_same_sources_make_the_same_file(tmp_path, static, kind):
     sums = set()

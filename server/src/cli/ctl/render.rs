@@ -102,7 +102,7 @@ pub(crate) fn render(verb: &Verb, answer: &Value) -> String {
     // The server has rendered the other fields itself.
     if let Some(Value::String(text)) = answer.get("text")
         && (verb.answer.iter())
-            .any(|field| matches!(field.kind, FieldKind::Locks | FieldKind::Findings))
+            .any(|field| matches!(field.kind, FieldKind::Parts(part) if ["Lock", "Finding"].contains(&part.name)))
     {
         return text.clone();
     }
@@ -134,7 +134,7 @@ fn put_fields(out: &mut String, fields: &[Field], answer: &Value) {
                 Some(lines) => block = lines,
                 None => rows.push(vec![name, data(answer)]),
             },
-            FieldKind::Stat => {
+            FieldKind::Part(_) => {
                 let stat = value.as_object().into_iter().flatten();
                 rows.extend(stat.map(|(name, value)| vec![spoken(name), stat_value(name, value)]));
             }
@@ -164,14 +164,18 @@ fn put_list(out: &mut String, field: &Field, value: &Value) -> bool {
         put_line(out, &format!("no {}", spoken(field.name)));
         return true;
     }
-    match field.kind {
-        FieldKind::Sessions => put_table(out, SESSIONS, items),
-        FieldKind::Faults => put_table(out, FAULTS, items),
-        FieldKind::Znodes => put_tree(out, items),
-        FieldKind::Children => put_table(out, CHILDREN, items),
-        FieldKind::Snapshots => put_table(out, SNAPSHOTS, items),
-        FieldKind::Changes => put_table(out, CHANGES, items),
-        FieldKind::Entries => items
+    let part = match field.kind {
+        FieldKind::Parts(part) => part.name,
+        _ => "",
+    };
+    match part {
+        _ if field.kind == FieldKind::Sessions => put_table(out, SESSIONS, items),
+        "InjectedFault" => put_table(out, FAULTS, items),
+        "ListedZnode" => put_tree(out, items),
+        "ListedChild" => put_table(out, CHILDREN, items),
+        "TakenSnapshot" => put_table(out, SNAPSHOTS, items),
+        "ZnodeChange" => put_table(out, CHANGES, items),
+        "JournalEntry" => items
             .iter()
             .for_each(|item| put_line(out, &text(&item["text"]))),
         _ if items.iter().all(Value::is_object) => put_any_table(out, items),

@@ -6,10 +6,28 @@ use crate::{
     advice::{Advice, Finding},
     control::{
         parameter::{Parameter, ParameterKind},
-        verb::{Field, FieldKind, Handler, Method, Verb},
+        verb::{Field, FieldKind, Handler, Method, Part, Verb},
         verbs::journal,
     },
 };
+
+const FINDING: Part = Part::new(
+    "Finding",
+    "A known mistake of clients",
+    &[
+        Field::new("rule", FieldKind::Text).help("The rule, such as `polling`"),
+        Field::new("title", FieldKind::Text).help("What the mistake is"),
+        Field::new("path", FieldKind::Text).help(
+            "The path concerned, with * for ids and numbers in it; empty if it is about sessions",
+        ),
+        Field::new("text", FieldKind::Text).help("What happened: of several occurrences the worst"),
+        Field::new("count", FieldKind::Count).help("How often it happened"),
+        Field::new("entries", FieldKind::Counts)
+            .help("The numbers of the entries of the journal that show it, at most 8"),
+        Field::new("why", FieldKind::Text).help("Why it matters"),
+        Field::new("do", FieldKind::Text).help("What to do instead"),
+    ],
+);
 
 pub(super) const VERBS: &[Verb] = &[Verb {
     name: "advise",
@@ -25,7 +43,7 @@ pub(super) const VERBS: &[Verb] = &[Verb {
     )],
     plain: None,
     answer: &[
-        Field::new("findings", FieldKind::Findings).help("The mistakes, by rule"),
+        Field::new("findings", FieldKind::Parts(&FINDING)).help("The mistakes, by rule"),
         Field::new("entry_count", FieldKind::Count).help("The number of entries that were read"),
         Field::new("first", FieldKind::Count).help("The number of the oldest entry"),
         Field::new("text", FieldKind::Text).help("The same for people"),

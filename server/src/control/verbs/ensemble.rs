@@ -6,7 +6,7 @@ use crate::{
     control::{
         error::{ControlError, with_causes},
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Outcome, Verb},
+        verb::{Call, Field, FieldKind, Handler, Method, Outcome, Part, Verb},
     },
     net::ensemble::{EnsembleError, ServerMode, ServerStatus},
 };
@@ -17,6 +17,21 @@ const SERVER: Parameter = Parameter::required(
     "The number of the server, from 1",
 );
 
+const MODES: &[&str] = &["up", "down", "cut-off", "read-only"];
+
+const STATUS: Part = Part::new(
+    "EnsembleServer",
+    "A server of the ensemble",
+    &[
+        Field::new("id", FieldKind::Count).help("Its number, from 1"),
+        Field::new("address", FieldKind::Text).help("HOST:PORT"),
+        Field::new("mode", FieldKind::OneOf(MODES)).help("What it does for its clients"),
+        Field::new("is_leader", FieldKind::Flag).help("Whether it says that it is the leader"),
+        Field::new("sessions", FieldKind::SessionIds)
+            .help("The sessions of the universe that are connected to it"),
+    ],
+);
+
 pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "servers",
@@ -25,7 +40,7 @@ pub(super) const VERBS: &[Verb] = &[
                There is one, unless the server was started with `--servers`.",
         parameters: &[],
         plain: None,
-        answer: &[Field::new("servers", FieldKind::Servers)],
+        answer: &[Field::new("servers", FieldKind::Parts(&STATUS))],
         handler: Handler::AtOnce(|call| {
             let servers: Vec<_> = call.universe.servers().iter().map(shown).collect();
             Ok(json!({"servers": servers}))
@@ -42,7 +57,7 @@ pub(super) const VERBS: &[Verb] = &[
             SERVER,
             Parameter::required(
                 "mode",
-                ParameterKind::OneOf(&["up", "down", "cut-off", "read-only"]),
+                ParameterKind::OneOf(MODES),
                 "What it does for its clients",
             ),
         ],

@@ -8,7 +8,7 @@ use crate::{
     control::{
         error::ControlError,
         parameter::{Arguments, Parameter, ParameterKind},
-        verb::{Field, FieldKind, Handler, Method, Verb},
+        verb::{Field, FieldKind, Handler, Method, Part, Verb},
     },
     faults::{
         FaultInfo,
@@ -26,6 +26,50 @@ const FAULT: Parameter = Parameter::required(
     "fault",
     ParameterKind::Fault,
     "The fault that inject returned",
+);
+
+const INJECTED: Part = Part::new(
+    "InjectedFault",
+    "A fault, and how often it has acted",
+    &[
+        Field::new("fault", FieldKind::Count).help("Its number"),
+        Field::new("action", FieldKind::OneOf(FaultAction::NAMES)).help("What it does"),
+        Field::new("op", FieldKind::Text)
+            .help("The operations, separated by commas; empty for all"),
+        Field::optional("path", FieldKind::Text).help("The paths; null for all"),
+        Field::optional("session", FieldKind::Session).help("The session that it applies to"),
+        Field::optional("client", FieldKind::Count)
+            .help("The number of the client that it applies to"),
+        Field::optional("address", FieldKind::Text).help("The address that it applies to"),
+        Field::new("skip", FieldKind::Count).help("How many matches it skips first"),
+        Field::optional("count", FieldKind::Count)
+            .help("How many times it acts; null without a limit"),
+        Field::new("probability", FieldKind::Number)
+            .help("The probability that it acts on a match"),
+        Field::new("seed", FieldKind::Count)
+            .help("The seed of the random numbers for the probability"),
+        Field::new("optional", FieldKind::Flag)
+            .help("Whether it may be removed without having acted"),
+        Field::optional("delay_ms", FieldKind::DurationMs)
+            .help("The delay, for the actions `delay`, `delay-reply` and `delay-events`"),
+        Field::optional("error", FieldKind::Text).help("The error, for the action `error`"),
+        Field::new("matches", FieldKind::Count).help("How many requests or events matched"),
+        Field::new("hits", FieldKind::Count).help("How often it has acted"),
+        Field::new("held", FieldKind::Count).help("How many events it holds"),
+        Field::optional("last_hit", FieldKind::Part(&HIT))
+            .help("What it has acted on last; null if it has not acted"),
+    ],
+);
+
+const HIT: Part = Part::new(
+    "FaultHit",
+    "What a fault has acted on",
+    &[
+        Field::optional("session", FieldKind::Session).help("The session; null for a connection that is refused, and for a handshake that opened no session"),
+        Field::new("op", FieldKind::Text).help("The operation, `createSession` for a handshake; the kind of an event, such as `NodeDeleted`"),
+        Field::optional("path", FieldKind::Text).help("The path, the first if there are several; null without one"),
+        Field::optional("xid", FieldKind::Integer).help("The number that its client gave the request; null for handshakes, connections and events"),
+    ],
 );
 
 pub(super) const VERBS: &[Verb] = &[
@@ -116,7 +160,7 @@ pub(super) const VERBS: &[Verb] = &[
         docs: "List the injected faults and how often each has acted",
         parameters: &[],
         plain: None,
-        answer: &[Field::new("faults", FieldKind::Faults)],
+        answer: &[Field::new("faults", FieldKind::Parts(&INJECTED))],
         handler: Handler::AtOnce(|call| {
             let faults: Vec<_> = call.universe.faults().iter().map(shown).collect();
             Ok(json!({"faults": faults}))

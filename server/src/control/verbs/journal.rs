@@ -9,7 +9,7 @@ use crate::{
     control::{
         error::ControlError,
         parameter::{Arguments, Parameter, ParameterKind},
-        verb::{Field, FieldKind, Handler, Method, Verb},
+        verb::{Field, FieldKind, Handler, Method, Part, Verb},
         verbs::sessions::session_id,
     },
     journal::{
@@ -53,6 +53,71 @@ const SINCE: Parameter = Parameter::optional(
     "Only entries from this number on",
 );
 
+const ENTRY: Part = Part::new(
+    "JournalEntry",
+    "An entry of the journal, with the fields that apply to its kind",
+    &[
+        Field::new("number", FieldKind::Count),
+        Field::new("kind", FieldKind::Text)
+            .help("`request`, `event`, `deleted`, `fault`, `session_opened` and so on"),
+        Field::new("at_ms", FieldKind::DurationMs)
+            .help("The time by the universe's clock, since the start"),
+        Field::optional("wall_ms", FieldKind::UnixMs).help("The time of day"),
+        Field::new("text", FieldKind::Text).help("The entry in a line"),
+        Field::optional("connection", FieldKind::Count).help("The number of the connection"),
+        Field::optional("session", FieldKind::Session),
+        Field::optional("address", FieldKind::Text),
+        Field::optional("op", FieldKind::Text)
+            .help("The operation of a request, or the one that a fault acted on"),
+        Field::optional("path", FieldKind::Text),
+        Field::optional("zxid", FieldKind::Hex),
+        Field::optional("xid", FieldKind::Integer)
+            .help("The number that the client gave the request"),
+        Field::optional("created", FieldKind::Text)
+            .help("The path of a create, with the number that was appended"),
+        Field::optional("version", FieldKind::Integer)
+            .help("The version that the request demands, -1 for any"),
+        Field::optional("mode", FieldKind::Text).help("The mode of a create, such as `EPHEMERAL`"),
+        Field::optional("watch", FieldKind::Flag).help("Whether the request sets a watch"),
+        Field::optional("data_bytes", FieldKind::Count),
+        Field::optional("timeout_ms", FieldKind::DurationMs),
+        Field::optional("operations", FieldKind::Parts(&OPERATION))
+            .help("The first 32 operations of a multi"),
+        Field::optional("operation_count", FieldKind::Count),
+        Field::optional("result", FieldKind::Text)
+            .help("`OK`, the name of an error, or `NONE` without a reply"),
+        Field::optional("duration_us", FieldKind::Count)
+            .help("How long the turn took that served the request, in microseconds"),
+        Field::optional("event", FieldKind::Text)
+            .help("The kind of the event, such as `NodeCreated`"),
+        Field::optional("why", FieldKind::Text).help(
+            "Why the server deleted the znode without a request for it, such as `session_expired`",
+        ),
+        Field::optional("cause", FieldKind::Count)
+            .help("The number of the entry that caused the event or the deletion"),
+        Field::optional("is_held", FieldKind::Flag).help("Whether a fault holds the event"),
+        Field::optional("fault", FieldKind::Count).help("The number of the fault that acted"),
+        Field::optional("action", FieldKind::Text).help("What the fault did"),
+        Field::optional("reason", FieldKind::Text).help("Why the connection was closed"),
+        Field::optional("what", FieldKind::Text)
+            .help("What was done to the clock, or the verb with its arguments"),
+        Field::optional("count", FieldKind::Count).help("How many entries were omitted"),
+    ],
+);
+
+const OPERATION: Part = Part::new(
+    "MultiOperation",
+    "An operation of a multi",
+    &[
+        Field::new("op", FieldKind::Text),
+        Field::new("path", FieldKind::Text),
+        Field::optional("version", FieldKind::Integer)
+            .help("The version that it demands, -1 for any"),
+        Field::optional("mode", FieldKind::Text).help("The mode of a create"),
+        Field::optional("data_bytes", FieldKind::Count),
+    ],
+);
+
 pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "journal",
@@ -79,7 +144,7 @@ pub(super) const VERBS: &[Verb] = &[
         ],
         plain: None,
         answer: &[
-            Field::new("entries", FieldKind::Entries),
+            Field::new("entries", FieldKind::Parts(&ENTRY)),
             Field::new("next", FieldKind::Count).help("The number of the next entry"),
             Field::new("oldest", FieldKind::Count).help("The number of the oldest entry"),
         ],
@@ -143,7 +208,7 @@ pub(super) const VERBS: &[Verb] = &[
                entry must match. Or give `in_order`: a list of filters such as \
                `create /locks/** -> OK`, which entries must match in this order, with others \
                between them. If the journal differs, the error (409) lists what matches or comes \
-               nearest. Returns how many entries match.",
+               nearest; in Python, Java and Node it is an AssertionError. Returns how many entries match.",
         parameters: &[
             PATH,
             OP,

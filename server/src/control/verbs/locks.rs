@@ -8,10 +8,135 @@ use serde_json::{Map, Value, json};
 use crate::{
     control::{
         json::put_data,
-        verb::{Field, FieldKind, Handler, Method, Verb},
+        verb::{Field, FieldKind, Handler, Method, Part, Verb},
     },
     locks::{Contender, Deadlock, LockHistory, LockInfo, Locks, Spread},
 };
+
+const LOCK: Part = Part::new(
+    "Lock",
+    "A lock, semaphore or election",
+    &[
+        Field::new("path", FieldKind::Text),
+        Field::new(
+            "kind",
+            FieldKind::OneOf(&[
+                "mutex",
+                "read_write",
+                "semaphore",
+                "leader_latch",
+                "leader_election",
+            ]),
+        ),
+        Field::optional("family", FieldKind::Text)
+            .help("The library whose names the znodes have; null if they have those of several"),
+        Field::optional("max_leases", FieldKind::Count)
+            .help("The leases of a semaphore; null if it does not say"),
+        Field::new("holders", FieldKind::Parts(&CONTENDER)).help("Who holds it"),
+        Field::new("waiters", FieldKind::Parts(&CONTENDER))
+            .help("Who waits, in the order of the queue"),
+        Field::new("contenders_total", FieldKind::Count)
+            .help("How many hold it or wait, listed or not"),
+        Field::new("warnings", FieldKind::Parts(&WARNING)).help("What is wrong"),
+        Field::optional("history", FieldKind::Part(&HISTORY))
+            .help("What happened to it, as far as the journal goes back"),
+    ],
+);
+
+const CONTENDER: Part = Part::new(
+    "Contender",
+    "A znode in the queue of a lock",
+    &[
+        Field::new("path", FieldKind::Text),
+        Field::new("is_reader", FieldKind::Flag)
+            .help("Whether it shares the lock with other readers"),
+        Field::optional("session", FieldKind::Session)
+            .help("Its session; null if no session owns it"),
+        Field::optional("address", FieldKind::Text)
+            .help("HOST:PORT of its client; null if it is not connected"),
+        Field::new("is_connected", FieldKind::Flag),
+        Field::new("is_silenced", FieldKind::Flag),
+        Field::new("since_ms", FieldKind::UnixMs).help("When it was created"),
+        Field::new("age_ms", FieldKind::DurationMs).help("How long ago that was"),
+        Field::optional("data", FieldKind::Data).help("Its data, at most 256 bytes"),
+        Field::new("data_length", FieldKind::Count).help("The length of its data in bytes"),
+        Field::new("waits_for", FieldKind::Texts).help("The paths that it waits for"),
+        Field::new("is_watching", FieldKind::Flag).help("Whether it watches one of them"),
+    ],
+);
+
+const WARNING: Part = Part::new(
+    "LockWarning",
+    "What is wrong with a lock",
+    &[
+        Field::new("code", FieldKind::Text)
+            .help("`herd`, `waiter-without-watch`, `silent-session`, `no-connection` or `orphan`"),
+        Field::new("path", FieldKind::Text).help("The znode concerned"),
+        Field::new("text", FieldKind::Text).help("A sentence"),
+    ],
+);
+
+const HISTORY: Part = Part::new(
+    "LockHistory",
+    "What the journal knows of a lock",
+    &[
+        Field::new("acquisitions", FieldKind::Count),
+        Field::new("sessions", FieldKind::Parts(&SHARE)).help("The sessions that acquired it"),
+        Field::new("sessions_total", FieldKind::Count).help("How many there are, listed or not"),
+        Field::optional("fairness", FieldKind::Number)
+            .help("Jain's index: 1 if all sessions acquired it equally often"),
+        Field::new("hand_overs", FieldKind::Count),
+        Field::optional("hand_over_ms", FieldKind::Part(&SPREAD))
+            .help("How long it was free while a contender waited"),
+        Field::optional("wait_ms", FieldKind::Part(&SPREAD)).help("How long contenders waited"),
+        Field::new("gave_up", FieldKind::Count)
+            .help("How many contenders left without having held it"),
+    ],
+);
+
+const SHARE: Part = Part::new(
+    "LockShare",
+    "How often a session acquired a lock",
+    &[
+        Field::new("session", FieldKind::Session),
+        Field::new("acquisitions", FieldKind::Count),
+    ],
+);
+
+const SPREAD: Part = Part::new(
+    "Spread",
+    "The spread of times, in milliseconds",
+    &[
+        Field::new("min", FieldKind::DurationMs),
+        Field::new("median", FieldKind::DurationMs),
+        Field::new("max", FieldKind::DurationMs),
+    ],
+);
+
+const DEADLOCK: Part = Part::new(
+    "Deadlock",
+    "Sessions that wait for each other over several locks",
+    &[
+        Field::new("code", FieldKind::Text).help("Always `deadlock`"),
+        Field::new("text", FieldKind::Text).help("A sentence"),
+        Field::new("cycle", FieldKind::Parts(&STEP)),
+        Field::new("sessions", FieldKind::SessionIds),
+    ],
+);
+
+const STEP: Part = Part::new(
+    "DeadlockStep",
+    "A session of a deadlock, and what it waits for",
+    &[
+        Field::new("session", FieldKind::Session),
+        Field::optional("address", FieldKind::Text)
+            .help("HOST:PORT of its client; null if it is not connected"),
+        Field::new("lock", FieldKind::Text).help("The path of the lock"),
+        Field::new("contender", FieldKind::Text).help("The path of its znode"),
+        Field::new("waits_for", FieldKind::Session).help("The session that it waits for"),
+        Field::new("is_held", FieldKind::Flag).help("Whether that session holds the lock"),
+    ],
+);
 
 pub(super) const VERBS: &[Verb] = &[Verb {
     name: "locks",
@@ -23,8 +148,9 @@ pub(super) const VERBS: &[Verb] = &[Verb {
     parameters: &[],
     plain: None,
     answer: &[
-        Field::new("locks", FieldKind::Locks).help("The locks, by path"),
-        Field::new("deadlocks", FieldKind::Deadlocks).help("The deadlocks, each with its cycle"),
+        Field::new("locks", FieldKind::Parts(&LOCK)).help("The locks, by path"),
+        Field::new("deadlocks", FieldKind::Parts(&DEADLOCK))
+            .help("The deadlocks, each with its cycle"),
         Field::new("is_truncated", FieldKind::Flag)
             .help("Whether there are more locks or contenders than listed"),
         Field::new("text", FieldKind::Text).help("The same for people"),

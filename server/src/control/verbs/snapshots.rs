@@ -7,7 +7,7 @@ use crate::{
     control::{
         error::ControlError,
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Verb},
+        verb::{Call, Field, FieldKind, Handler, Method, Part, Verb},
     },
     tree::{Znode, files},
     universe::Change,
@@ -17,6 +17,32 @@ const SNAPSHOT: Parameter = Parameter::required(
     "snapshot",
     ParameterKind::Count(u64::MAX),
     "The number that snapshot returned",
+);
+
+const TAKEN: Part = Part::new(
+    "TakenSnapshot",
+    "A snapshot",
+    &[
+        Field::new("snapshot", FieldKind::Count).help("Its number"),
+        Field::new("taken_ms", FieldKind::UnixMs).help("When it was taken"),
+        Field::new("is_there", FieldKind::Flag).help("Whether it can still be restored"),
+    ],
+);
+
+const CHANGE: Part = Part::new(
+    "ZnodeChange",
+    "A znode that differs from the one in a snapshot",
+    &[
+        Field::new("path", FieldKind::Text),
+        Field::new(
+            "change",
+            FieldKind::OneOf(&["created", "deleted", "changed"]),
+        ),
+        Field::optional("before", FieldKind::TreeZnode)
+            .help("The znode then; null if it did not exist or its data is null"),
+        Field::optional("after", FieldKind::TreeZnode)
+            .help("The znode now; null if it does not exist or its data is null"),
+    ],
 );
 
 pub(super) const VERBS: &[Verb] = &[
@@ -67,7 +93,7 @@ pub(super) const VERBS: &[Verb] = &[
                restored, the server was restarted, or more than 256 MiB of changes were made since.",
         parameters: &[],
         plain: None,
-        answer: &[Field::new("snapshots", FieldKind::Snapshots)],
+        answer: &[Field::new("snapshots", FieldKind::Parts(&TAKEN))],
         handler: Handler::AtOnce(|call| {
             let kept = call.controls.snapshots.of(&call.universe);
             let shown = kept.iter().map(|(id, kept)| {
@@ -89,7 +115,7 @@ pub(super) const VERBS: &[Verb] = &[
         parameters: &[SNAPSHOT, super::state::MAX],
         plain: None,
         answer: &[
-            Field::new("changes", FieldKind::Changes).help("The differences, by path"),
+            Field::new("changes", FieldKind::Parts(&CHANGE)).help("The differences, by path"),
             Field::new("is_truncated", FieldKind::Flag).help("Whether there are more"),
         ],
         handler: Handler::AtOnce(|call| {

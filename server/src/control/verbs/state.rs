@@ -8,7 +8,7 @@ use crate::{
         error::ControlError,
         json,
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Verb},
+        verb::{Call, Field, FieldKind, Handler, Method, Part, Verb},
     },
     tree::{Lifetime, Tree, Znode},
     universe::{
@@ -37,6 +37,54 @@ pub(super) const MAX: Parameter = Parameter::required(
 )
 .with_default("1000");
 
+const STAT: Part = Part::new(
+    "Stat",
+    "The metadata of a znode",
+    &[
+        Field::new("czxid", FieldKind::Hex).help("The zxid of its creation"),
+        Field::new("mzxid", FieldKind::Hex).help("The zxid of the last change of its data"),
+        Field::new("pzxid", FieldKind::Hex).help("The zxid of the last change of its children"),
+        Field::new("ctime_ms", FieldKind::UnixMs).help("When it was created"),
+        Field::new("mtime_ms", FieldKind::UnixMs).help("When its data was changed last"),
+        Field::new("version", FieldKind::Integer).help("The number of changes of its data"),
+        Field::new("cversion", FieldKind::Integer).help("The number of changes of its children"),
+        Field::new("aversion", FieldKind::Integer).help("The number of changes of its access list"),
+        Field::new("ephemeral_owner", FieldKind::Session)
+            .help("The session that owns it; 0x0 if it is not ephemeral"),
+        Field::new("data_length", FieldKind::Integer).help("The length of its data in bytes"),
+        Field::new("num_children", FieldKind::Integer).help("How many children it has"),
+    ],
+);
+
+const ZNODE: Part = Part::new(
+    "ListedZnode",
+    "A znode, without its data",
+    &[
+        Field::new("path", FieldKind::Text),
+        Field::optional("data_length", FieldKind::Count)
+            .help("The length of its data; null if it has none"),
+        Field::optional("ephemeral_owner", FieldKind::Session)
+            .help("The session that owns it; null if it is not ephemeral"),
+        Field::new("container", FieldKind::Flag).help("Whether it is a container"),
+        Field::optional("ttl_ms", FieldKind::DurationMs).help("Its time to live; null without one"),
+    ],
+);
+
+const CHILD: Part = Part::new(
+    "ListedChild",
+    "A child of a znode, without its data",
+    &[
+        Field::new("name", FieldKind::Text),
+        Field::new("num_children", FieldKind::Count).help("How many children it has"),
+        Field::optional("data_length", FieldKind::Count)
+            .help("The length of its data; null if it has none"),
+        Field::optional("ephemeral_owner", FieldKind::Session)
+            .help("The session that owns it; null if it is not ephemeral"),
+        Field::new("container", FieldKind::Flag).help("Whether it is a container"),
+        Field::optional("ttl_ms", FieldKind::DurationMs).help("Its time to live; null without one"),
+    ],
+);
+
 pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "get",
@@ -47,7 +95,7 @@ pub(super) const VERBS: &[Verb] = &[
         plain: None,
         answer: &[
             Field::new("data", FieldKind::Data).help("Its data, null if it has none"),
-            Field::new("stat", FieldKind::Stat).help("Its metadata"),
+            Field::new("stat", FieldKind::Part(&STAT)).help("Its metadata"),
         ],
         handler: Handler::AtOnce(|call| {
             let path = call.arguments.text("path")?;
@@ -62,7 +110,8 @@ pub(super) const VERBS: &[Verb] = &[
         name: "children",
         method: Method::Get,
         docs: "List the names of a znode's children, oldest first\n\n\
-               Fails (404) if there is no such znode.",
+               The root of an empty tree has the child zookeeper, as in ZooKeeper; `export_tree` \
+               leaves it out. Fails (404) if there is no such znode.",
         parameters: &[PATH],
         plain: None,
         answer: &[Field::new("children", FieldKind::Texts)],
@@ -97,7 +146,7 @@ pub(super) const VERBS: &[Verb] = &[
         ],
         plain: None,
         answer: &[
-            Field::new("children", FieldKind::Children).help("The children, by name"),
+            Field::new("children", FieldKind::Parts(&CHILD)).help("The children, by name"),
             Field::new("total", FieldKind::Count).help("How many match, listed or not"),
             Field::new("is_truncated", FieldKind::Flag).help("Whether there are more"),
         ],
@@ -178,7 +227,7 @@ pub(super) const VERBS: &[Verb] = &[
         ],
         plain: None,
         answer: &[
-            Field::new("znodes", FieldKind::Znodes)
+            Field::new("znodes", FieldKind::Parts(&ZNODE))
                 .help("The znodes, parents before their children"),
             Field::new("is_truncated", FieldKind::Flag).help("Whether there are more"),
         ],

@@ -4,7 +4,7 @@
 """
 
 from . import _control, _faults, _kazoo, _program, _sessions, _values, _verbs, server, universe
-from ._errors import MinikeeperError, WaitTimedOut
+from ._errors import MinikeeperError, NotVerified, WaitTimedOut
 from ._faults import Fault, Hit
 from ._kazoo import settle
 from ._sessions import Client, LastOperation, Session, SessionLike, Watch
@@ -17,6 +17,7 @@ from ._verbs import (
     Locks,
     Now,
     Seeded,
+    Stat,
     Story,
     SweepNext,
     TreeListing,
@@ -37,11 +38,13 @@ __all__ = [
     "ListChildren",
     "Locks",
     "MinikeeperError",
+    "NotVerified",
     "Now",
     "Seeded",
     "Server",
     "Session",
     "SessionLike",
+    "Stat",
     "Story",
     "SweepNext",
     "TreeListing",

@@ -10,7 +10,7 @@ import time
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from urllib.parse import quote, urlencode
 
-from ._errors import MinikeeperError, WaitTimedOut
+from ._errors import MinikeeperError, NotVerified, WaitTimedOut
 
 # Longer than any verb takes until its answer begins or goes on; waits add their own limit.
 PATIENCE_S = 30.0
@@ -110,6 +110,8 @@ class Control:
             return answer
         sentence = answer.get("error") if isinstance(answer, dict) else None
         sentence = sentence or f"{what}: status {status}: {text[:200]!r}"
+        if what == "verify" and status == 409:
+            raise NotVerified(sentence, status)
         raise (WaitTimedOut if status == 408 else MinikeeperError)(sentence, status)
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:

@@ -24,3 +24,9 @@ class WaitTimedOut(MinikeeperError, TimeoutError):
     """An `until_...` timed out. The text says what was seen instead."""
 
     __module__ = "minikeeper"
+
+
+class NotVerified(MinikeeperError, AssertionError):
+    """`verify` found that the journal differs, or is off or incomplete. Runners report a failure, not an error."""
+
+    __module__ = "minikeeper"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Dict, Mapping, Optional, Union
+from dataclasses import fields
+from typing import Any, Dict, Mapping, Optional, Type, TypeVar, Union
+
+Part = TypeVar("Part")
 
 
 def given(**fields: Any) -> Dict[str, Any]:
@@ -17,6 +20,11 @@ def data_of(answer: Mapping[str, Any]) -> Optional[bytes]:
         return base64.b64decode(answer["data_base64"])
     text = answer.get("data")
     return None if text is None else text.encode()
+
+
+def part_of(kind: Type[Part], answer: Mapping[str, Any]) -> Part:
+    """Returns an object in an answer; a newer server may have more fields."""
+    return kind(**{field.name: answer[field.name] for field in fields(kind)})  # type: ignore[arg-type]
 
 
 def data_field(data: Union[str, bytes]) -> Dict[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, S
 from ._control import Control
 from ._faults import Fault, fault_id
 from ._sessions import Session, SessionLike, session_of, who
-from ._values import data_field, data_of, given, tree_or_yaml
+from ._values import data_field, data_of, given, part_of, tree_or_yaml
 
 if TYPE_CHECKING:
     from .universe import Universe
@@ -66,6 +66,9 @@ class Advice:
     text: str
     """The same for people."""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class Locks:
@@ -85,6 +88,9 @@ class Locks:
     text: str
     """The same for people."""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class Story:
@@ -103,6 +109,9 @@ class Story:
     file_name: str
     """The title as the name of a file, without an extension."""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class SweepNext:
@@ -120,6 +129,34 @@ class SweepNext:
 
 
 @dataclass(frozen=True)
+class Stat:
+    """The metadata of a znode."""
+
+    czxid: str
+    """The zxid of its creation."""
+    mzxid: str
+    """The zxid of the last change of its data."""
+    pzxid: str
+    """The zxid of the last change of its children."""
+    ctime_ms: int
+    """When it was created."""
+    mtime_ms: int
+    """When its data was changed last."""
+    version: int
+    """The number of changes of its data."""
+    cversion: int
+    """The number of changes of its children."""
+    aversion: int
+    """The number of changes of its access list."""
+    ephemeral_owner: str
+    """The session that owns it; 0x0 if it is not ephemeral."""
+    data_length: int
+    """The length of its data in bytes."""
+    num_children: int
+    """How many children it has."""
+
+
+@dataclass(frozen=True)
 class Znode:
     """The result of `get`.
 
@@ -128,7 +165,7 @@ class Znode:
 
     data: Optional[bytes]
     """Its data, None if it has none."""
-    stat: Mapping[str, Any]
+    stat: Stat
     """Its metadata."""
 
 
@@ -571,8 +608,8 @@ class Verbs:
 
         Give `exactly` (0 for none), `at_least` or `at_most`; without them at least one entry must match. Or give
         `in_order`: a list of filters such as `create /locks/** -> OK`, which entries must match in this order,
-        with others between them. If the journal differs, the error (409) lists what matches or comes nearest.
-        Returns how many entries match.
+        with others between them. If the journal differs, the error (409) lists what matches or comes nearest; in
+        Python, Java and Node it is an AssertionError. Returns how many entries match.
 
         - `path`: Only entries with a path that matches: `*` is any part of a name, `**` any part of a path
         - `op`: Only requests of this operation, such as `getData`; `create` is every kind of create
@@ -784,12 +821,13 @@ class Verbs:
         - `path`: The znode's path
         """
         answer = self._control.read("get", {"path": path})
-        return Znode(data=data_of(answer), stat=answer["stat"])
+        return Znode(data=data_of(answer), stat=part_of(Stat, answer["stat"]))
 
     def children(self, path: str) -> List[str]:
         """List the names of a znode's children, oldest first.
 
-        Fails (404) if there is no such znode.
+        The root of an empty tree has the child zookeeper, as in ZooKeeper; `export_tree` leaves it out. Fails
+        (404) if there is no such znode.
 
         - `path`: The znode's path
         """

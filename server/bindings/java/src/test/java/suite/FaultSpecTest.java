@@ -35,7 +35,7 @@ class FaultSpecTest {
   /** Injects a fault and returns how the server lists it. */
   private static Map<String, Object> listed(Universe universe, FaultSpec spec) {
     universe.inject(spec);
-    Map<String, Object> listed = universe.faults().get(0);
+    Map<String, Object> listed = universe.faults().get(0).json();
     universe.resetFaults();
     return listed;
   }

@@ -24,11 +24,15 @@ class OnPurpose {
   private Client first;
   private Client second;
 
-  /** Runs one of them; the exit code is the number of failures. The second argument is the folder for stories. */
+  /**
+   * Runs one of them, or one of another class, CLASS#METHOD; the exit code is the number of failures. The second argument is the
+   * folder for stories, the third whether JUnit finds extensions.
+   */
   public static void main(String[] args) {
     LauncherDiscoveryRequestBuilder request = LauncherDiscoveryRequestBuilder.request()
-        .selectors(selectMethod(OnPurpose.class, args[0], Universe.class.getName()))
-        .configurationParameter("minikeeper.stories", args[1]);
+        .selectors(args[0].contains("#") ? selectMethod(args[0]) : selectMethod(OnPurpose.class, args[0], Universe.class.getName()))
+        .configurationParameter("minikeeper.stories", args[1])
+        .configurationParameter("junit.jupiter.extensions.autodetection.enabled", args[2]);
     SummaryGeneratingListener listener = new SummaryGeneratingListener();
     LauncherFactory.create().execute(request.build(), listener);
     System.exit((int) listener.getSummary().getTotalFailureCount());

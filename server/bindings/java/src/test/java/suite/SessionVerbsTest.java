@@ -169,7 +169,7 @@ class SessionVerbsTest {
     try (Client client = inside(universe)) {
       Fault fault = universe.inject(NODE_EXISTS);
       assertThrows(KeeperException.NodeExistsException.class, () -> client.curator.create().forPath("/a"));
-      assertEquals(1L, universe.faults().get(0).get("hits"));
+      assertEquals(1L, universe.faults().get(0).hits());
       assertEquals(1, universe.removeFault(fault));
       assertEquals(1, fault.hits());
       client.curator.create().forPath("/a");

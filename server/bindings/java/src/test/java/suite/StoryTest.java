@@ -74,12 +74,41 @@ class StoryTest {
     assertTrue(printed.contains("\nnot saved: "), printed);
   }
 
-  /** Runs a test in another process. Returns the number of failures. */
+  @Test
+  void testWithTestingServerPrintsItsStoryIfTheExtensionIsThere() throws Exception {
+    String type = "suite.OnPurposeWithTestingServer";
+    assertEquals(1, run(type + "#fails", "off", true));
+    assertTold(type + ".fails\n");
+    assertEquals(1, run(type + "$InTry#fails", "off", true));
+    assertTold(type + "$InTry.fails 127.0.0.1:");
+    // The base class has the extension.
+    assertEquals(1, run(type + "$OfTheBaseClass#fails", "off", false));
+    assertTold(type + "$OfTheBaseClass.fails\n");
+    assertEquals(1, run(type + "$OfTheBaseClass#fails", "off", true));
+    assertTold(type + "$OfTheBaseClass.fails\n");
+    assertEquals(1, run(type + "#fails", "off", false));
+    assertFalse(printed.contains("minikeeper: story"), printed);
+    assertEquals(0, run(type + "#passes", "off", true));
+    assertFalse(printed.contains("minikeeper: story"), printed);
+  }
+
+  /** Asserts that one story was printed, of the server with the znode. */
+  private void assertTold(String title) {
+    assertTrue(printed.contains("\nminikeeper: story of " + title), printed);
+    assertEquals(2, printed.split("minikeeper: story", -1).length, printed);
+    assertTrue(printed.contains(" verb create path=\"/paper\""), printed);
+  }
+
   private int run(String test, String stories) throws IOException, InterruptedException {
+    return run(test, stories, false);
+  }
+
+  /** Runs a test in another process. Returns the number of failures. */
+  private int run(String test, String stories, boolean findsExtensions) throws IOException, InterruptedException {
     List<String> command = new ArrayList<>(List.of(
         System.getProperty("java.home") + "/bin/java", "-cp", System.getProperty("java.class.path"), "suite.OnPurpose"));
-    command.addAll(List.of(test, stories));
-    Path output = folder.resolveSibling(folder.getFileName() + "-" + test);
+    command.addAll(List.of(test, stories, Boolean.toString(findsExtensions)));
+    Path output = folder.resolveSibling(folder.getFileName() + "-" + test.replace('#', '.'));
     Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile()).start();
     assertTrue(process.waitFor(60, TimeUnit.SECONDS), "still running");
     printed = Files.readString(output);

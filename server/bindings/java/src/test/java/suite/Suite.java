@@ -57,6 +57,8 @@ public final class Suite {
             selectClass(UniverseTest.class),
             selectClass(SessionVerbsTest.class),
             selectClass(StateVerbsTest.class),
+            selectClass(AnswersTest.class),
+            selectClass(MainTest.class),
             selectClass(ExtensionTest.class),
             selectClass(CuratorParameterTest.class),
             selectClass(RuleTest.class),

@@ -9,6 +9,7 @@ import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass
 import io.github.minikeeper.ErrorCode;
 import io.github.minikeeper.Fault;
 import io.github.minikeeper.FaultOp;
+import io.github.minikeeper.InjectedFault;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
@@ -18,7 +19,6 @@ import io.github.minikeeper.junit.MinikeeperSweep;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.test.TestingServer;
@@ -118,7 +118,7 @@ class SweptRunTest {
     try (MinikeeperServer server = MinikeeperServer.builder().start()) {
       server.create("/given");
       server.inject(Fault.cut().at("/of-the-sweep"));
-      List<Map<String, Object>> faults = server.faults();
+      List<InjectedFault> faults = server.faults();
       for (Class<?> type : List.of(TakesPart.class, OfJUnit4.class)) {
         assertEquals("", run(server, type, 0));
         assertEquals(faults, server.faults());

@@ -62,7 +62,7 @@ class TestingClusterTest {
     assertNotEquals(first, cluster.findConnectionInstance(client.zooKeeper()));
 
     assertTrue(cluster.restartServer(first));
-    assertEquals(List.of("up", "up", "up"), modes());
+    assertEquals(List.of(Mode.UP, Mode.UP, Mode.UP), modes());
   }
 
   @Test
@@ -78,7 +78,7 @@ class TestingClusterTest {
 
     client.await(ConnectionState.RECONNECTED);
     assertEquals(session, client.session());
-    assertEquals(List.of("up", "down", "up"), modes());
+    assertEquals(List.of(Mode.UP, Mode.DOWN, Mode.UP), modes());
   }
 
   @Test
@@ -133,14 +133,14 @@ class TestingClusterTest {
       assertEquals(3, server.servers().size());
       server.createUniverse("mine").dropUniverse("mine");
       server.ensureReady();
-      assertEquals("up", server.servers().get(0).get("mode"));
-      assertEquals("up", server.servers().get(1).get("mode"));
+      assertEquals(Mode.UP, server.servers().get(0).mode());
+      assertEquals(Mode.UP, server.servers().get(1).mode());
     }
   }
 
-  private List<Object> modes() {
-    List<Object> modes = new ArrayList<>();
-    cluster.minikeeper().servers().forEach(one -> modes.add(one.get("mode")));
+  private List<Mode> modes() {
+    List<Mode> modes = new ArrayList<>();
+    cluster.minikeeper().servers().forEach(one -> modes.add(one.mode()));
     return modes;
   }
 }

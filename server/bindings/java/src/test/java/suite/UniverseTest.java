@@ -35,7 +35,7 @@ class UniverseTest {
     }
     assertArrayEquals(new byte[] {(byte) 0xff}, universe.get("/a").data());
     assertEquals("ä", universe.get("/a/b").text());
-    assertEquals(1L, universe.get("/a").stat().get("num_children"));
+    assertEquals(1L, universe.get("/a").stat().numChildren());
     assertEquals(List.of("b"), universe.children("/a"));
     assertTrue(universe.dump().contains("/a/b"));
   }

@@ -12,16 +12,14 @@ import java.util.Map;
  * has the numbers of the entries that show it. It is about what the journal still has; {@code first} is the number of
  * the oldest entry read.
  */
-public final class Advice {
-  private final Map<String, Object> json;
-
+public final class Advice extends Answer {
   Advice(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** The mistakes, by rule. */
-  public List<Map<String, Object>> findings() {
-    return Values.objects(json.get("findings"));
+  public List<Finding> findings() {
+    return Values.list(json.get("findings"), it -> new Finding(Control.object(it)));
   }
 
   /** The number of entries that were read. */
@@ -39,8 +37,9 @@ public final class Advice {
     return (String) json.get("text");
   }
 
+  /** Its text. */
   @Override
   public String toString() {
-    return json.toString();
+    return text();
   }
 }

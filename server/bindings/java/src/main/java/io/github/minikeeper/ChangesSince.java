@@ -11,25 +11,18 @@ import java.util.Map;
  * <p>`change` is created, deleted or changed; `before` and {@code after} are znodes as in {@code exportTree}, or
  * null. Compares data, lifetimes and access lists. Lists at most 4 MiB.
  */
-public final class ChangesSince {
-  private final Map<String, Object> json;
-
+public final class ChangesSince extends Answer {
   ChangesSince(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** The differences, by path. */
-  public List<Map<String, Object>> changes() {
-    return Values.objects(json.get("changes"));
+  public List<ZnodeChange> changes() {
+    return Values.list(json.get("changes"), it -> new ZnodeChange(Control.object(it)));
   }
 
   /** Whether there are more. */
   public boolean isTruncated() {
     return Boolean.TRUE.equals(json.get("is_truncated"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

@@ -1,7 +1,6 @@
 package io.github.minikeeper;
 
 import java.time.Duration;
-import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -116,7 +115,7 @@ public final class Fault implements AutoCloseable {
 
   /** How often it has acted so far. Throws {@link MinikeeperException} (404) if another caller has removed it. */
   public long hits() {
-    return hits >= 0 ? hits : Values.number(listed().get("hits"));
+    return hits >= 0 ? hits : listed().hits();
   }
 
   /**
@@ -124,12 +123,12 @@ public final class Fault implements AutoCloseable {
    * before that.
    */
   public Optional<FaultHit> lastHit() {
-    return Optional.ofNullable(Control.object(listed().get("last_hit"))).map(FaultHit::new);
+    return Optional.ofNullable(listed().lastHit());
   }
 
-  private Map<String, Object> listed() {
-    for (Map<String, Object> fault : universe.faults()) {
-      if (Values.number(fault.get("fault")) == id) return fault;
+  private InjectedFault listed() {
+    for (InjectedFault fault : universe.faults()) {
+      if (fault.fault() == id) return fault;
     }
     throw new MinikeeperException(this + ": unknown, or removed", 404, null);
   }

@@ -1,40 +1,38 @@
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
+// UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
 import java.util.Map;
 import java.util.OptionalLong;
 
-/** The request or event that a fault has acted on: see {@link Fault#lastHit}. */
-public final class FaultHit {
-  private final Map<String, Object> json;
-
+/** What a fault has acted on. */
+public final class FaultHit extends Answer {
   FaultHit(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
-  /** The session, as {@code zooKeeper.getSessionId()} returns it; empty for a new connection. */
+  /** The session; empty for a connection that is refused, and for a handshake that opened no session. */
   public OptionalLong session() {
-    String id = (String) json.get("session");
-    return id == null ? OptionalLong.empty() : OptionalLong.of(Long.parseUnsignedLong(id.substring(2), 16));
+    return Values.optionalSession(json.get("session"));
   }
 
-  /** The operation by its name in the protocol, such as {@code getData}; {@code event} for an event. */
+  /** The operation, {@code createSession} for a handshake; the kind of an event, such as {@code NodeDeleted}. */
   public String op() {
     return (String) json.get("op");
   }
 
-  /** The path, or null without one. */
+  /** The path, the first if there are several; null without one. */
   public String path() {
     return (String) json.get("path");
   }
 
-  /** The number of the request in its connection; empty for an event or a handshake. */
+  /** The number that its client gave the request; empty for handshakes, connections and events. */
   public OptionalLong xid() {
-    Object xid = json.get("xid");
-    return xid == null ? OptionalLong.empty() : OptionalLong.of(Values.number(xid));
+    return Values.optionalNumber(json.get("xid"));
   }
 
-  @Override
-  public String toString() {
-    return json.toString();
+  /** Every field that the server returned, by the names of the control API. */
+  public Map<String, Object> json() {
+    return json;
   }
 }

@@ -11,14 +11,12 @@ import java.util.Map;
  * <p>Returns the paths, children by name below their parent. Upper and lower case differ. Fails (404) if there is no
  * znode to begin at.
  */
-public final class FindZnodes {
-  private final Map<String, Object> json;
-
+public final class FindZnodes extends Answer {
   FindZnodes(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
-  /** . */
+  /** Its paths. */
   public List<String> paths() {
     return Values.texts(json.get("paths"));
   }
@@ -26,10 +24,5 @@ public final class FindZnodes {
   /** Whether there are more. */
   public boolean isTruncated() {
     return Boolean.TRUE.equals(json.get("is_truncated"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

@@ -13,16 +13,14 @@ import java.util.Map;
  * znodes. The journal keeps what happened last, within the setting `journal_bytes`; {@code oldest} is the number of
  * the oldest entry that it still has.
  */
-public final class Journal {
-  private final Map<String, Object> json;
-
+public final class Journal extends Answer {
   Journal(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
-  /** . */
-  public List<Map<String, Object>> entries() {
-    return Values.objects(json.get("entries"));
+  /** Its entries. */
+  public List<JournalEntry> entries() {
+    return Values.list(json.get("entries"), it -> new JournalEntry(Control.object(it)));
   }
 
   /** The number of the next entry. */
@@ -33,10 +31,5 @@ public final class Journal {
   /** The number of the oldest entry. */
   public long oldest() {
     return Values.number(json.get("oldest"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

@@ -11,16 +11,14 @@ import java.util.Map;
  * <p>Pass the last name as {@code after} to read on. {@code total} is the number of children that contain the text,
  * and {@code isTruncated} says whether there are more after the last one. Fails (404) if there is no such znode.
  */
-public final class ListChildren {
-  private final Map<String, Object> json;
-
+public final class ListChildren extends Answer {
   ListChildren(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** The children, by name. */
-  public List<Map<String, Object>> children() {
-    return Values.objects(json.get("children"));
+  public List<ListedChild> children() {
+    return Values.list(json.get("children"), it -> new ListedChild(Control.object(it)));
   }
 
   /** How many match, listed or not. */
@@ -31,10 +29,5 @@ public final class ListChildren {
   /** Whether there are more. */
   public boolean isTruncated() {
     return Boolean.TRUE.equals(json.get("is_truncated"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

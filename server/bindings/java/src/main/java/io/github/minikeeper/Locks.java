@@ -12,21 +12,19 @@ import java.util.Map;
  * names. A deadlock is a cycle of sessions that wait for each other over several locks. Lists at most 1000 locks and
  * 10000 contenders, 1000 of one lock.
  */
-public final class Locks {
-  private final Map<String, Object> json;
-
+public final class Locks extends Answer {
   Locks(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** The locks, by path. */
-  public List<Map<String, Object>> locks() {
-    return Values.objects(json.get("locks"));
+  public List<Lock> locks() {
+    return Values.list(json.get("locks"), it -> new Lock(Control.object(it)));
   }
 
   /** The deadlocks, each with its cycle. */
-  public List<Map<String, Object>> deadlocks() {
-    return Values.objects(json.get("deadlocks"));
+  public List<Deadlock> deadlocks() {
+    return Values.list(json.get("deadlocks"), it -> new Deadlock(Control.object(it)));
   }
 
   /** Whether there are more locks or contenders than listed. */
@@ -39,8 +37,9 @@ public final class Locks {
     return (String) json.get("text");
   }
 
+  /** Its text. */
   @Override
   public String toString() {
-    return json.toString();
+    return text();
   }
 }

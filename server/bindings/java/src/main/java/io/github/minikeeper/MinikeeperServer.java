@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 
 /**
  * The program {@code minikeeper} as a child of this process, on a free loopback port, with every verb. It starts within
@@ -78,7 +77,7 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
       start();
     }
     if (connectString().indexOf(',') >= 0) {
-      for (Map<String, Object> one : servers()) setServer(Values.number(one.get("id")), Mode.UP);
+      for (EnsembleServer one : servers()) setServer(one.id(), Mode.UP);
     }
     resetFaults();
     autoAdvance(null);

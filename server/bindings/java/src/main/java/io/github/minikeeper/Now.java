@@ -7,11 +7,9 @@ import java.time.Instant;
 import java.util.Map;
 
 /** The result of {@code now}. */
-public final class Now {
-  private final Map<String, Object> json;
-
+public final class Now extends Answer {
   Now(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** Time since the start; it decides when sessions expire. */
@@ -27,10 +25,5 @@ public final class Now {
   /** Whether the clock is frozen. */
   public boolean isFrozen() {
     return Boolean.TRUE.equals(json.get("is_frozen"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

@@ -10,8 +10,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /** One run of the program. It exits with this process, even if that is killed: its stdin is a pipe from here. */
@@ -21,7 +24,9 @@ final class Program {
   private static final int LINES_KEPT = 200;
   private static final String LISTENING = " listening on ";
   private static final boolean IS_WINDOWS = File.separatorChar == '\\';
-  private static Path bundled;
+  private static final String PROGRAM = "minikeeper";
+  /** The programs of the jar that are unpacked, by name. */
+  private static final Map<String, Path> BUNDLED = new HashMap<>();
 
   static {
     // Loads classes that the first start needs while another thread unpacks the program: 20 ms on a small machine.
@@ -176,25 +181,45 @@ final class Program {
     }
   }
 
-  private static String find() {
+  /** Returns the command that runs the program, or its shell, with these arguments. */
+  static List<String> command(String... arguments) {
+    List<String> command = new ArrayList<>(Arrays.asList(arguments));
+    if (named() == null && arguments.length > 0 && arguments[0].equals("cli")) {
+      // The program looks for its shell beside itself, where the jar does not unpack it.
+      command.set(0, bundled("minikeeper-cli").toString());
+    } else {
+      command.add(0, find());
+    }
+    return command;
+  }
+
+  /** The program that the caller names, or null. */
+  private static String named() {
     String named = System.getProperty("minikeeper.bin", System.getenv("MINIKEEPER_BIN"));
-    if (named != null && !named.isEmpty()) {
+    return named == null || named.isEmpty() ? null : named;
+  }
+
+  private static String find() {
+    String named = named();
+    if (named != null) {
       File file = new File(named);
       if (!file.isFile() || !file.canExecute()) throw new MinikeeperException("no program at \"" + named + "\"");
       return file.getAbsolutePath();
     }
-    return bundled().toString();
+    return bundled(PROGRAM).toString();
   }
 
-  /** Unpacks the program in the jar, or finds it unpacked, once per process. */
-  private static synchronized Path bundled() {
+  /** Unpacks a program in the jar, or finds it unpacked, once per process. */
+  private static synchronized Path bundled(String name) {
+    Path bundled = BUNDLED.get(name);
     if (bundled != null && Files.isExecutable(bundled)) return bundled;
-    try (InputStream in = Program.class.getResourceAsStream("program/" + platform() + "/minikeeper")) {
+    try (InputStream in = Program.class.getResourceAsStream("program/" + platform() + "/" + name)) {
       if (in == null) {
-        throw new MinikeeperException("no program minikeeper for " + platform()
+        throw new MinikeeperException("no program " + name + " for " + platform()
             + " in the jar: set MINIKEEPER_BIN, or the property minikeeper.bin");
       }
       bundled = Unpacked.program(in.readAllBytes(), IS_WINDOWS ? ".exe" : "");
+      BUNDLED.put(name, bundled);
       return bundled;
     } catch (IOException error) {
       throw new MinikeeperException("cannot unpack the program: " + error.getMessage(), 0, error);

@@ -11,11 +11,9 @@ import java.util.Map;
  * between and may see its first part. Missing parents are created. A znode of the tree is its data, or an object with
  * the fields data, acl, container and ttl_ms.
  */
-public final class Seeded {
-  private final Map<String, Object> json;
-
+public final class Seeded extends Answer {
   Seeded(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** How many znodes were created. */
@@ -26,10 +24,5 @@ public final class Seeded {
   /** How many znodes got different data or a different ACL. */
   public long changed() {
     return Values.number(json.get("changed"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

@@ -10,11 +10,9 @@ import java.util.Map;
  * <p>The fixtures of the packages print {@code text} when a test fails, and save {@code html} and {@code json}. A
  * story has the newest 10000 entries of the journal, and its text the last 50.
  */
-public final class Story {
-  private final Map<String, Object> json;
-
+public final class Story extends Answer {
   Story(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** The story for people, about 100 lines at most. */
@@ -37,8 +35,9 @@ public final class Story {
     return (String) json.get("file_name");
   }
 
+  /** Its text. */
   @Override
   public String toString() {
-    return json.toString();
+    return text();
   }
 }

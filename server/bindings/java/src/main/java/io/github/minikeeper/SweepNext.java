@@ -9,11 +9,9 @@ import java.util.Map;
  *
  * <p>Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
  */
-public final class SweepNext {
-  private final Map<String, Object> json;
-
+public final class SweepNext extends Answer {
   SweepNext(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** The number of the run; 0 if the sweep is over. */
@@ -29,10 +27,5 @@ public final class SweepNext {
   /** What goes wrong, in a sentence. */
   public String sentence() {
     return (String) json.get("sentence");
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

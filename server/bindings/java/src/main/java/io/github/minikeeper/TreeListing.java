@@ -11,25 +11,18 @@ import java.util.Map;
  * <p>Children are sorted by name below their parent. {@code isTruncated} says whether znodes after the last one are
  * omitted; paths of more than 4 MiB are omitted too. Fails (404) if there is no such znode.
  */
-public final class TreeListing {
-  private final Map<String, Object> json;
-
+public final class TreeListing extends Answer {
   TreeListing(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** The znodes, parents before their children. */
-  public List<Map<String, Object>> znodes() {
-    return Values.objects(json.get("znodes"));
+  public List<ListedZnode> znodes() {
+    return Values.list(json.get("znodes"), it -> new ListedZnode(Control.object(it)));
   }
 
   /** Whether there are more. */
   public boolean isTruncated() {
     return Boolean.TRUE.equals(json.get("is_truncated"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

@@ -1,5 +1,6 @@
 package io.github.minikeeper;
 
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -8,6 +9,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.OptionalLong;
+import java.util.function.Function;
 
 /** Converts values from and to the JSON of the control API. */
 final class Values {
@@ -67,15 +71,46 @@ final class Values {
     return texts;
   }
 
-  static List<Session> sessions(Object value) {
-    List<Session> sessions = new ArrayList<>();
-    for (Map<String, Object> session : objects(value)) sessions.add(new Session(session));
-    return sessions;
+  static OptionalLong optionalNumber(Object value) {
+    return value == null ? OptionalLong.empty() : OptionalLong.of(number(value));
   }
 
-  static List<Map<String, Object>> objects(Object value) {
-    List<Map<String, Object>> objects = new ArrayList<>();
-    for (Object one : (List<?>) value) objects.add(Control.object(one));
-    return objects;
+  static OptionalDouble optionalDouble(Object value) {
+    return value == null ? OptionalDouble.empty() : OptionalDouble.of(((Number) value).doubleValue());
+  }
+
+  /** Returns the id of a session, as {@code zooKeeper.getSessionId()} returns it. */
+  static long session(Object value) {
+    return Long.parseUnsignedLong(((String) value).substring(2), 16);
+  }
+
+  static OptionalLong optionalSession(Object value) {
+    return value == null ? OptionalLong.empty() : OptionalLong.of(session(value));
+  }
+
+  /** Returns the data in an answer, null if there is none. */
+  static byte[] data(Map<String, ?> answer) {
+    Object coded = answer.get("data_base64");
+    if (coded != null) return Base64.getDecoder().decode((String) coded);
+    return orNull(answer.get("data"), text -> ((String) text).getBytes(StandardCharsets.UTF_8));
+  }
+
+  static <T extends Enum<T>> T word(Class<T> type, Object value) {
+    return Enum.valueOf(type, ((String) value).toUpperCase(Locale.ROOT).replace('-', '_'));
+  }
+
+  static <T> T orNull(Object value, Function<Object, T> converted) {
+    return value == null ? null : converted.apply(value);
+  }
+
+  /** Converts a list, which is empty if it is absent. */
+  static <T> List<T> list(Object value, Function<Object, T> converted) {
+    List<T> list = new ArrayList<>();
+    if (value != null) for (Object one : (List<?>) value) list.add(converted.apply(one));
+    return list;
+  }
+
+  static List<Session> sessions(Object value) {
+    return list(value, session -> new Session(Control.object(session)));
   }
 }

@@ -5,6 +5,7 @@ package io.github.minikeeper;
 import static io.github.minikeeper.Values.fields;
 import static io.github.minikeeper.Values.with;
 
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -184,8 +185,9 @@ abstract class Verbs {
   }
 
   /** List the injected faults and how often each has acted. */
-  public List<Map<String, Object>> faults() {
-    return Values.objects(control().read("faults", Map.of()).get("faults"));
+  public List<InjectedFault> faults() {
+    Map<String, Object> answer = control().read("faults", Map.of());
+    return Values.list(answer.get("faults"), it -> new InjectedFault(Control.object(it)));
   }
 
   /**
@@ -275,7 +277,7 @@ abstract class Verbs {
    * <p>Give {@code exactly} (0 for none), {@code atLeast} or {@code atMost}; without them at least one entry must
    * match. Or give {@code inOrder}: a list of filters such as `create /locks/** -> OK`, which entries must match in
    * this order, with others between them. If the journal differs, the error (409) lists what matches or comes
-   * nearest. Returns how many entries match.
+   * nearest; in Python, Java and Node it is an AssertionError. Returns how many entries match.
    *
    * <p>The fields:
    * <ul>
@@ -450,7 +452,8 @@ abstract class Verbs {
   /**
    * List the names of a znode's children, oldest first.
    *
-   * <p>Fails (404) if there is no such znode.
+   * <p>The root of an empty tree has the child zookeeper, as in ZooKeeper; {@code exportTree} leaves it out. Fails
+   * (404) if there is no such znode.
    *
    * @param path The znode's path
    */
@@ -550,6 +553,16 @@ abstract class Verbs {
     return create(path, new byte[0], false, false, Duration.ofMillis(0));
   }
 
+  /** Calls {@code create} with data, and the other defaults. */
+  public String create(String path, byte[] data) {
+    return create(path, data, false, false, Duration.ofMillis(0));
+  }
+
+  /** Calls {@code create} with text as data, in UTF-8. */
+  public String create(String path, String data) {
+    return create(path, data.getBytes(StandardCharsets.UTF_8));
+  }
+
   /**
    * Set the data of a znode outside of any session; returns its new version.
    *
@@ -568,6 +581,11 @@ abstract class Verbs {
   /** Calls {@code set} with the defaults. */
   public long set(String path, byte[] data) {
     return set(path, data, -1);
+  }
+
+  /** Calls {@code set} with text as data, in UTF-8. */
+  public long set(String path, String data) {
+    return set(path, data.getBytes(StandardCharsets.UTF_8));
   }
 
   /**
@@ -674,8 +692,9 @@ abstract class Verbs {
    * <p>`is_there` is false for a snapshot that can no longer be restored: an older one was restored, the server was
    * restarted, or more than 256 MiB of changes were made since.
    */
-  public List<Map<String, Object>> snapshots() {
-    return Values.objects(control().read("snapshots", Map.of()).get("snapshots"));
+  public List<TakenSnapshot> snapshots() {
+    Map<String, Object> answer = control().read("snapshots", Map.of());
+    return Values.list(answer.get("snapshots"), it -> new TakenSnapshot(Control.object(it)));
   }
 
   /**
@@ -925,8 +944,9 @@ abstract class Verbs {
    *
    * <p>Applies to the whole server: a created universe refuses it (400).
    */
-  public List<Map<String, Object>> servers() {
-    return Values.objects(control().read("servers", Map.of()).get("servers"));
+  public List<EnsembleServer> servers() {
+    Map<String, Object> answer = control().read("servers", Map.of());
+    return Values.list(answer.get("servers"), it -> new EnsembleServer(Control.object(it)));
   }
 
   /**

@@ -1,23 +1,17 @@
 package io.github.minikeeper;
 
 import java.nio.charset.StandardCharsets;
-import java.util.Base64;
 import java.util.Map;
 
 /** A znode, as the verb {@code get} returns it. */
-public final class Znode {
-  private final Map<String, Object> json;
-
+public final class Znode extends Answer {
   Znode(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
   /** Its data, or null if it has none. */
   public byte[] data() {
-    Object coded = json.get("data_base64");
-    if (coded != null) return Base64.getDecoder().decode((String) coded);
-    Object text = json.get("data");
-    return text == null ? null : ((String) text).getBytes(StandardCharsets.UTF_8);
+    return Values.data(json);
   }
 
   /** Its data as text, or null if it has none. */
@@ -26,13 +20,8 @@ public final class Znode {
     return data == null ? null : new String(data, StandardCharsets.UTF_8);
   }
 
-  /** Its stat, by the names of the control API. */
-  public Map<String, Object> stat() {
-    return Control.object(json.get("stat"));
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
+  /** Its metadata. */
+  public Stat stat() {
+    return new Stat(Control.object(json.get("stat")));
   }
 }

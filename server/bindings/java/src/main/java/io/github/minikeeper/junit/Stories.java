@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /** Prints and saves the stories of failed tests. Uses neither JUnit 4 nor 5, so that either may be missing. */
 final class Stories {
@@ -27,10 +28,15 @@ final class Stories {
    * test failed.
    */
   static void tell(String title, Optional<String> given, Universe universe, Throwable failure) {
+    tell(given, universe, () -> story(title, universe, failure));
+  }
+
+  /** Prints and saves a story in the same way. */
+  static void tell(Optional<String> given, Object universe, Supplier<Story> story) {
     String text;
     try {
-      Story story = story(title, universe, failure);
-      text = story.text() + saved(given, story);
+      Story told = story.get();
+      text = told.text() + saved(given, told);
     } catch (RuntimeException error) {
       text = "no story of " + universe + ": " + error.getMessage() + "\n";
     }

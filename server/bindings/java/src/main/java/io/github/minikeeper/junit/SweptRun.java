@@ -1,10 +1,10 @@
 package io.github.minikeeper.junit;
 
+import io.github.minikeeper.InjectedFault;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.Universe;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
 
@@ -19,7 +19,7 @@ final class SweptRun {
   /** The test that has the universe. */
   private static SweptRun current;
 
-  private final Set<Object> faultsOfTheSweep = new HashSet<>();
+  private final Set<Long> faultsOfTheSweep = new HashSet<>();
 
   private SweptRun() {}
 
@@ -46,7 +46,7 @@ final class SweptRun {
       start = universe.snapshot();
     }
     current = new SweptRun();
-    for (Map<String, Object> fault : universe.faults()) current.faultsOfTheSweep.add(fault.get("fault"));
+    for (InjectedFault fault : universe.faults()) current.faultsOfTheSweep.add(fault.fault());
     return current;
   }
 
@@ -61,11 +61,11 @@ final class SweptRun {
   void end(Consumer<Throwable> tell, Runnable closeClients) {
     synchronized (SweptRun.class) {
       try {
-        List<Map<String, Object>> own = universe.faults();
-        own.removeIf(fault -> faultsOfTheSweep.contains(fault.get("fault")));
+        List<InjectedFault> own = universe.faults();
+        own.removeIf(fault -> faultsOfTheSweep.contains(fault.fault()));
         // A fault of the sweep may have kept a fault of the test from acting.
         AssertionError failure = faultsOfTheSweep.isEmpty() ? Worlds.neverActed(own, tell) : null;
-        for (Map<String, Object> fault : own) remove(((Number) fault.get("fault")).longValue());
+        for (InjectedFault fault : own) remove(fault.fault());
         closeClients.run();
         // Sweeps do not freeze the clock.
         universe.unfreeze();

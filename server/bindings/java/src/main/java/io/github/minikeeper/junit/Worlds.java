@@ -1,11 +1,11 @@
 package io.github.minikeeper.junit;
 
+import io.github.minikeeper.InjectedFault;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
@@ -48,11 +48,10 @@ final class Worlds {
   }
 
   /** Tells the story if there is a fault that has never acted and is not optional. Returns the error; null if there is none. */
-  static AssertionError neverActed(List<Map<String, Object>> faults, Consumer<Throwable> tell) {
+  static AssertionError neverActed(List<InjectedFault> faults, Consumer<Throwable> tell) {
     List<Object> never = new ArrayList<>();
-    for (Map<String, Object> fault : faults) {
-      boolean isFine = ((Number) fault.get("hits")).longValue() > 0 || Boolean.TRUE.equals(fault.get("optional"));
-      if (!isFine) never.add(fault);
+    for (InjectedFault fault : faults) {
+      if (fault.hits() == 0 && !fault.optional()) never.add(fault);
     }
     if (never.isEmpty()) return null;
     AssertionError failure = new AssertionError("faults that have never acted and are not optional: " + never);

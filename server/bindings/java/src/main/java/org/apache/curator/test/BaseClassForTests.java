@@ -1,9 +1,11 @@
 package org.apache.curator.test;
 
+import io.github.minikeeper.junit.TestingServerExtension;
 import java.io.IOException;
 import java.net.BindException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -12,8 +14,9 @@ import org.slf4j.LoggerFactory;
  * {@link #server} from before each test until after it.
  *
  * <p>Like Curator's, it sets the system properties that make Curator quiet about lost connections, remove watchers in the
- * foreground, and check that no watcher remains.
+ * foreground, and check that no watcher remains. Not as Curator's, it tells the story of a test that fails.
  */
+@ExtendWith(TestingServerExtension.class)
 public class BaseClassForTests {
   // The values of the constants of Curator's DebugUtils, so that this class also works without Curator.
   private static final String QUIET = "curator-dont-log-connection-problems";

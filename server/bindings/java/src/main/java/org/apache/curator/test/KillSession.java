@@ -4,6 +4,7 @@ import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
 import io.github.minikeeper.Who;
+import io.github.minikeeper.junit.RunningServers;
 import java.util.List;
 import org.apache.zookeeper.ZooKeeper;
 
@@ -21,7 +22,7 @@ public class KillSession {
     String text = client.toString();
     // Before the server closes the connection: the client would sometimes report that first, as in no test of Curator's.
     client.getTestable().injectSessionExpiration();
-    List<MinikeeperServer> running = List.copyOf(TestingServer.RUNNING);
+    List<MinikeeperServer> running = RunningServers.all();
     for (MinikeeperServer server : running) {
       // Two servers may have sessions with the same id.
       boolean isAsked = running.size() == 1;

@@ -1,9 +1,11 @@
 package org.apache.curator.test;
 
+import io.github.minikeeper.EnsembleServer;
 import io.github.minikeeper.Keep;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Mode;
+import io.github.minikeeper.junit.RunningServers;
 import java.io.Closeable;
 import java.io.IOException;
 import java.net.BindException;
@@ -108,7 +110,7 @@ public class TestingCluster implements Closeable {
     for (TestingZooKeeperServer server : servers) server.isRunning = false;
     try {
       if (running != null) {
-        TestingServer.RUNNING.remove(running);
+        RunningServers.remove(running);
         running.stop();
       }
     } catch (MinikeeperException error) {
@@ -143,11 +145,9 @@ public class TestingCluster implements Closeable {
 
   /** Returns the server that a client is connected to, as the servers see it; null if it is not connected. */
   public synchronized InstanceSpec findConnectionInstance(ZooKeeper client) throws Exception {
-    String session = "0x" + Long.toHexString(client.getSessionId());
     if (minikeeper == null || isDown) return null;
-    for (Map<String, Object> one : minikeeper.servers()) {
-      int number = ((Number) one.get("id")).intValue();
-      if (((List<?>) one.get("sessions")).contains(session)) return servers.get(number - 1).getInstanceSpec();
+    for (EnsembleServer one : minikeeper.servers()) {
+      if (one.sessions().contains(client.getSessionId())) return servers.get((int) one.id() - 1).getInstanceSpec();
     }
     return null;
   }
@@ -206,7 +206,7 @@ public class TestingCluster implements Closeable {
       if (minikeeper == null) {
         if (running == 0) return;
         minikeeper = started();
-        TestingServer.RUNNING.add(minikeeper);
+        RunningServers.add(minikeeper);
         isDown = false;
       }
       boolean hasQuorum = running > servers.size() / 2;

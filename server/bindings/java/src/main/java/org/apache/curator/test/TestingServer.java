@@ -2,6 +2,7 @@ package org.apache.curator.test;
 
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
+import io.github.minikeeper.junit.RunningServers;
 import java.io.Closeable;
 import java.io.File;
 import java.io.IOException;
@@ -12,8 +13,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Properties;
-import java.util.Set;
-import java.util.concurrent.CopyOnWriteArraySet;
 import org.apache.curator.test.compatibility.Timing2;
 
 /**
@@ -35,8 +34,6 @@ import org.apache.curator.test.compatibility.Timing2;
  * if a caller asks for it.
  */
 public class TestingServer implements Closeable {
-  /** The running servers of this process, also those of ensembles. */
-  static final Set<MinikeeperServer> RUNNING = new CopyOnWriteArraySet<>();
   private static final String PREFIX = "zookeeper.";
   /** Settings of ZooKeeper's server that are system properties, and those of no client. */
   private static final String[] SYSTEM_PROPERTIES = {
@@ -111,7 +108,7 @@ public class TestingServer implements Closeable {
     configure(builder, spec);
     server = builder.start();
     port = server.port();
-    RUNNING.add(server);
+    RunningServers.add(server);
   }
 
   /** Sets what a spec says about a server, except for port and data. */
@@ -154,7 +151,7 @@ public class TestingServer implements Closeable {
     MinikeeperServer running = server;
     server = null;
     if (running == null) return;
-    RUNNING.remove(running);
+    RunningServers.remove(running);
     try {
       running.stop();
     } catch (MinikeeperException error) {
