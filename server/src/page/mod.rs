@@ -46,6 +46,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "locks.js": "text/javascript; charset=utf-8",
     "parts.js": "text/javascript; charset=utf-8",
     "preact.js": "text/javascript; charset=utf-8",
+    "servers.js": "text/javascript; charset=utf-8",
     "sessions.js": "text/javascript; charset=utf-8",
     "snapshots.js": "text/javascript; charset=utf-8",
     "story.css": "text/css; charset=utf-8",

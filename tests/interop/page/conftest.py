@@ -36,7 +36,8 @@ class Server:
         # The first line says where it listens.
         self.banner = self.process.stdout.readline()
         self.address = address_file.read_text().strip()
-        self.url = f"http://{self.address}/"
+        # Several servers have several addresses.
+        self.url = f"http://{self.address.split(',')[0]}/"
 
     def call(self, verb: str, _universe: str = "", **fields):
         """Calls a verb that changes something."""
@@ -121,14 +122,14 @@ def visits(browser):
     """Opens pages of a browser without memory of earlier stories."""
     faults, contexts = [], []
 
-    def visit(url: str, width: int = 1200, height: int = 800, scheme: str = "light", context=None):
+    def visit(url: str, width: int = 1200, height: int = 800, scheme: str = "light", context=None, origin: str = ""):
         if context is None:
             size = {"width": width, "height": height}
             context = browser.new_context(viewport=size, color_scheme=scheme, accept_downloads=True)
             context.grant_permissions(["clipboard-read", "clipboard-write"])
             contexts.append(context)
         page = context.new_page()
-        origin = "/".join(url.split("/")[:3]) + "/"
+        origin = origin or "/".join(url.split("/")[:3]) + "/"
         allowed = (origin, "data:", f"blob:{origin}")
         page.on("request", lambda it: it.url.startswith(allowed) or faults.append(f"request to {it.url}"))
         page.on("pageerror", lambda it: faults.append(f"error: {it}"))

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import re
+import socket
+import struct
 import threading
 
 import pytest
@@ -17,7 +19,7 @@ from playwright.sync_api import expect
 # Printed by a failing story; MINIKEEPER_SEED gives it back.
 SEED = int(os.environ.get("MINIKEEPER_SEED") or random.randrange(2**31))
 
-VIEWS = ["tree", "sessions", "locks", "timeline", "advice", "faults", "clock", "snapshots", "universes"]
+VIEWS = ["tree", "sessions", "locks", "timeline", "advice", "faults", "clock", "snapshots", "universes", "servers"]
 
 
 def item(page, name):
@@ -111,15 +113,29 @@ def test_thousands_of_children_come_some_at_a_time(server, visits):
     server.call("seed", tree={f"/many/n{number:05}": "" for number in range(5_000)})
     page = visits(f"{server.url}#/tree?path=/many")
     item(page, "many").locator(".twist").click()
+    expect(item(page, "n00000")).to_have_attribute("aria-setsize", "5000")
+    item(page, "many").focus()
+    for key in ["End", "ArrowUp"]:
+        page.keyboard.press(key)
     more = page.get_by_role("treeitem", name="show more: 200 of 5000")
-    expect(more).to_be_visible()
-    assert page.get_by_role("treeitem").count() < 250
-    expect(item(page, "n00199")).to_have_attribute("aria-setsize", "5000")
+    expect(more).to_be_focused()
     more.click()
-    expect(item(page, "n00399")).to_be_visible()
+    expect(item(page, "n00199")).to_be_focused()
+    expect(page.get_by_role("treeitem", name="show more")).to_have_count(0)
+    # Only what is in sight has elements, and the row with the focus.
+    for key, name in [("Home", "/"), ("End", "zookeeper"), ("ArrowUp", "n04999"), ("ArrowUp", "n04998"), ("ArrowLeft", "many"), ("ArrowDown", "n00000")]:
+        page.keyboard.press(key)
+        expect(item(page, name)).to_be_focused()
+        expect(item(page, name)).to_be_in_viewport()
+        assert page.get_by_role("treeitem").count() < 100
+    page.locator(".tree").evaluate("it => { it.scrollTop = 60000; }")
+    expect(item(page, "n02605")).to_be_visible()
+    expect(item(page, "n00000")).to_be_focused()
+    assert page.get_by_role("treeitem").count() < 100
     page.get_by_role("searchbox", name="Search paths").fill("n04321")
     page.get_by_role("link", name="/many/n04321").click()
     expect(page.get_by_role("article", name="Znode /many/n04321")).to_be_visible()
+    expect(item(page, "n04321")).to_be_in_viewport()
 
 
 def test_search_finds_paths_and_data(server, client, visits):
@@ -237,14 +253,19 @@ def test_edit_checks_the_version(server, client, visits):
     page.get_by_label("Data as text").fill("mine")
     client.set("/config", b"theirs")
     expect(page.get_by_text("The znode has changed meanwhile: version 2 instead of 1.")).to_be_visible()
-    page.get_by_role("button", name="Save over version 1").click()
-    expect(page.get_by_role("alert")).to_contain_text("BADVERSION")
-    assert client.get("/config")[0] == b"theirs"
+    # No button for what cannot work.
+    expect(page.get_by_role("button", name="Save over")).to_have_count(0)
     page.get_by_role("button", name="Keep mine for version 2").click()
     page.get_by_role("button", name="Save over version 2").click()
     expect(page.get_by_label("Value", exact=True)).to_have_text("mine")
-    expect(page.get_by_role("alert")).to_have_count(0)
     assert client.get("/config")[0] == b"mine"
+
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Data as text").fill("kept")
+    client.delete("/config")
+    page.get_by_role("button", name="Create it again").click()
+    expect(page.get_by_label("Value", exact=True)).to_have_text("kept")
+    assert client.get("/config")[0] == b"kept"
 
     client.set("/config", bytes([0, 255]))
     expect(page.get_by_label("Value", exact=True)).to_contain_text("00 ff")
@@ -252,7 +273,7 @@ def test_edit_checks_the_version(server, client, visits):
     page.get_by_label("Data as hexadecimal digits").fill("00 fe 0")
     expect(page.get_by_text("Not hexadecimal")).to_be_visible()
     page.get_by_label("Data as hexadecimal digits").fill("00 fe 01")
-    page.get_by_role("button", name="Save over version 4").click()
+    page.get_by_role("button", name="Save over version 1").click()
     expect(page.get_by_label("Value", exact=True)).to_contain_text("00 fe 01")
     assert client.get("/config")[0] == bytes([0, 254, 1])
 
@@ -375,6 +396,50 @@ def test_hostile_names_data_and_identities_stay_text(server, clients, visits, tm
 # Sessions, clock, faults.
 
 
+def expire(details):
+    details.get_by_role("button", name="Expire").click()
+    details.get_by_role("button", name="Yes, expire").click()
+
+
+def connections(server, count):
+    """Sessions without a client."""
+    host, port = server.address.split(":")
+    request = struct.pack(">iqiqi16s", 0, 0, 30_000, 0, 16, bytes(16))
+    opened = []
+    for _ in range(count):
+        opened.append(socket.create_connection((host, int(port)), 15))
+        opened[-1].sendall(struct.pack(">i", len(request)) + request)
+        assert opened[-1].recv(100)
+    return opened
+
+
+def test_hundreds_of_sessions_are_sorted_and_scrolled(server, client, visits):
+    client.create("/owned", ephemeral=True)
+    opened = connections(server, 300)
+    page = visits(f"{server.url}#/sessions")
+    rows = page.locator("tbody tr:not(.rest)")
+    expect(page.locator(".title")).to_contain_text("301")
+    expect(rows.first).to_be_visible()
+    assert rows.count() < 100
+    page.get_by_role("button", name="Session", exact=True).click()
+    ids = sorted(one["id"] for one in server.read("sessions")["sessions"])
+    expect(rows.first).to_contain_text(ids[0])
+    expect(page.get_by_role("columnheader", name="Session")).to_have_attribute("aria-sort", "ascending")
+    page.get_by_role("group", name="List of sessions").evaluate("it => { it.scrollTop = it.scrollHeight; }")
+    expect(rows.last).to_contain_text(ids[-1])
+    expect(rows.last).to_be_in_viewport()
+    expect(page.get_by_role("columnheader", name="Session")).to_be_in_viewport()
+    assert rows.count() < 100
+    for _ in range(2):
+        page.get_by_role("button", name="Owns").click()
+    page.get_by_role("group", name="List of sessions").evaluate("it => { it.scrollTop = 0; }")
+    expect(rows.first).to_contain_text(f"0x{client.client_id[0]:x}")
+    page.get_by_role("searchbox", name="Filter sessions").fill("/owned")
+    expect(rows).to_have_count(1)
+    for one in opened:
+        one.close()
+
+
 def test_session_shows_what_it_owns_and_is_expired(server, client, visits):
     lost = threading.Event()
     client.add_listener(lambda state: state == KazooState.LOST and lost.set())
@@ -390,6 +455,9 @@ def test_session_shows_what_it_owns_and_is_expired(server, client, visits):
     details.get_by_role("button", name="Drop connection").click()
     expect(details).to_contain_text("connected")
     details.get_by_role("button", name="Expire").click()
+    details.get_by_role("button", name="No").click()
+    assert session in [one["id"] for one in server.read("sessions")["sessions"]]
+    expire(details)
     expect(page.get_by_text(f"Session {session} has ended.")).to_be_visible()
     assert lost.wait(15)
 
@@ -564,10 +632,34 @@ def test_lock_queue_hands_over_while_watched(server, clients, visits):
     # The next holder's session expires.
     holder = f"0x{locks[1].client.client_id[0]:x}"
     rows.first.get_by_role("button").first.click()
-    page.get_by_role("article", name=f"Session {holder}").get_by_role("button", name="Expire").click()
+    expire(page.get_by_role("article", name=f"Session {holder}"))
     go(page, "Locks")
     expect(rows.first).to_contain_text("worker-2")
     expect(rows.first).to_contain_text("holds")
+
+
+def test_long_queue_is_short_until_it_is_opened(server, client, visits):
+    # Without watches, so that each waiter has a warning.
+    for number in range(40):
+        client.create("/locks/long/x__lock__", f"worker-{number}".encode(), ephemeral=True, sequence=True, makepath=True)
+    client.create("/locks/other/x__lock__", b"other-worker", ephemeral=True, sequence=True, makepath=True)
+    page = visits(f"{server.url}#/locks")
+    lock = page.get_by_role("group", name="Lock /locks/long")
+    queue = lock.locator(".contender")
+    expect(queue).to_have_count(8)
+    lock.get_by_role("button", name="Show all 40").click()
+    expect(queue).to_have_count(40)
+    lock.get_by_role("button", name="Show the first 8").click()
+    expect(queue).to_have_count(8)
+    # One session with many names is none of them.
+    expect(queue.last.locator(".for")).to_have_text(re.compile("…"))
+    expect(lock.locator(".warnings > li").filter(has_text="waiter-without-watch")).to_have_count(1)
+    lock.get_by_text("and 38 more").click()
+    expect(lock.locator(".warnings details li").last).to_be_visible()
+    page.get_by_role("searchbox", name="Filter locks").fill("other-worker")
+    expect(page.get_by_role("group", name="Lock /")).to_have_count(1)
+    page.get_by_role("link", name="/locks/other", exact=True).click()
+    expect(page.get_by_role("article", name="Znode /locks/other")).to_be_visible()
 
 
 def test_deadlock_of_two_clients_is_named(server, clients, visits):
@@ -598,14 +690,55 @@ def test_timeline_shows_requests_as_they_come(server, client, visits):
     expect(page.locator("main")).to_contain_text("/made-while-paused")
 
 
-def test_timeline_says_how_to_switch_the_journal_on(servers, visits):
+def test_page_without_a_journal_asks_for_it_once(servers, visits):
     server = servers("--journal-bytes", "0")
-    page = visits(f"{server.url}#/timeline")
+    page = visits("about:blank", origin=server.url)
+    refused, polls = [], []
+    page.on("response", lambda it: it.status >= 400 and refused.append(it.url))
+    page.on("response", lambda it: it.url.endswith("/v1/now") and polls.append(it.url))
+    page.goto(f"{server.url}#/timeline")
     expect(page.get_by_text("--journal-bytes 4194304")).to_be_visible()
+    for view in VIEWS:
+        go(page, view.capitalize())
+        expect(page.locator("main")).not_to_contain_text("Reading")
+        expect(page.locator("main .bad")).to_have_count(0)
+        # Until the page has asked again.
+        polls.clear()
+        while len(polls) < 3:
+            page.wait_for_event("response")
+    go(page, "Advice")
+    expect(page.get_by_text("--journal-bytes 4194304")).to_be_visible()
+    assert [url.split("/v1/")[1].split("?")[0] for url in refused] == ["journal"]
     # The other views are live all the same.
     go(page, "Tree")
     server.call("create", path="/seen")
     expect(item(page, "seen")).to_be_visible()
+
+
+def test_first_znode_has_no_age(server, visits):
+    page = visits(server.url)
+    expect(page.locator(".facts")).to_contain_text("with the server")
+    expect(page.locator(".facts")).not_to_contain_text("ago")
+
+
+def test_servers_are_taken_down_and_up(servers, visits):
+    server = servers("--control", "--servers", "3")
+    page = visits(f"{server.url}#/servers")
+    one, two = [page.get_by_role("listitem", name=f"Server {number}") for number in [1, 2]]
+    expect(one).to_contain_text("this page")
+    expect(one.get_by_role("button", name="Down")).to_have_count(0)
+    for label, mode in [("Down", "down"), ("Up", "up"), ("Cut off", "cut-off"), ("Read-only", "read-only")]:
+        two.get_by_role("button", name=label, exact=True).click()
+        expect(two.locator(".state")).to_have_text(mode)
+        assert server.read("servers")["servers"][1]["mode"] == mode
+    server.ctl(commands(two)[0])
+    expect(two.locator(".state")).to_have_text("up")
+    two.get_by_role("button", name="Make it the leader").click()
+    expect(two).to_contain_text("leader")
+    # One server has nothing to fail over to.
+    alone = visits(f"{servers().url}#/servers")
+    expect(alone.get_by_text("--servers 3")).to_be_visible()
+    expect(alone.get_by_role("main").get_by_role("button", name="Down")).to_have_count(0)
 
 
 # The page itself.
@@ -618,7 +751,7 @@ def test_read_only_page_changes_nothing(server, client, visits):
     page = visits(f"{server.url}#/tree?path=/kept")
     expect(page.get_by_role("button", name="Edit")).to_be_visible()
     page.get_by_label("Read-only").check()
-    changes = re.compile("^(Edit|Create|Delete|Import|Expire|Set|Remove|Freeze|Advance|Switch|Take|Restore|Drop|Copy the)")
+    changes = re.compile("^(Edit|Create|Delete|Import|Expire$|Set|Remove|Up$|Down$|Freeze|Advance|Switch|Take|Restore|Drop|Copy the)")
     page.reload()
     for view in VIEWS:
         path = "tree?path=/kept" if view == "tree" else f"sessions?session=0x{client.client_id[0]:x}" if view == "sessions" else view
@@ -674,6 +807,7 @@ def test_narrow_window_needs_no_horizontal_scrolling(server, clients, visits):
         expect(page.locator("main h1, main [role=tree]").first).to_be_visible()
         for details in page.locator("details").all():
             details.evaluate("it => { it.open = true; }")
+        expect(page.locator("nav [aria-current]")).to_be_in_viewport(ratio=0.9)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 400, f"{place}: {width}"
 

@@ -2,17 +2,18 @@
 
 import { html, render, useCallback, useEffect, useRef, useState } from "./preact.js";
 import { access, command, setReadOnly, setToken } from "./api.js";
-import { Command, Notice, ago, page, useAnswer, useSlow } from "./parts.js";
-import { follow } from "./live.js";
+import { Command, Notice, ago, page, useAnswer, useRows, useSlow } from "./parts.js";
+import { UNKNOWN, follow } from "./live.js";
 import { Tree } from "./tree.js";
 import { Sessions } from "./sessions.js";
-import { Locks } from "./locks.js";
+import { Locks, namesOf } from "./locks.js";
 import { Timeline } from "./timeline.js";
 import { Findings } from "./advice.js";
 import { Faults } from "./faults.js";
 import { Clock } from "./clock.js";
 import { Universes } from "./universes.js";
 import { Snapshots } from "./snapshots.js";
+import { Servers } from "./servers.js";
 
 const VIEWS = [
   ["tree", "Tree", TreeView],
@@ -24,7 +25,11 @@ const VIEWS = [
   ["clock", "Clock", ClockView],
   ["snapshots", "Snapshots", SnapshotsView],
   ["universes", "Universes", UniversesView],
+  ["servers", "Servers", ServersView],
 ];
+
+/** How many locks are shown at first, and with each "show more". */
+const LOCKS = 50;
 
 /** How often a view that shows ages reads them again. Unit: milliseconds. */
 const AGES_MS = 1_000;
@@ -50,7 +55,7 @@ function go(view, parameters) {
 
 function App() {
   const [at, setAt] = useState(place);
-  const [live, setLive] = useState({ entries: [], missed: 0, error: "", isStreaming: false });
+  const [live, setLive] = useState(UNKNOWN);
   const [version, setVersion] = useState(0);
   const [error, setError] = useState(null);
   const [login, setLogin] = useState(null);
@@ -72,7 +77,7 @@ function App() {
   }, []);
   useEffect(() => {
     if (login) return undefined;
-    setLive({ entries: [], missed: 0, error: "", isStreaming: false });
+    setLive(UNKNOWN);
     return follow((state) => {
       setLive(state);
       page.refresh();
@@ -80,7 +85,11 @@ function App() {
   }, [universe, login === null]);
   useEffect(() => {
     document.title = `${VIEWS.find(([name]) => name === at.view)[1]} · minikeeper`;
-  }, [at.view]);
+    // In a narrow window the views are one row that scrolls.
+    const link = document.querySelector("nav [aria-current]");
+    const row = link?.closest("nav");
+    if (row) row.scrollLeft = link.offsetLeft - (row.clientWidth - link.offsetWidth) / 2;
+  }, [at.view, login === null]);
 
   if (login) {
     const enter = (token) => {
@@ -122,18 +131,20 @@ function Head({ version, universe, live, view, onToggle }) {
   const universes = known?.universes ?? [];
   const open = (event) => go(view, { universe: event.target.value });
   const isLost = live.error === "the server does not answer";
-  const state = isLost ? ["bad", "no answer"] : live.isStreaming ? ["ok", "live"] : ["warn", "polling"];
+  const state = isLost ? ["bad", "no answer", "The server does not answer"]
+    : live.isStreaming ? ["ok", "live", "The page follows the journal of the server"]
+    : ["warn", "polling", "The page asks the server every second"];
   return html`<header>
     <a class="brand" href=${href("tree")}>minikeeper</a>
     <code class="host">${location.host}</code>
-    <span class=${`state ${state[0]}`} role="status">${state[1]}</span>
+    <span class=${`state ${state[0]}`} role="status" title=${state[2]}>${state[1]}</span>
     <span class="fill"></span>
     ${(universes.length > 0 || universe) && html`<label>Universe
       <select value=${universe} onChange=${open}>
         <option value="">server's own</option>
         ${[...new Set([...universes, ...(universe ? [universe] : [])])].map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
       </select></label>`}
-    ${now && html`<a class="now" href=${href("clock")} title="The server's clock">${ago(now.elapsed_ms)}${now.is_frozen ? " · frozen" : ""}</a>`}
+    ${now && html`<a class="now" href=${href("clock")} title="The server's clock, since its start">clock ${ago(now.elapsed_ms)}${now.is_frozen ? " · frozen" : ""}</a>`}
     <label class="switch"><input type="checkbox" role="switch" checked=${access.readOnly} onChange=${onToggle} /> Read-only</label>
   </header>`;
 }
@@ -169,9 +180,17 @@ function SessionsView({ parameters, version }) {
 
 function LocksView({ version }) {
   const [answer, error] = useAnswer("locks", {}, version, AGES_MS);
+  const [text, setText] = useState("");
+  const all = answer?.locks ?? [];
+  const names = namesOf(all);
+  const fits = (lock) => [lock.path, ...[...lock.holders, ...lock.waiters].flatMap((it) => [it.session, it.data, it.address])].some((it) => it?.includes(text));
+  const [locks, more] = useRows(text ? all.filter(fits) : all, LOCKS);
   return html`<div class="view">
-    <div class="title"><h1>Locks</h1><${Command} verb="locks" /></div>
-    ${answer ? html`<${Locks} locks=${answer.locks} deadlocks=${answer.deadlocks} onSession=${(session) => go("sessions", { session })} />
+    <div class="title"><h1>Locks</h1>${answer && html`<span class="muted">${all.length}</span>`}<${Command} verb="locks" /></div>
+    ${all.length > 0 && html`<input type="search" aria-label="Filter locks" placeholder="Filter by path, client or session" value=${text} onInput=${(event) => setText(event.target.value)} />`}
+    ${answer ? html`${all.length > 0 && !locks.length ? html`<p class="notice">No lock matches the filter.</p>`
+      : html`<${Locks} locks=${locks} deadlocks=${answer.deadlocks} names=${names} onSession=${(session) => go("sessions", { session })} hrefOf=${(path) => href("tree", { path })} />`}
+      ${more}
       ${answer.is_truncated && html`<p class="notice">There are more locks or contenders than listed.</p>`}` : html`<${Notice} error=${error}>Reading…</${Notice}>`}
   </div>`;
 }
@@ -185,22 +204,27 @@ function TimelineView({ version, live }) {
   const shown = held.current;
   return html`<div class="view wide">
     <div class="title"><h1>Timeline</h1>
-      ${!live.error && html`<button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Continue" : "Pause"}</button>`}
+      ${live.hasJournal && html`<button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Continue" : "Pause"}</button>`}
       <${Command} verb="tail" /></div>
     ${live.missed > 0 && html`<p class="notice warn">${live.missed} entries are missing: the page was too slow, or a request caused too many.</p>`}
-    ${live.error && !shown.entries.length
-      ? html`<${Notice} error=${{ message: live.error }} />
-        <p class="notice">The server was started with <code>--journal-bytes 0</code>; <code>--journal-bytes 4194304</code> is the default.</p>`
+    ${live.hasJournal === false ? html`<${NoJournal} />`
+      : live.error && !shown.entries.length ? html`<${Notice} error=${{ message: live.error }} />`
       : html`<${Timeline} entries=${shown.entries} sessions=${shown.sessions} now_ms=${shown.now_ms}
         ctl=${command("journal").replace(/ journal$/, "")} />`}
   </div>`;
 }
 
-function AdviceView({ version }) {
-  const [answer, error] = useAnswer("advise", {}, useSlow(version, AGES_MS));
+/** What stands in the place of the journal. */
+function NoJournal() {
+  return html`<p class="notice">This server keeps no journal, which has what clients did and what happened to them: it was started
+    with <code>--journal-bytes 0</code>; <code>--journal-bytes 4194304</code> is the default. The other views need none.</p>`;
+}
+
+function AdviceView({ version, live }) {
+  const [answer, error] = useAnswer("advise", live.hasJournal ? {} : null, useSlow(version, AGES_MS));
   return html`<div class="view">
     <div class="title"><h1>Advice</h1><${Command} verb="advise" /></div>
-    ${!answer && html`<${Notice} error=${error}>Reading…</${Notice}>`}
+    ${live.hasJournal === false ? html`<${NoJournal} />` : !answer && html`<${Notice} error=${error}>Reading…</${Notice}>`}
     ${answer && html`<p class="muted">Known mistakes of clients in the ${answer.entry_count} entries of the journal.</p>`}
     ${answer && (answer.findings.length ? html`<${Findings} findings=${answer.findings} />` : html`<p class="notice">There are none.</p>`)}
   </div>`;
@@ -216,6 +240,10 @@ function ClockView({ version }) {
 
 function UniversesView({ version }) {
   return html`<${Universes} version=${version} hrefOf=${(universe) => href("tree", { universe })} onGone=${() => go("universes", { universe: "" })} />`;
+}
+
+function ServersView({ version }) {
+  return html`<${Servers} version=${version} hrefOfSession=${(id) => href("sessions", { session: id })} />`;
 }
 
 function SnapshotsView({ version }) {

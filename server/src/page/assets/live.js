@@ -1,4 +1,4 @@
-// What the server does, as it happens: reads the journal's stream, or polls where there is none.
+// What the server does, as it happens: reads the journal's stream, or asks for the clock every second where there is no journal.
 
 import { access, open, read } from "./api.js";
 
@@ -14,11 +14,14 @@ const POLL_MS = 1_000;
 /** The longest line of the stream. Unit: characters. */
 const LINE_MAX = 16 << 20;
 
-/** Follows a universe until the returned function is called. `update` gets `{entries, missed, error, isStreaming}`, where
- * `error` is the server's reason if it keeps no journal. */
+/** What is known at first. */
+export const UNKNOWN = { entries: [], missed: 0, error: "", isStreaming: false, hasJournal: null };
+
+/** Follows a universe until the returned function is called. `update` gets `{entries, missed, error, isStreaming, hasJournal}`,
+ * where `hasJournal` is null until it is known. */
 export function follow(update) {
   const gone = new AbortController();
-  let state = { entries: [], missed: 0, error: "", isStreaming: false };
+  let state = UNKNOWN;
   let timer = 0;
   const tell = () => {
     timer ||= setTimeout(() => {
@@ -49,9 +52,17 @@ export function follow(update) {
 
 async function run(signal, { add, set, missed }) {
   let next = null;
+  let hasJournal = true;
   while (!signal.aborted) {
     await visible(signal);
     try {
+      // A browser logs each refused request, so the journal is asked for once. A server that starts again may have one.
+      if (!hasJournal) {
+        await read("now", {}, signal);
+        set({ error: "" });
+        await pause(POLL_MS, signal);
+        continue;
+      }
       const fields = next === null ? { limit: ENTRIES_MAX } : { limit: ENTRIES_MAX, since: next };
       const answer = await read("journal", fields, signal);
       // The server's numbers begin anew with another server.
@@ -62,11 +73,13 @@ async function run(signal, { add, set, missed }) {
       }
       if (answer.entries.length) add(answer.entries);
       next = answer.next;
-      set({ error: "" });
+      set({ error: "", hasJournal });
       next = await stream(next, signal, add, missed, set);
     } catch (error) {
       if (signal.aborted) return;
-      if (error.status === 404 && access.universe) set({ entries: [], error: error.message });
+      hasJournal = error.status !== 409;
+      if (!hasJournal) set({ error: "", hasJournal });
+      else if (error.status === 404 && access.universe) set({ entries: [], error: error.message });
       else set({ error: error.message });
     }
     set({ isStreaming: false });

@@ -1,6 +1,6 @@
 // Parts that several views use.
 
-import { html, useCallback, useEffect, useRef, useState } from "./preact.js";
+import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 import { access, change, command, read } from "./api.js";
 
 /** How the views learn of changes and report errors; `app.js` sets it. */
@@ -8,6 +8,9 @@ export const page = {
   report: () => {},
   refresh: () => {},
 };
+
+/** Rows that are rendered above and below what is visible. */
+const ROWS_BEYOND = 10;
 
 /** Reads a verb when its arguments or `version` change, and every `everyMs`. Returns `[answer, error, reload]`. */
 export function useAnswer(verb, fields, version, everyMs = 0) {
@@ -96,18 +99,25 @@ export function Copy({ text, label }) {
 }
 
 /** A button that changes something, with the command that does the same. Hidden while the page is read-only. `shownFields`
- * are the command's where it has others, such as the name of a file. */
-export function Action({ label, verb, fields = {}, shownFields = fields, isDanger = false, isPrimary = false, isDisabled = false, onDone = () => {} }) {
+ * are the command's where it has others, such as the name of a file. With `question` it asks first. */
+export function Action({ label, verb, fields = {}, shownFields = fields, isDanger = false, isPrimary = false, isDisabled = false, question = "", onDone = () => {} }) {
   const [isBusy, setBusy] = useState(false);
+  const [isAsking, setAsking] = useState(false);
   if (access.readOnly) return null;
   const run = async () => {
+    setAsking(false);
     setBusy(true);
     const answer = await act(verb, fields);
     setBusy(false);
     if (answer !== undefined) onDone(answer);
   };
+  if (isAsking) {
+    return html`<div class="action" role="group" aria-label=${question}><span>${question}</span>
+      <button type="button" class="danger" onClick=${run}>${`Yes, ${label.toLowerCase()}`}</button>
+      <button type="button" onClick=${() => setAsking(false)}>No</button></div>`;
+  }
   return html`<div class="action">
-    <button type="button" class=${isDanger ? "danger" : isPrimary ? "primary" : ""} disabled=${isBusy || isDisabled} onClick=${run}>${label}</button>
+    <button type="button" class=${isDanger ? "danger" : isPrimary ? "primary" : ""} disabled=${isBusy || isDisabled} onClick=${question ? () => setAsking(true) : run}>${label}</button>
     <${Command} verb=${verb} fields=${shownFields} />
   </div>`;
 }
@@ -132,6 +142,24 @@ export function bytes(count) {
   if (count < 1_024) return `${count} B`;
   if (count < 1_048_576) return `${(count / 1_024).toFixed(1)} KiB`;
   return `${(count / 1_048_576).toFixed(1)} MiB`;
+}
+
+/** Which rows of a long list are in sight in `box`, which scrolls, and some around them: `[first, end, onScroll]`. */
+export function useWindow(box, count, rowHeight) {
+  const [seen, setSeen] = useState({ row: 0, rows: 30 });
+  const measure = () => {
+    if (!box.current) return;
+    const row = Math.floor(box.current.scrollTop / rowHeight);
+    const rows = Math.ceil(box.current.clientHeight / rowHeight) + 1;
+    setSeen((old) => (old.row === row && old.rows === rows ? old : { row, rows }));
+  };
+  useLayoutEffect(measure);
+  useEffect(() => {
+    window.addEventListener("resize", measure);
+    return () => window.removeEventListener("resize", measure);
+  }, []);
+  const first = Math.max(0, Math.min(seen.row, count - seen.rows) - ROWS_BEYOND);
+  return [first, Math.min(count, first + seen.rows + 2 * ROWS_BEYOND), measure];
 }
 
 /** Rows of a table, no more than fit: the others with "show more". */

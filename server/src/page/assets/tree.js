@@ -1,13 +1,16 @@
 // The tree of znodes, and the znode that is open.
 
-import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./preact.js";
 import { access, read } from "./api.js";
-import { Command, Notice, useAnswer, useSlow } from "./parts.js";
+import { Command, Notice, useAnswer, useSlow, useWindow } from "./parts.js";
 import { Znode } from "./znode.js";
 
-/** How many children are listed at first, and with each "show more"; the server lists at most 10,000. */
-const PAGE = 200;
+/** How many children are listed at first; the server lists at most 10,000. */
+const LISTED_FIRST = 200;
 const LISTED_MAX = 10_000;
+
+/** The height of a row in app.css. Unit: pixels. */
+const ROW_HEIGHT = 23;
 
 /** The number of paths that a search lists. */
 const FOUND_MAX = 200;
@@ -59,11 +62,11 @@ function Search({ version, hrefOf }) {
 }
 
 /** Reads the children of every open znode, again when `version` changes. Returns `{path: {answer, error}}`. */
-function useListings(open, sizes, version) {
+function useListings(open, whole, version) {
   const [listings, setListings] = useState({});
   const reading = useRef({ isBusy: false, isStale: false, wanted: null });
   const universe = access.universe;
-  reading.current.wanted = { open, sizes };
+  reading.current.wanted = { open, whole };
   useEffect(() => {
     const gone = new AbortController();
     const now = reading.current;
@@ -73,9 +76,9 @@ function useListings(open, sizes, version) {
         return;
       }
       now.isBusy = true;
-      const { open: paths, sizes: counts } = now.wanted;
+      const { open: paths, whole: all } = now.wanted;
       const found = await Promise.all(paths.map(async (path) => {
-        const fields = { path, max: counts[path] ?? PAGE };
+        const fields = { path, max: all.includes(path) ? LISTED_MAX : LISTED_FIRST };
         return [path, await read("list_children", fields, gone.signal).then((answer) => ({ answer }), (error) => ({ error }))];
       }));
       now.isBusy = false;
@@ -92,19 +95,23 @@ function useListings(open, sizes, version) {
       now.isBusy = false;
       now.isStale = false;
     };
-  }, [open.join("\n"), JSON.stringify(sizes), version, universe]);
+  }, [open.join("\n"), whole.join("\n"), version, universe]);
   return listings;
 }
 
 function Branches({ path, version, onOpen }) {
   const [open, setOpen] = useState(() => [...new Set(["/", ...parents(path)])]);
-  const [sizes, setSizes] = useState({});
+  // Those whose children are all listed.
+  const [whole, setWhole] = useState([]);
   const [focused, setFocused] = useState(path);
-  const listings = useListings(open, sizes, version);
+  const listings = useListings(open, whole, version);
   const list = useRef(null);
   const typed = useRef({ text: "", at: 0 });
+  // The row to scroll to once it is there.
+  const wanted = useRef(null);
   // A path that a link opens is shown too.
   useEffect(() => {
+    wanted.current = { id: path };
     setOpen((old) => (parents(path).every((parent) => old.includes(parent)) ? old : [...new Set([...old, ...parents(path)])]));
     setFocused(path);
   }, [path]);
@@ -114,13 +121,37 @@ function Branches({ path, version, onOpen }) {
   const toggle = (row, isOpen) => {
     setOpen((old) => (isOpen ? [...new Set([...old, row.id])] : old.filter((one) => one !== row.id && !one.startsWith(row.id === "/" ? "/" : `${row.id}/`))));
   };
-  const more = (row) => setSizes((old) => ({ ...old, [row.parent]: Math.min(LISTED_MAX, (old[row.parent] ?? PAGE) * (old[row.parent] ? 2 : 1) + PAGE) }));
+  const more = (row) => {
+    setWhole((old) => [...new Set([...old, row.parent])]);
+    focus(rows.indexOf(row) - 1);
+  };
   const choose = (row) => (row.kind === "more" ? more(row) : onOpen(row.id));
   const focus = (index) => {
-    const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
-    setFocused(row.id);
-    list.current.querySelector(`[data-row="${rows.indexOf(row)}"]`)?.focus();
+    const { id } = rows[Math.max(0, Math.min(rows.length - 1, index))];
+    wanted.current = { id, isFocused: true };
+    setFocused(id);
+    reveal();
   };
+  const [first, end, measure] = useWindow(list, rows.length, ROW_HEIGHT);
+  const reveal = () => {
+    const index = wanted.current ? rows.findIndex((row) => row.id === wanted.current.id) : -1;
+    const box = list.current;
+    const row = box.querySelector(`[data-row="${index}"]`);
+    if (index < 0) return;
+    const top = index * ROW_HEIGHT;
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (top + ROW_HEIGHT > box.scrollTop + box.clientHeight) box.scrollTop = top + ROW_HEIGHT - box.clientHeight;
+    // The row may be rendered only after this.
+    if (!row) return;
+    if (wanted.current.isFocused) row.focus({ preventScroll: true });
+    wanted.current = null;
+  };
+  // A row that has the focus loses it where the list moves its element.
+  const hadFocus = list.current?.contains(document.activeElement);
+  useLayoutEffect(() => {
+    reveal();
+    if (hadFocus && !list.current.contains(document.activeElement)) list.current.querySelector('[tabindex="0"]').focus({ preventScroll: true });
+  });
   const press = (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const row = rows[at];
@@ -149,12 +180,18 @@ function Branches({ path, version, onOpen }) {
       if (found !== undefined) focus(found);
     }
   };
-  return html`<div class="tree" role="tree" aria-label="Znodes" ref=${list} onKeyDown=${press}>
-    ${rows.map((row, index) => html`<${Row} key=${row.id} row=${row} index=${index} isSelected=${row.id === path} isFocused=${index === at}
-      onChoose=${() => {
-        setFocused(row.id);
-        choose(row);
-      }} onToggle=${() => toggle(row, !row.isOpen)} />`)}
+  const shown = [...rows.keys()].slice(first, end);
+  // The Tab key leads to this one, so that it is always there.
+  if (at < first) shown.unshift(at);
+  if (at >= end) shown.push(at);
+  return html`<div class="tree" role="tree" aria-label="Znodes" ref=${list} onKeyDown=${press} onScroll=${measure}>
+    <div class="space" role="none" style=${{ height: `${rows.length * ROW_HEIGHT}px` }}>
+      ${shown.map((index) => html`<${Row} key=${rows[index].id} row=${rows[index]} index=${index} isSelected=${rows[index].id === path} isFocused=${index === at}
+        onChoose=${() => {
+          setFocused(rows[index].id);
+          choose(rows[index]);
+        }} onToggle=${() => toggle(rows[index], !rows[index].isOpen)} />`)}
+    </div>
   </div>`;
 }
 
@@ -188,7 +225,7 @@ function Row({ row, index, isSelected, isFocused, onChoose, onToggle }) {
     else onChoose();
   };
   const about = child?.ephemeral_owner ? "ephemeral" : child?.container ? "container" : child?.ttl_ms ? "ttl" : "";
-  return html`<div class=${`row ${row.kind}`} role="treeitem" data-row=${index} tabindex=${isFocused ? 0 : -1} style=${{ "--level": row.level }}
+  return html`<div class=${`row ${row.kind}`} role="treeitem" data-row=${index} tabindex=${isFocused ? 0 : -1} style=${{ "--level": row.level, top: `${index * ROW_HEIGHT}px` }}
     aria-level=${row.level} aria-setsize=${row.place.of} aria-posinset=${row.place.at} aria-selected=${isSelected ? "true" : "false"}
     aria-expanded=${row.hasChildren ? String(row.isOpen) : undefined} title=${row.kind === "znode" ? row.id : undefined} onClick=${click}>
     <span class="twist" aria-hidden="true">${row.hasChildren ? (row.isOpen ? "▾" : "▸") : ""}</span>

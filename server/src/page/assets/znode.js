@@ -22,7 +22,8 @@ function useRemembered(name, choices) {
 
 export function Znode({ path, version, onOpen, hrefOf, hrefOfSession }) {
   const [answer, error] = useAnswer("get", { path }, version);
-  const [list] = useAnswer("acl", { path }, version);
+  const [list] = useAnswer("acl", answer ? { path } : null, version);
+  const [edited, setEdited] = useState(null);
   const names = path.split("/").slice(1);
   const crumbs = path === "/" ? [] : names.map((name, at) => [name, `/${names.slice(0, at + 1).join("/")}`]);
   return html`<article aria-label=${`Znode ${path}`} class="znode">
@@ -32,8 +33,9 @@ export function Znode({ path, version, onOpen, hrefOf, hrefOfSession }) {
       <${Command} verb="get" fields=${{ path }} />
     </div>
     ${error && html`<${Notice} error=${error} />`}
+    ${error?.status === 404 && edited && html`<${Edit} path=${path} edited=${edited} onEnd=${() => setEdited(null)} onChange=${setEdited} />`}
     ${answer && html`
-      <${Value} path=${path} answer=${answer} />
+      <${Value} path=${path} answer=${answer} edited=${edited} setEdited=${setEdited} />
       <div class="columns">
         <section><h2>Stat</h2><${Stat} stat=${answer.stat} hrefOfSession=${hrefOfSession} /></section>
         <section><h2>Access list</h2>
@@ -45,10 +47,9 @@ export function Znode({ path, version, onOpen, hrefOf, hrefOfSession }) {
   </article>`;
 }
 
-function Value({ path, answer }) {
+function Value({ path, answer, edited, setEdited }) {
   const [format, setFormat] = useRemembered("format", FORMATS);
   const [coding, setCoding] = useRemembered("coding", CODINGS);
-  const [edited, setEdited] = useState(null);
   const [plain, setPlain] = useState(null);
   const data = bytesOf(answer);
   const key = `${coding} ${answer.stat.mzxid} ${answer.stat.version}`;
@@ -82,25 +83,29 @@ function editing(data, version, format) {
   return { isHex: text === null, text: text ?? digits(data), version };
 }
 
+/** The edit of a value; without `now` the znode is gone. */
 function Edit({ path, edited, now, onEnd, onChange }) {
   const bytes = edited.isHex ? fromDigits(edited.text) : new TextEncoder().encode(edited.text);
-  const fields = bytes && { path, ...fieldsOf(bytes), version: edited.version };
-  const isStale = now.stat.version !== edited.version;
+  const data = bytes && { path, ...fieldsOf(bytes) };
+  const isStale = now && now.stat.version !== edited.version;
   return html`<div class="stack">
     <label class="wide">${edited.isHex ? "Data as hexadecimal digits" : "Data as text"}
       <textarea rows="10" spellcheck="false" autofocus value=${edited.text} onInput=${(event) => onChange({ ...edited, text: event.target.value })}></textarea></label>
     ${isStale && html`<p class="notice warn" role="status">The znode has changed meanwhile: version ${now.stat.version} instead of ${edited.version}.
       <button type="button" onClick=${() => onChange(editing(bytesOf(now) ?? new Uint8Array(), now.stat.version, edited.isHex ? "hex" : "text"))}>Take its value</button>
       <button type="button" onClick=${() => onChange({ ...edited, version: now.stat.version })}>Keep mine for version ${now.stat.version}</button></p>`}
-    ${fields
-      ? html`<${Action} label=${`Save over version ${edited.version}`} verb="set" fields=${fields} isPrimary onDone=${onEnd} />`
+    ${data
+      ? !now
+        ? html`<${Action} label="Create it again" verb="create" fields=${data} isPrimary onDone=${onEnd} />`
+        : !isStale && html`<${Action} label=${`Save over version ${edited.version}`} verb="set" fields=${{ ...data, version: edited.version }} isPrimary onDone=${onEnd} />`
       : html`<p class="notice bad">Not hexadecimal: pairs of digits 0-9 and a-f.</p>`}
     <button type="button" onClick=${onEnd}>Cancel</button>
   </div>`;
 }
 
 function Stat({ stat, hrefOfSession }) {
-  const time = (ms) => html`${when(ms)} <span class="muted">${Date.now() - ms < 1_000 ? "now" : `${ago(Date.now() - ms)} ago`}</span>`;
+  // The first znodes have no time.
+  const time = (ms) => ms === 0 ? "with the server" : html`${when(ms)} <span class="muted">${Date.now() - ms < 1_000 ? "now" : `${ago(Date.now() - ms)} ago`}</span>`;
   return html`<dl class="facts">
     <dt>Created</dt><dd>${time(stat.ctime_ms)}</dd>
     <dt>Modified</dt><dd>${time(stat.mtime_ms)}</dd>
