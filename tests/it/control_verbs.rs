@@ -460,11 +460,41 @@ fn invalid_requests_get_a_status_and_an_explanation() {
     scene.end();
 }
 
+/// The types of the schemas in an OpenAPI description are words of JSON Schema, each once.
+fn assert_types(place: &str, value: &Value) {
+    const WORDS: [&str; 7] = [
+        "array", "boolean", "integer", "null", "number", "object", "string",
+    ];
+    let is_word = |word: &Value| word.as_str().is_some_and(|word| WORDS.contains(&word));
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    // A property may have this name.
+                    Value::String(_) if name == "type" => {
+                        assert!(is_word(value), "{place}: {value}")
+                    }
+                    Value::Array(words) if name == "type" => {
+                        let distinct: std::collections::BTreeSet<_> =
+                            words.iter().map(Value::to_string).collect();
+                        assert!(words.iter().all(is_word), "{place}: {value}");
+                        assert_eq!(distinct.len(), words.len(), "{place}: {value}");
+                    }
+                    _ => assert_types(&format!("{place}/{name}"), value),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| assert_types(place, value)),
+        _ => {}
+    }
+}
+
 #[test]
 fn openapi_describes_every_verb() {
     let scene = scene(|_| {});
     let description = done(get(scene.address(), "openapi.json"));
     assert_eq!(description["openapi"], "3.1.0");
+    assert_types("", &description["paths"]);
     let paths = description["paths"].as_object().unwrap();
     let elsewhere = |path: &&String| path.starts_with("/v1/universes/{universe}/");
     let elsewhere = paths.keys().filter(elsewhere).count();

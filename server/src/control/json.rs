@@ -129,13 +129,13 @@ pub(crate) fn tree_znode() -> Value {
     ]})
 }
 
-/// Adds null to a schema.
+/// Adds null to a schema, which may have it.
 pub(crate) fn or_null(mut schema: Value) -> Value {
-    if let Some(kind) = schema.get_mut("type") {
+    if let Some(kind) = schema.get_mut("type").filter(|kind| kind.is_string()) {
         *kind = json!([kind.take(), "null"]);
-    }
-    if let Some(Value::Array(words)) = schema.get_mut("enum") {
-        words.push(Value::Null);
+        if let Some(Value::Array(words)) = schema.get_mut("enum") {
+            words.push(Value::Null);
+        }
     }
     schema
 }

@@ -14,7 +14,7 @@ pytest_plugins = ["pytester"]
 FAILING = {
     "refused": ('minikeeper.get("/no")', "minikeeper.MinikeeperError: no znode"),
     "wait": ('minikeeper.until_exists("/no", within_ms=1)', "minikeeper.WaitTimedOut: "),
-    "no session": ('minikeeper.expire("0x1")', "minikeeper.NotVerified: "),
+    "no session": ('minikeeper.expire("0x1")', "minikeeper.MinikeeperError: expire: no session"),
     "arguments": ("minikeeper.expire()", "TypeError: give exactly one of session"),
     "no connection": ('package.Universe("127.0.0.1:1").dump()', "minikeeper.MinikeeperError: dump: no answer"),
     "fault": (

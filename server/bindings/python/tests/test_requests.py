@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from minikeeper import LastOperation, MinikeeperError, Now, Seeded, Session, Universe, WaitTimedOut, Watch, Znode
+from minikeeper import LastOperation, MinikeeperError, Now, Seeded, Session, Stat, Universe, WaitTimedOut, Watch, Znode
 
 
 class Fake:
@@ -51,6 +51,20 @@ def fake(server):
     server.status, server.answer, server.asked = 200, {}, None
     return server
 
+
+STAT_JSON = {
+    "czxid": "0x1",
+    "mzxid": "0x2",
+    "pzxid": "0x3",
+    "ctime_ms": 4,
+    "mtime_ms": 5,
+    "version": 1,
+    "cversion": 6,
+    "aversion": 7,
+    "ephemeral_owner": "0x0",
+    "data_length": 2,
+    "num_children": 0,
+}
 
 SESSION_JSON = {
     "id": "0x1000a2b3c0001",
@@ -141,10 +155,10 @@ CASES = [
     (lambda u: u.remove_fault(7), ("POST", "/v1/remove_fault", {"fault": 7}), {"hits": 2}, 2),
     (lambda u: u.reset_faults(), ("POST", "/v1/reset_faults", {}), {}, None),
     (lambda u: u.until_hit(7), ("POST", "/v1/until_hit", {"fault": 7, "hits": 1, **WITHIN}), {"hits": 2}, 2),
-    (lambda u: u.get("/a b"), ("GET", "/v1/get?path=%2Fa+b", None), {"data": "ä", "stat": {"version": 1}},
-     Znode("ä".encode(), {"version": 1})),
-    (lambda u: u.get("/").data, ("GET", "/v1/get?path=%2F", None), {"data": None, "stat": {}}, None),
-    (lambda u: u.get("/").data, ("GET", "/v1/get?path=%2F", None), {"data_base64": "/w==", "stat": {}}, b"\xff"),
+    (lambda u: u.get("/a b"), ("GET", "/v1/get?path=%2Fa+b", None), {"data": "ä", "stat": STAT_JSON},
+     Znode("ä".encode(), Stat(**STAT_JSON))),
+    (lambda u: u.get("/").data, ("GET", "/v1/get?path=%2F", None), {"data": None, "stat": STAT_JSON}, None),
+    (lambda u: u.get("/").data, ("GET", "/v1/get?path=%2F", None), {"data_base64": "/w==", "stat": STAT_JSON}, b"\xff"),
     (lambda u: u.children("/"), ("GET", "/v1/children?path=%2F", None), {"children": ["a"]}, ["a"]),
     (lambda u: u.dump(), ("GET", "/v1/dump", None), {"dump": "text"}, "text"),
     (lambda u: u.dump(ids=True), ("GET", "/v1/dump?ids=true", None), {"dump": "text"}, "text"),
