@@ -550,6 +550,7 @@ def test_snapshot_is_compared_and_restored(server, client, visits):
     page = visits(f"{server.url}#/snapshots")
     page.get_by_role("button", name="Take a snapshot").click()
     one = page.get_by_role("listitem", name="Snapshot 1")
+    expect(one).to_be_visible()
     client.set("/kept", b"after")
     client.create("/added", b"")
     one.get_by_role("button", name="Compare with now").click()
