@@ -484,7 +484,11 @@ fn assert_types(place: &str, value: &Value) {
                 }
             }
         }
-        Value::Array(values) => values.iter().for_each(|value| assert_types(place, value)),
+        Value::Array(values) => {
+            for value in values {
+                assert_types(place, value);
+            }
+        }
         _ => {}
     }
 }
