@@ -472,7 +472,7 @@ fn assert_types(place: &str, value: &Value) {
                 match value {
                     // A property may have this name.
                     Value::String(_) if name == "type" => {
-                        assert!(is_word(value), "{place}: {value}")
+                        assert!(is_word(value), "{place}: {value}");
                     }
                     Value::Array(words) if name == "type" => {
                         let distinct: std::collections::BTreeSet<_> =
