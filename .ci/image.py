@@ -259,7 +259,7 @@ def with_a_volume(bundle, scratch):
     volume = scratch / "volume"
     shutil.copytree(bundle / "rootfs/data", volume)
     mounts = [bind(volume, "/data", "rw")]
-    for words, answer in [("create /kept x", ""), ("get /kept", "x\n")]:
+    for words, answer in [("create /kept x", "/kept\n"), ("get /kept", "x\n")]:
         with container(bundle, "--data-dir", "/data", mounts=mounts) as server:
             check(server.execute("cli", *words.split()) == answer, words)
             server.stop()
