@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
  * {@link #server} from before each test until after it.
  *
  * <p>Like Curator's, it sets the system properties that make Curator quiet about lost connections, remove watchers in the
- * foreground, and check that no watcher remains. Not as Curator's, it tells the story of a test that fails.
+ * foreground, and check that no watcher remains. Unlike Curator's class, it tells the story of a test that fails.
  */
 @ExtendWith(TestingServerExtension.class)
 public class BaseClassForTests {
