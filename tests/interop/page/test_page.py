@@ -570,6 +570,40 @@ def test_snapshot_is_compared_and_restored(server, client, visits):
     expect(page.get_by_text("There is no snapshot.")).to_be_visible()
 
 
+@contextlib.contextmanager
+def held(page, verb):
+    """Holds the next request of this verb until the end of the block."""
+    routes = []
+    page.route(re.compile(f"/{verb}$"), lambda route: routes.append(route), times=1)
+    yield
+    for _ in range(1_000):
+        if not routes:
+            page.wait_for_timeout(10)
+    routes[0].continue_()
+
+
+def test_text_typed_before_an_answer_stays(server, client, visits):
+    page = visits(f"{server.url}#/universes")
+    name = page.get_by_label("Name")
+    name.fill("first")
+    with held(page, "create_universe"):
+        page.get_by_role("button", name="Create empty").click()
+        name.fill("second")
+    expect(page.get_by_role("main").get_by_role("link", name="first")).to_be_visible()
+    expect(name).to_have_value("second")
+
+    client.create("/config", b"one")
+    page.goto(f"{server.url}#/tree?path=/config")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Data as text").fill("two")
+    with held(page, "set"):
+        page.get_by_role("button", name="Save over version 0").click()
+        page.get_by_label("Data as text").fill("three")
+    expect(page.get_by_text("The znode has changed meanwhile: version 1 instead of 0.")).to_be_visible()
+    expect(page.get_by_label("Data as text")).to_have_value("three")
+    assert client.get("/config")[0] == b"two"
+
+
 def test_universe_is_created_opened_and_dropped(server, clients, visits):
     clients().create("/of-the-server")
     page = visits(f"{server.url}#/universes")

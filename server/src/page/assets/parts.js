@@ -122,6 +122,9 @@ export function Action({ label, verb, fields = {}, shownFields = fields, isDange
   </div>`;
 }
 
+/** What a field holds once `sent` was answered: nothing, or what was typed meanwhile. */
+export const cleared = (sent, empty = "") => (now) => (now === sent ? empty : now);
+
 /** The reason why a view shows nothing. */
 export function Notice({ error, children }) {
   return html`<p class=${error ? "notice bad" : "notice"}>${error ? error.message : children}</p>`;

@@ -2,13 +2,13 @@
 
 import { html, useState } from "./preact.js";
 import { access } from "./api.js";
-import { Action, Command, Copy, Notice, useAnswer } from "./parts.js";
+import { Action, cleared, Command, Copy, Notice, useAnswer } from "./parts.js";
 
 export function Universes({ version, hrefOf, onGone }) {
   const [answer, error] = useAnswer("universes", {}, version);
   const [name, setName] = useState("");
   const open = access.universe;
-  const done = () => setName("");
+  const done = () => setName(cleared(name));
   const row = (universe, title) => html`<li key=${universe} class="panel">
     <div class="bar"><a href=${hrefOf(universe)}><b>${title}</b></a>
       ${universe === open && html`<span class="tag">open</span>`}

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "./preact.js";
 import { access, stored } from "./api.js";
-import { Action, Command, Copy, Notice, ago, bytes as size, page, useAnswer } from "./parts.js";
+import { Action, Command, Copy, Notice, ago, bytes as size, cleared, page, useAnswer } from "./parts.js";
 import { CODINGS, FORMATS, bytesOf, decoded, digits, fieldsOf, fromDigits, shown, utf8 } from "./values.js";
 import { Duration, when } from "./clock.js";
 import { Transfer } from "./transfer.js";
@@ -88,6 +88,7 @@ function Edit({ path, edited, now, onEnd, onChange }) {
   const bytes = edited.isHex ? fromDigits(edited.text) : new TextEncoder().encode(edited.text);
   const data = bytes && { path, ...fieldsOf(bytes) };
   const isStale = now && now.stat.version !== edited.version;
+  const done = () => onChange(cleared(edited, null));
   return html`<div class="stack">
     <label class="wide">${edited.isHex ? "Data as hexadecimal digits" : "Data as text"}
       <textarea rows="10" spellcheck="false" autofocus value=${edited.text} onInput=${(event) => onChange({ ...edited, text: event.target.value })}></textarea></label>
@@ -96,8 +97,8 @@ function Edit({ path, edited, now, onEnd, onChange }) {
       <button type="button" onClick=${() => onChange({ ...edited, version: now.stat.version })}>Keep mine for version ${now.stat.version}</button></p>`}
     ${data
       ? !now
-        ? html`<${Action} label="Create it again" verb="create" fields=${data} isPrimary onDone=${onEnd} />`
-        : !isStale && html`<${Action} label=${`Save over version ${edited.version}`} verb="set" fields=${{ ...data, version: edited.version }} isPrimary onDone=${onEnd} />`
+        ? html`<${Action} label="Create it again" verb="create" fields=${data} isPrimary onDone=${done} />`
+        : !isStale && html`<${Action} label=${`Save over version ${edited.version}`} verb="set" fields=${{ ...data, version: edited.version }} isPrimary onDone=${done} />`
       : html`<p class="notice bad">Not hexadecimal: pairs of digits 0-9 and a-f.</p>`}
     <button type="button" onClick=${onEnd}>Cancel</button>
   </div>`;
@@ -132,8 +133,8 @@ function Create({ path, onOpen }) {
   if (kind === "container") fields.container = true;
   if (kind === "ttl") fields.ttl_ms = ttl;
   const done = (answer) => {
-    setName("");
-    setData("");
+    setName(cleared(name));
+    setData(cleared(data));
     onOpen(answer.path);
   };
   return html`<details><summary>Create a child</summary>
