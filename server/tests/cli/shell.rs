@@ -79,6 +79,18 @@ fn one_command_prints_its_result_alone() {
 }
 
 #[test]
+fn shell_connects_to_the_server_of_the_environment_unless_one_is_named() {
+    let (_running, address) = server();
+    let shell = |environment: &str, arguments: &[&str]| {
+        let mut command = program(&[&["cli"], arguments].concat());
+        command.env("MINIKEEPER_CONNECT", environment);
+        command.output().unwrap().status.success()
+    };
+    assert!(shell(&address, &["ls", "/"]));
+    assert!(shell("127.0.0.1:1", &["-server", &address, "ls", "/"]));
+}
+
+#[test]
 fn wrong_usage_of_the_shell_exits_with_2() {
     for args in [
         &["cli", "-x", "ls"][..],

@@ -1,6 +1,6 @@
 //! The command line of `minikeeper cli`.
 
-use std::ffi::OsString;
+use std::{env, ffi::OsString};
 
 /// A ZooKeeper shell, with the commands and the output of zkCli.sh
 ///
@@ -20,9 +20,10 @@ use std::ffi::OsString;
 Exit codes: that of the last command, 0 done, 1 failed, 127 no such command; 2 wrong usage."
 )]
 pub(crate) struct CliArgs {
-    /// Servers to connect to, as HOST:PORT,HOST:PORT/CHROOT
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2181")]
-    pub(crate) server: String,
+    /// Servers to connect to, as HOST:PORT,HOST:PORT/CHROOT [env: MINIKEEPER_CONNECT, which
+    /// minikeeper sweep sets] [default: 127.0.0.1:2181]
+    #[arg(long, value_name = "HOST:PORT")]
+    server: Option<String>,
     /// Session timeout to ask for, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) timeout: u32,
@@ -35,6 +36,16 @@ pub(crate) struct CliArgs {
     /// One command to run instead of a session
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<String>,
+}
+
+impl CliArgs {
+    /// Returns the connect string: that of the option, else of the environment, else of this machine.
+    pub(crate) fn server(&mut self) -> String {
+        let is_set = |server: &String| !server.is_empty();
+        let of_environment = || env::var("MINIKEEPER_CONNECT").ok().filter(is_set);
+        let server = self.server.take().or_else(of_environment);
+        server.unwrap_or_else(|| "127.0.0.1:2181".to_owned())
+    }
 }
 
 /// Rewrites zkCli's spelling of the long options, one dash, to that of other programs.

@@ -13,7 +13,7 @@ use minikeeper_shell::{Options, print_on_stderr};
 use crate::args::{CliArgs, with_two_dashes};
 
 fn main() -> ExitCode {
-    let args = CliArgs::parse_from(with_two_dashes(env::args_os()));
+    let mut args = CliArgs::parse_from(with_two_dashes(env::args_os()));
     if let Some(first) = args.command.first()
         && first.starts_with('-')
     {
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let outcome = minikeeper_shell::run(Options {
-        server: args.server,
+        server: args.server(),
         timeout: Duration::from_millis(args.timeout.into()),
         accepts_read_only: args.readonly,
         waits_for_connection: args.waitforconnection,
