@@ -1,4 +1,4 @@
-//! The story of a failed test as one page, which needs no server and no network.
+//! The story of a failed test, or the report of a sweep, as one page, which needs no server and no network.
 
 use std::{
     fmt::Write as _,
@@ -13,21 +13,22 @@ use super::ASSETS;
 use crate::order;
 
 /// The modules of the page. Each imports only others of them.
-const MODULES: [&str; 6] = [
+const MODULES: [&str; 7] = [
     "preact.js",
     "advice.js",
     "journal.js",
     "locks.js",
     "timeline.js",
+    "sweep.js",
     "story.js",
 ];
 
-/// Returns a page that shows a story, as the verb `story` returns it.
+/// Returns a page that shows a story, as the verb `story` returns it, or the report of a sweep, in the field `sweep`.
 ///
-/// Styles, modules and the story are all in the page, so that a browser opens it from a file. Nothing else may run or load:
-/// the policy allows only elements with the page's nonce. Texts of the story are never markup: they are JSON without `<`,
-/// which the modules show as text.
-pub(crate) fn html(story: &Value) -> String {
+/// Styles, modules and the content are all in the page, so that a browser opens it from a file. Nothing else may run or
+/// load: the policy allows only elements with the page's nonce. Texts of the content are never markup: they are JSON without
+/// `<`, which the modules show as text.
+pub(crate) fn html(content: &Value) -> String {
     let nonce = nonce();
     let imports = MODULES.iter().map(|name| {
         // A module from a `data:` URL cannot import relative names; the import map resolves bare ones.
@@ -37,7 +38,7 @@ pub(crate) fn html(story: &Value) -> String {
     });
     let imports: serde_json::Map<_, _> = order::collect(imports);
     let imports = in_script(&json!({"imports": imports}));
-    let story = in_script(story);
+    let content = in_script(content);
     let (base, styles) = (asset("app.css"), asset("story.css"));
     format!(
         r#"<!doctype html>
@@ -54,8 +55,8 @@ pub(crate) fn html(story: &Value) -> String {
 <script type="importmap" nonce="{nonce}">{imports}</script>
 </head>
 <body>
-<div id="page"><noscript>This page needs JavaScript. It has the same content as JSON.</noscript></div>
-<script type="application/json" id="story">{story}</script>
+<div id="page"><noscript>This page needs JavaScript. Without it, read a story's JSON, or the text that a sweep prints.</noscript></div>
+<script type="application/json" id="content">{content}</script>
 <script type="module" nonce="{nonce}">import {{ show }} from "story.js"; show(document);</script>
 </body>
 </html>
@@ -76,7 +77,7 @@ fn in_script(value: &Value) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// Returns a number that nobody can guess who wrote a text of the story.
+/// Returns a number that nobody can guess who wrote a text of the content.
 fn nonce() -> String {
     let mut nonce = String::new();
     for word in 0..2 {
@@ -94,8 +95,8 @@ mod tests {
         behind.split_once(end).expect(end).0
     }
 
-    const STORY: (&str, &str) = (
-        r#"<script type="application/json" id="story">"#,
+    const CONTENT: (&str, &str) = (
+        r#"<script type="application/json" id="content">"#,
         "</script>",
     );
 
@@ -115,7 +116,7 @@ mod tests {
             assert_eq!(count(&page), count(&clean), "{markup}");
         }
         assert!(!page.contains(['\u{2028}', '\u{2029}', '\u{0}']));
-        let json = between(&page, STORY.0, STORY.1);
+        let json = between(&page, CONTENT.0, CONTENT.1);
         assert_eq!(serde_json::from_str::<Value>(json).unwrap(), story);
     }
 

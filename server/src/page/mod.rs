@@ -51,6 +51,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "snapshots.js": "text/javascript; charset=utf-8",
     "story.css": "text/css; charset=utf-8",
     "story.js": "text/javascript; charset=utf-8",
+    "sweep.js": "text/javascript; charset=utf-8",
     "timeline.js": "text/javascript; charset=utf-8",
     "tree.js": "text/javascript; charset=utf-8",
     "transfer.js": "text/javascript; charset=utf-8",

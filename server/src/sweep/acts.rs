@@ -137,6 +137,16 @@ pub(crate) fn rank_at(mut place: FaultPlace, acts: &[Act], target: usize) -> Opt
     rank
 }
 
+/// Returns which entry of a run's journal shows that a fault has acted.
+pub(crate) fn fault_in(entries: &[JournalEntry]) -> Option<usize> {
+    entries.iter().position(|entry| match entry.what {
+        Occurrence::Fault { .. } => true,
+        // A fault on an event has no entry of its own.
+        Occurrence::Event { is_held, .. } => is_held,
+        _ => false,
+    })
+}
+
 /// Returns whether a place is reached in a run.
 pub(crate) fn reaches(mut place: FaultPlace, acts: &[Act]) -> bool {
     let mut acts = acts.iter().filter(|act| !act.is_handshake());

@@ -4,7 +4,9 @@
 //! [`acts`] reads from the journal what the clients of a run did. [`names`] learns what differs
 //! between runs without faults, and [`model`] where the fault points are and how to find each again; a
 //! [`point`] is the text of one. [`plan`] decides what the next run does and judges the last one; it is
-//! pure. [`armed`] injects the faults of a run into a universe, and [`report`] tells what was found. Three callers run tests so: [`in_process`] on paused time,
+//! pure. [`armed`] injects the faults of a run into a universe. [`report`] tells what was found, with a
+//! [`map`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
+//! Three callers run tests so: [`in_process`] on paused time,
 //! `minikeeper sweep` a command, and the verbs `sweep_...` tests in other languages.
 
 pub(crate) mod acts;
@@ -12,12 +14,15 @@ pub(crate) mod armed;
 pub mod command;
 #[cfg(feature = "sweep")]
 pub(crate) mod in_process;
+pub(crate) mod map;
 pub(crate) mod model;
 pub(crate) mod names;
+pub(crate) mod page;
 pub(crate) mod plan;
 pub(crate) mod point;
 pub(crate) mod remote;
 pub(crate) mod report;
+pub(crate) mod timeline;
 
 use std::{error::Error, fmt};
 

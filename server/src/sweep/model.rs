@@ -14,7 +14,7 @@ use crate::{
         op::FaultOp,
         place::{FaultPlace, PathPattern, PlaceBy, PlaceStep, SimilarPath},
     },
-    journal::entry::{JournalEntry, Occurrence},
+    journal::entry::JournalEntry,
     order,
     sweep::{
         acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
@@ -232,13 +232,7 @@ impl Model {
         faults: &[SweepFault],
         all: bool,
     ) -> Vec<(FaultPoint, PlaceBehind)> {
-        // A fault on an event has no entry of its own.
-        let has_acted = |entry: &JournalEntry| match entry.what {
-            Occurrence::Fault { .. } => true,
-            Occurrence::Event { is_held, .. } => is_held,
-            _ => false,
-        };
-        let Some(acted) = entries.iter().position(has_acted) else {
+        let Some(acted) = acts::fault_in(entries) else {
             return Vec::new();
         };
         let acts = acts_of(entries);
@@ -253,16 +247,7 @@ impl Model {
         };
         let mut names = RunNames::new(&acts);
         learn(&mut names, seen, (&self.names, first));
-        let mut numbers = BTreeMap::new();
-        let mut last = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
-        for (client, same) in clients.iter().zip(seen.match_clients(first)) {
-            let number = same.and_then(|same| self.numbers.get(&self.clients[same].session));
-            let number = number.copied().unwrap_or_else(|| {
-                last = last.saturating_add(1);
-                last
-            });
-            numbers.insert(client.session, number);
-        }
+        let numbers = self.numbers_of(seen);
         let places = places_of(&acts, &names, &numbers);
         let mut points = points_of(&places, clients.len(), faults, all);
         points.retain(|(_, place)| places[*place].at >= acted);
@@ -309,14 +294,50 @@ impl Model {
         points.into_iter().map(behind).collect()
     }
 
+    /// Returns the numbers of the clients of a run; those that the first run does not have get further
+    /// numbers.
+    fn numbers_of(&self, seen: RunSeen<'_>) -> BTreeMap<SessionId, u32> {
+        let first = RunSeen {
+            acts: &self.first,
+            clients: &self.clients,
+        };
+        let mut numbers = BTreeMap::new();
+        let mut last = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
+        for (client, same) in seen.clients.iter().zip(seen.match_clients(first)) {
+            let number = same.and_then(|same| self.numbers.get(&self.clients[same].session));
+            let number = number.copied().unwrap_or_else(|| {
+                last = last.saturating_add(1);
+                last
+            });
+            numbers.insert(client.session, number);
+        }
+        numbers
+    }
+
+    /// Returns the numbers of the clients in the journal of a run.
+    pub(crate) fn clients_in(&self, entries: &[JournalEntry]) -> BTreeMap<SessionId, u32> {
+        let acts = acts_of(entries);
+        let clients = clients_of(&acts);
+        self.numbers_of(RunSeen {
+            acts: &acts,
+            clients: &clients,
+        })
+    }
+
     /// Returns a point as its place is called now.
     pub(crate) fn renamed(&self, point: &FaultPoint, place: usize) -> FaultPoint {
-        let SweepPlace { path, nth, .. } = &self.places[place];
+        let (path, nth) = self.name_of(place);
         FaultPoint {
-            path: path.clone(),
-            nth: *nth,
+            path,
+            nth,
             ..point.clone()
         }
+    }
+
+    /// Returns the path and the ordinal by which a place is called now.
+    pub(crate) fn name_of(&self, place: usize) -> (String, u64) {
+        let SweepPlace { path, nth, .. } = &self.places[place];
+        (path.clone(), *nth)
     }
 
     /// Finds the place of a point that a report names, perhaps one of another process.

@@ -13,11 +13,15 @@ use crate::{
         place::{FaultPlace, PathPattern, PlaceBy},
     },
     journal::entry::JournalEntry,
+    order,
     story::cut,
     sweep::{
+        acts,
+        map::PointState,
         model::{Model, PlaceBehind},
         point::{FaultPoint, SweepFault},
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
+        timeline::SweepTimeline,
     },
 };
 
@@ -116,6 +120,15 @@ struct Target {
 impl Target {
     const fn is_behind(&self) -> bool {
         matches!(self.known, Known::Behind(_))
+    }
+
+    /// Returns where the point is in the map: `None` if it is not there.
+    const fn in_map(&self) -> Option<Option<usize>> {
+        match self.known {
+            Known::Place(place) => Some(Some(place)),
+            Known::Named => Some(None),
+            Known::Behind(_) => None,
+        }
     }
 }
 
@@ -348,6 +361,7 @@ impl Plan {
             Purpose::Reduce => {
                 let alone = &run.points[0];
                 if failure.is_some() && result.is_reached {
+                    self.note(&run.targets, PointState::Failed);
                     // One fault suffices: the pairs with it add nothing.
                     let is_pair = |found: &SweepFailure| found.points.len() > 1;
                     self.report
@@ -409,16 +423,43 @@ impl Plan {
                 .map(|points| points.iter().map(target).collect())
                 .collect();
             self.report.points = self.pairs.len() as u64;
+            for run in self.pairs.iter().rev() {
+                match &run[..] {
+                    [one] => {
+                        let place = one.in_map().flatten();
+                        let map = &mut self.report.map;
+                        map.add(place, &one.point, PointState::Untried);
+                    }
+                    _ => self.report.map.pairs += 1,
+                }
+            }
             return;
         }
         let points = model.points(&self.options.faults, self.options.all);
-        let every = model.points(&self.options.faults, true).len();
+        let every = model.points(&self.options.faults, true);
         self.report.points = points.len() as u64;
-        self.report.equivalent = (every - points.len()) as u64;
-        let is_tried = |point: &FaultPoint| {
-            let mut tried = self.options.tried.iter();
-            tried.any(|tried| tried[..] == [point.clone()])
-        };
+        self.report.equivalent = (every.len() - points.len()) as u64;
+        let alone = self
+            .options
+            .tried
+            .iter()
+            .filter_map(|tried| match &tried[..] {
+                [one] => Some(one),
+                _ => None,
+            });
+        let alone: BTreeSet<_> = order::collect(alone);
+        let is_tried = |point: &FaultPoint| alone.contains(point);
+        // In the same order.
+        let mut next = points.iter().peekable();
+        for target in &every {
+            let (point, place) = target;
+            let state = match next.next_if_eq(&target) {
+                None => PointState::Equivalent,
+                Some(_) if is_tried(point) => PointState::PassedEarlier,
+                Some(_) => PointState::Untried,
+            };
+            self.report.map.add(Some(*place), point, state);
+        }
         self.singles = points
             .into_iter()
             .filter(|(point, _)| !is_tried(point))
@@ -453,6 +494,11 @@ impl Plan {
         found
             .chain(self.report.unreached.iter_mut().flatten())
             .for_each(rename);
+        for row in &mut self.report.map.rows {
+            if let Some(place) = row.place {
+                (row.path, row.nth) = model.name_of(place);
+            }
+        }
         let places = std::mem::take(&mut self.places);
         for (point, place) in places {
             self.places.insert(model.renamed(&point, place), place);
@@ -488,6 +534,13 @@ impl Plan {
                 self.report.unreached.push(run.points.clone());
             }
         }
+        let state = match &failure {
+            Some((_, true)) => PointState::Hung,
+            Some((_, false)) => PointState::Failed,
+            None if result.is_reached => PointState::Passed,
+            None => PointState::NotReached,
+        };
+        self.note(&run.targets, state);
         let Some((_, is_hang)) = failure else {
             self.report.passed += u64::from(result.is_reached);
             if result.is_reached && self.options.depth > 1 && run.points.len() == 1 {
@@ -518,14 +571,49 @@ impl Plan {
         self.found(run, failure, result);
     }
 
+    /// Notes in the map what became of a run.
+    fn note(&mut self, targets: &[Target], state: PointState) {
+        match targets {
+            [one] => {
+                if let Some(place) = one.in_map() {
+                    self.report.map.set(place, &one.point, state);
+                }
+            }
+            _ => self.report.map.add_pair(state),
+        }
+    }
+
     /// Adds a failure to the report.
     fn found(&mut self, run: Run, failure: Option<(String, bool)>, result: RunResult) {
-        let (message, is_hang) = failure.unwrap_or_default();
-        if self.report.failures.len() < FAILURES_MAX {
-            let failure =
-                SweepFailure::new(run.points, message, is_hang, &result.entries, result.story);
-            self.report.failures.push(failure);
+        if self.report.failures.len() >= FAILURES_MAX {
+            return;
         }
+        let (message, is_hang) = failure.unwrap_or_default();
+        let mut failure =
+            SweepFailure::new(run.points, message, is_hang, &result.entries, result.story);
+        if self.report.needs_timeline(&failure) {
+            let clients = self.model.as_ref().map(|model| {
+                let mut clients = model.clients_in(&result.entries);
+                // Clients that do the same are told apart only where they come to the point.
+                let number = failure.points.first().map_or(0, |point| point.client);
+                let acted = acts::fault_in(&result.entries);
+                let session = acted.and_then(|acted| result.entries[acted].session);
+                if let (1.., Some(session)) = (number, session)
+                    && let Some(found) = clients.get(&session).copied()
+                {
+                    for other in clients.values_mut().filter(|other| **other == number) {
+                        *other = found;
+                    }
+                    clients.insert(session, number);
+                }
+                clients
+            });
+            failure.timeline = Some(SweepTimeline::new(
+                &result.entries,
+                clients.unwrap_or_default(),
+            ));
+        }
+        self.report.failures.push(failure);
     }
 
     fn confirmed(&mut self, run: Run, has_failed: bool, result: &RunResult) {
@@ -546,6 +634,12 @@ impl Plan {
         failure.is_flaky = !has_failed;
         if failure.is_flaky {
             self.report.flaky += 1;
+            if let [one] = &run.targets[..]
+                && let Some(place) = one.in_map()
+            {
+                let map = &mut self.report.map;
+                map.set(place, &one.point, PointState::Flaky);
+            }
         } else if failure.story.is_none() {
             failure.story.clone_from(&result.story);
         }
@@ -560,6 +654,7 @@ impl Plan {
         let seconds = model.points_behind(entries, &self.options.faults, self.options.all);
         for (second, place) in seconds {
             self.report.points += 1;
+            self.report.map.pairs += 1;
             let second = Target {
                 point: second,
                 known: Known::Behind(place),
@@ -569,6 +664,7 @@ impl Plan {
                 |tried: &Vec<FaultPoint>| tried.iter().eq(pair.iter().map(|target| &target.point));
             if self.options.tried.iter().any(is_tried) {
                 self.report.earlier += 1;
+                self.report.map.add_pair(PointState::PassedEarlier);
                 continue;
             }
             let bytes = bytes_of(&pair);
@@ -822,6 +918,51 @@ mod tests {
         assert_eq!(runs.len(), 4);
         assert_eq!((report.tried, report.left), (2, 2));
         assert_eq!(report.reasons(), ["2 points were not tried"]);
+    }
+
+    #[test]
+    fn map_has_what_became_of_each_point() {
+        let mut options = only(&[&[1], &[2], &[3], &[4], &[1, 2]]);
+        // Three more runs confirm failures, and the last two points are beyond the budget.
+        options.runs_max = Some(6);
+        let mut flaky = 0;
+        let (_, report) = sweep(options, |points| match points {
+            [one] if one.nth == 1 => failed("always"),
+            [one] if one.nth == 2 => {
+                flaky += 1;
+                match flaky {
+                    1 => failed("once"),
+                    _ => RunVerdict::Passed,
+                }
+            }
+            _ => RunVerdict::Passed,
+        });
+        let map = &report.map;
+        let states: Vec<_> = map
+            .rows
+            .iter()
+            .map(|row| (row.nth, row.states[0].1))
+            .collect();
+        let expected = [
+            (1, PointState::Failed),
+            (2, PointState::Flaky),
+            (3, PointState::Untried),
+            (4, PointState::Untried),
+        ];
+        assert_eq!(states, expected);
+        assert_eq!((map.pairs, &map.pair_states[..]), (1, &[][..]));
+    }
+
+    #[test]
+    fn failures_of_one_cause_have_one_timeline() {
+        let (_, report) = sweep(only(&[&[1], &[2], &[3]]), |points| match points {
+            [] => RunVerdict::Passed,
+            [one] if one.nth == 3 => failed("something else"),
+            _ => failed("the same"),
+        });
+        let failures = report.failures.iter();
+        let timelines: Vec<_> = failures.map(|failure| failure.timeline.is_some()).collect();
+        assert_eq!(timelines, [true, false, true]);
     }
 
     #[test]

@@ -207,6 +207,14 @@ impl FaultPoint {
     }
 }
 
+impl FaultPoint {
+    /// Says in a sentence what happens in a run with these points.
+    pub(crate) fn sentences(points: &[Self]) -> String {
+        let sentences: Vec<_> = points.iter().map(Self::sentence).collect();
+        sentences.join(", and then ")
+    }
+}
+
 fn ordinal(number: u64) -> String {
     let ending = match (number % 10, number % 100) {
         (_, 11..=13) => "th",

@@ -6,9 +6,14 @@ use std::{
 };
 
 use crate::{
-    journal::entry::{JournalEntry, Occurrence},
+    journal::entry::JournalEntry,
     story::cut,
-    sweep::point::FaultPoint,
+    sweep::{
+        acts,
+        map::SweepMap,
+        point::FaultPoint,
+        timeline::{SweepTimeline, is_shown},
+    },
 };
 
 /// How many requests and events a failure shows before the fault, and after it.
@@ -24,6 +29,9 @@ const SHOWN_MAX: usize = 1;
 /// Why the sweep of a test that has no points is incomplete.
 const NO_POINTS: &str = "nothing was tried: the test has sent no request to which these faults apply; is its client \
                          connected to the server of the run?";
+
+/// The maximum number of failures whose timelines are kept, each with a cause of its own.
+const TIMELINES_MAX: usize = 50;
 
 /// The maximum number of points that a text lists as not reached.
 const UNREACHED_MAX: usize = 20;
@@ -106,6 +114,8 @@ pub struct SweepReport {
     pub unreached: Vec<Vec<FaultPoint>>,
     /// The failures, at most 1,000.
     pub failures: Vec<SweepFailure>,
+    /// What was tried at each request.
+    pub(crate) map: SweepMap,
 }
 
 /// A run that failed.
@@ -126,6 +136,8 @@ pub struct SweepFailure {
     pub after: Vec<String>,
     /// The page with its story.
     pub story: Option<String>,
+    /// The run around the fault, of one failure for each cause.
+    pub(crate) timeline: Option<SweepTimeline>,
 }
 
 impl SweepFailure {
@@ -136,11 +148,7 @@ impl SweepFailure {
         entries: &[JournalEntry],
         story: Option<String>,
     ) -> Self {
-        let is_shown = |entry: &&JournalEntry| {
-            entry.op() != Some("ping") && !matches!(entry.what, Occurrence::Verb(_))
-        };
-        let acted = entries.iter().position(|entry| entry.kind() == "fault");
-        let acted = acted.unwrap_or(entries.len());
+        let acted = acts::fault_in(entries).unwrap_or(entries.len());
         let mut before: Vec<_> = (entries[..acted].iter().rev())
             .filter(is_shown)
             .take(BEFORE_MAX)
@@ -157,6 +165,7 @@ impl SweepFailure {
             before,
             after,
             story,
+            timeline: None,
         }
     }
 
@@ -183,8 +192,7 @@ impl SweepFailure {
     /// Says what went wrong, in a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let sentences: Vec<_> = self.points.iter().map(FaultPoint::sentence).collect();
-        sentences.join(", and then ")
+        FaultPoint::sentences(&self.points)
     }
 
     /// Returns the options of `minikeeper sweep` that do this run again.
@@ -204,6 +212,10 @@ impl SweepFailure {
 pub(crate) fn text_of(points: &[FaultPoint]) -> String {
     let points: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
     points.join("+")
+}
+
+const fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// Quotes a text for a shell.
@@ -299,6 +311,19 @@ impl SweepReport {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
+    /// Returns whether no failure with the same cause has a timeline, and there is room for one.
+    pub(crate) fn needs_timeline(&self, failure: &SweepFailure) -> bool {
+        let mut with_timeline = Vec::new();
+        with_timeline.extend(
+            self.failures
+                .iter()
+                .filter(|other| other.timeline.is_some()),
+        );
+        let cause = failure.cause();
+        with_timeline.len() < TIMELINES_MAX
+            && !with_timeline.iter().any(|other| other.cause() == cause)
+    }
+
     /// Returns how the sweep ended and what was tried, in a line.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -330,21 +355,20 @@ impl SweepReport {
             self.seed
         );
         if self.left > 0 {
-            let _ = write!(line, "; {} points are left", self.left);
+            let are = if self.left == 1 { " is" } else { "s are" };
+            let _ = write!(line, "; {} point{are} left", self.left);
         }
         if self.earlier > 0 {
-            let _ = write!(line, "; {} points passed earlier", self.earlier);
+            let s = plural(self.earlier);
+            let _ = write!(line, "; {} point{s} passed earlier", self.earlier);
         }
         if self.equivalent > 0 {
-            let _ = write!(line, "; {} equivalent points left out", self.equivalent);
+            let s = plural(self.equivalent);
+            let _ = write!(line, "; {} equivalent point{s} left out", self.equivalent);
         }
         if self.flaky > 0 {
-            let plural = if self.flaky == 1 { "" } else { "s" };
-            let _ = write!(
-                line,
-                "; {} failure{plural} did not happen again",
-                self.flaky
-            );
+            let s = plural(self.flaky);
+            let _ = write!(line, "; {} failure{s} did not happen again", self.flaky);
         }
         line
     }
@@ -417,102 +441,7 @@ impl SweepReport {
         }
         Ok(())
     }
-
-    /// Returns the report as a page for browsers, which loads nothing. `repeat` makes the command that
-    /// does a failed run again.
-    pub(crate) fn to_html(&self, title: &str, repeat: &dyn Fn(&SweepFailure) -> String) -> String {
-        let mut page = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write_html(&mut page, title, repeat);
-        page
-    }
-
-    fn write_html(
-        &self,
-        f: &mut String,
-        title: &str,
-        repeat: &dyn Fn(&SweepFailure) -> String,
-    ) -> fmt::Result {
-        let title = escaped(title);
-        writeln!(
-            f,
-            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
-             content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" \
-             content=\"width=device-width\"><title>Sweep of {title}</title>\n<style>{STYLE}</style>\n\
-             <h1>Sweep of {title}</h1>\n<p>{}</p>",
-            escaped(&self.summary())
-        )?;
-        let (class, verdict) = match self.state() {
-            SweepState::Clean => ("ok", "The test passed with every fault."),
-            SweepState::Incomplete => ("fault", "The sweep is incomplete."),
-            SweepState::Failed => ("fault", "The test failed."),
-        };
-        writeln!(f, "<p class=\"{class}\">{verdict}</p>")?;
-        if let Some(difference) = &self.nondeterminism {
-            writeln!(f, "<pre>{}</pre>", escaped(difference))?;
-        }
-        if let Some(message) = &self.without_faults {
-            let message = escaped(message);
-            writeln!(
-                f,
-                "<h2>The test fails without any fault</h2><pre>{message}</pre>"
-            )?;
-        }
-        for (index, group) in self.groups().into_iter().enumerate() {
-            let number = index + 1;
-            let kind = if group[0].is_hang { "hangs" } else { "fails" };
-            let message = escaped(&group[0].message);
-            writeln!(
-                f,
-                "<section><h2>{number}. The test {kind}</h2><pre>{message}</pre>"
-            )?;
-            for failure in group {
-                let sentence = escaped(&failure.sentence());
-                let flaky = if failure.is_flaky {
-                    " <em>passed when it was repeated</em>"
-                } else {
-                    ""
-                };
-                writeln!(f, "<details open><summary>{sentence}{flaky}</summary>")?;
-                writeln!(f, "<p><code>{}</code></p><ol>", escaped(&repeat(failure)))?;
-                for line in &failure.before {
-                    writeln!(f, "<li>{}", escaped(line))?;
-                }
-                for (place, line) in failure.after.iter().enumerate() {
-                    let class = if place == 0 { " class=\"fault\"" } else { "" };
-                    writeln!(f, "<li{class}>{}", escaped(line))?;
-                }
-                writeln!(f, "</ol>")?;
-                if let Some(story) = &failure.story {
-                    let name = story.rsplit(['/', '\\']).next().unwrap_or(story);
-                    // `./`, or a name may be read as an address such as javascript:.
-                    let name = escaped(
-                        &name
-                            .replace('%', "%25")
-                            .replace('#', "%23")
-                            .replace('?', "%3f"),
-                    );
-                    writeln!(f, "<p><a href=\"./{name}\">The story of this run</a></p>")?;
-                }
-                writeln!(f, "</details>")?;
-            }
-            writeln!(f, "</section>")?;
-        }
-        if !self.unreached.is_empty() {
-            writeln!(f, "<h2>Not reached</h2><ul>")?;
-        }
-        for points in &self.unreached {
-            writeln!(f, "<li>{}", escaped(&text_of(points)))?;
-        }
-        Ok(())
-    }
 }
-
-const STYLE: &str = ":root{color-scheme:light dark}\
-    body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
-    pre,code,li{font:.85rem/1.5 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}\
-    summary{cursor:pointer;font-weight:600}.fault{color:light-dark(#b00020,#ff8a80);font-weight:700}\
-    .ok{color:light-dark(#1b6e2c,#8fe3a1)}section{border-top:1px solid #8888}";
 
 /// Returns a text without control characters but line feeds: escape sequences would reach the terminal.
 pub(crate) fn printable(text: &str) -> String {
@@ -527,23 +456,42 @@ pub(crate) fn printable(text: &str) -> String {
     printable
 }
 
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '&' => escaped += "&amp;",
-            '"' => escaped += "&quot;",
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
-}
-
 /// Each failure with the options of `minikeeper sweep` that do its run again.
 impl fmt::Display for SweepReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_text(&SweepFailure::only))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It said "1 equivalent points left out".
+    #[test]
+    fn summary_counts_one_as_one() {
+        let summary = |count| {
+            let report = SweepReport {
+                left: count,
+                earlier: count,
+                equivalent: count,
+                flaky: count,
+                ..SweepReport::default()
+            };
+            report.summary()
+        };
+        let (one, two) = (summary(1), summary(2));
+        assert!(
+            one.ends_with(
+                "; 1 point is left; 1 point passed earlier; 1 equivalent point left out; 1 failure did not happen again"
+            ),
+            "{one}"
+        );
+        assert!(
+            two.ends_with(
+                "; 2 points are left; 2 points passed earlier; 2 equivalent points left out; 2 failures did not happen again"
+            ),
+            "{two}"
+        );
     }
 }

@@ -18,6 +18,13 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Returns the report that a page shows.
+fn report_of(page: &str) -> serde_json::Value {
+    let (_, content) = page.split_once(" id=\"content\">").unwrap();
+    let (content, _) = content.split_once("</script>").unwrap();
+    serde_json::from_str::<serde_json::Value>(content).unwrap()["sweep"].take()
+}
+
 /// Sweeps a script of a shell, in which `$cli` is the ZooKeeper shell with the server's address.
 /// Returns the exit code, stdout and stderr.
 #[track_caller]
@@ -62,9 +69,32 @@ fn failure_is_reported_with_a_command_that_repeats_it() {
     assert!(report.contains("fault 1: cut create2 /a"), "{report}");
     assert!(told.contains(&format!("failed: {point}\n")), "{told}");
     let page = fs::read_to_string(format!("{out}/report.html")).unwrap();
-    assert!(page.contains("was lost with its connection"), "{page}");
-    let story = page.split("<a href=\"").nth(1).unwrap();
-    let story = format!("{out}/{}", story.split('"').next().unwrap());
+    let shown = report_of(&page);
+    assert_eq!(shown["state"], "failed");
+    let failure = &shown["groups"][0]["failures"][0];
+    assert_eq!(failure["point"], point);
+    let again = format!("minikeeper sweep --only '{point}' -- sh -c ");
+    assert!(failure["command"].as_str().unwrap().starts_with(&again));
+    let (fault, entries) = (
+        &failure["timeline"]["fault"],
+        failure["timeline"]["entries"].as_array().unwrap(),
+    );
+    let acted = entries
+        .iter()
+        .find(|entry| entry["number"] == *fault)
+        .unwrap();
+    assert!(acted["text"].as_str().unwrap().contains("cut create2"));
+    assert_eq!(
+        failure["timeline"]["clients"][acted["session"].as_str().unwrap()],
+        1
+    );
+    let row = shown["map"]["rows"].as_array().unwrap().iter();
+    let mut row = row.filter(|row| row["op"] == "create2");
+    assert_eq!(
+        row.next().unwrap()["states"],
+        serde_json::json!({"request-lost": "failed", "connection-cut": "passed"})
+    );
+    let story = format!("{out}/{}", failure["story"].as_str().unwrap());
     assert!(fs::read_to_string(&story).unwrap().contains("request-lost"));
     let output = fs::read_to_string(story.replace(".html", ".out")).unwrap();
     assert!(output.to_lowercase().contains("connection"), "{output}");
@@ -129,6 +159,17 @@ fn command_that_copes_passes_and_a_resumed_sweep_leaves_out_what_passed() {
         "{report}"
     );
     assert!(told.contains("the sweep is incomplete: "), "{told}");
+    let shown = report_of(&fs::read_to_string(format!("{out}/report.html")).unwrap());
+    let rows = shown["map"]["rows"].as_array().unwrap().iter();
+    let states = rows.flat_map(|row| row["states"].as_object().unwrap().values());
+    let states: Vec<_> = states.map(|state| state.as_str().unwrap()).collect();
+    let count = |wanted| states.iter().filter(|state| **state == wanted).count() as u64;
+    assert_eq!((count("passed"), count("failed")), (2, 0), "{states:?}");
+    assert_eq!(count("untried"), shown["numbers"]["untried"]);
+    assert_eq!(
+        count("equivalent"),
+        shown["numbers"]["left_out_as_equivalent"]
+    );
     let (code, report, _) = sweep(
         &[&options[..], &["--runs", "4", "--allow-untried", "100"]].concat(),
         script,
@@ -333,7 +374,7 @@ fn report_has_no_escape_sequences_and_loads_nothing() {
     assert!(!report.contains('\x1b'), "{report}");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(
-        page.contains("content=\"default-src 'none'; style-src"),
+        page.contains("content=\"default-src 'none'; script-src 'nonce-"),
         "{page}"
     );
 }

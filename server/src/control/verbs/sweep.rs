@@ -109,11 +109,10 @@ pub(super) const VERBS: &[Verb] = &[
             let run = next.map_err(refused)?;
             let points = run.as_ref().map_or(&[][..], |run| &run.points[..]);
             let texts: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
-            let sentences: Vec<_> = points.iter().map(FaultPoint::sentence).collect();
             Ok(json!({
                 "run": run.as_ref().map_or(0, |run| run.number),
                 "points": texts.join("+"),
-                "sentence": sentences.join(", and then "),
+                "sentence": FaultPoint::sentences(points),
             }))
         }),
     },

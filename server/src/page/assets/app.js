@@ -199,6 +199,10 @@ function TimelineView({ version, live }) {
   const [isPaused, setPaused] = useState(false);
   const [answer] = useAnswer("sessions", {}, version, 0);
   const [now] = useAnswer("now", {}, version, 0);
+  const [locks] = useAnswer("locks", {}, useSlow(version, AGES_MS));
+  // A client that no longer waits for a lock keeps the name that it had there.
+  const names = useRef(new Map());
+  if (locks) names.current = mergedNames(names.current, namesOf(locks.locks));
   const held = useRef({ entries: [] });
   if (!isPaused) held.current = { entries: live.entries, sessions: answer?.sessions ?? [], now_ms: now?.elapsed_ms ?? 0 };
   const shown = held.current;
@@ -209,9 +213,15 @@ function TimelineView({ version, live }) {
     ${live.missed > 0 && html`<p class="notice warn">${live.missed} entries are missing: the page was too slow, or a request caused too many.</p>`}
     ${live.hasJournal === false ? html`<${NoJournal} />`
       : live.error && !shown.entries.length ? html`<${Notice} error=${{ message: live.error }} />`
-      : html`<${Timeline} entries=${shown.entries} sessions=${shown.sessions} now_ms=${shown.now_ms}
+      : html`<${Timeline} entries=${shown.entries} sessions=${shown.sessions} names=${names.current} now_ms=${shown.now_ms}
         ctl=${command("journal").replace(/ journal$/, "")} />`}
   </div>`;
+}
+
+/** Adds names to those of sessions, of which the same map stays if none is new. */
+function mergedNames(old, others) {
+  const isNew = [...others].some(([session, name]) => old.get(session) !== name);
+  return isNew ? new Map([...old, ...others]) : old;
 }
 
 /** What stands in the place of the journal. */

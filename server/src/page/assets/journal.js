@@ -3,6 +3,27 @@
 /** The end of a session id, which tells the sessions of one server apart. */
 export const shortSession = (id) => (id.length > 6 ? `…${id.slice(-4)}` : id);
 
+/** Names sessions: as `given` does, else by the address of the client if no other session has it. */
+export function nameSessions(entries, links, sessions, given = new Map()) {
+  const addresses = new Map();
+  for (const entry of entries) {
+    const id = sessionOf(entry, links);
+    if (id && entry.address) addresses.set(id, entry.address);
+  }
+  for (const { id, address } of sessions) if (address) addresses.set(id, address);
+  const counts = new Map();
+  for (const address of addresses.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
+  const names = new Map([...addresses].filter(([, address]) => counts.get(address) === 1));
+  for (const [id, name] of given) names.set(id, name);
+  return names;
+}
+
+/** As much of a name's end as fits in `count` characters. */
+export function fitted(name, count) {
+  if (name.length <= count) return name;
+  return count > 2 ? `…${name.slice(1 - count)}` : name.slice(-Math.max(1, count));
+}
+
 /** The class of a session's colour, the same in every view. */
 export const hue = (id) => `hue-${Number.parseInt(id.slice(-1), 16) % 8 || 0}`;
 

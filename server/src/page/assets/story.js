@@ -1,9 +1,10 @@
-// The story of a failed test: the page of a bundle, which needs no server.
+// The page of a bundle, which needs no server: the story of a failed test, or the report of a sweep.
 
 import { html, render } from "./preact.js";
 import { Findings } from "./advice.js";
 import { duration } from "./journal.js";
-import { Locks, SessionName } from "./locks.js";
+import { Locks, SessionName, namesOf } from "./locks.js";
+import { Sweep, lineOf } from "./sweep.js";
 import { Timeline } from "./timeline.js";
 
 const list = (it) => (Array.isArray(it) ? it : []);
@@ -19,7 +20,7 @@ function Paths({ paths }) {
   return html`<ul class="paths">${paths.slice(0, 5).map((path) => html`<li><code>${path}</code></li>`)}${paths.length > 5 && html`<li class="muted">${paths.length - 5} more</li>`}</ul>`;
 }
 
-function Sessions({ sessions, now_ms }) {
+function Sessions({ sessions, names, now_ms }) {
   if (sessions.length === 0) return html`<p class="empty">There are no sessions.</p>`;
   return html`<div class="scroll"><table>
     <thead><tr><th>Session</th><th>Address</th><th>State</th><th class="number">Timeout</th><th>Last request</th><th>Ephemerals</th><th>Watches</th></tr></thead>
@@ -27,7 +28,7 @@ function Sessions({ sessions, now_ms }) {
       const state = [it.is_connected ? "connected" : "no connection", it.is_silenced && "silenced"].filter(Boolean).join(", ");
       const isWell = it.is_connected && !it.is_silenced;
       return html`<tr key=${it.id}>
-        <td><${SessionName} id=${it.id} /> <code class="muted">${it.id}</code></td><td>${it.address}</td><td class=${isWell ? "" : "warn"}>${state}</td>
+        <td><${SessionName} id=${it.id} name=${names.get(it.id)} /> <code class="muted">${it.id}</code></td><td>${it.address}</td><td class=${isWell ? "" : "warn"}>${state}</td>
         <td class="number" title="expires in">${duration(it.timeout_left_ms)} of ${duration(it.timeout_ms)}</td>
         <td>${it.last_operation && html`${it.last_operation.name}, ${duration(Math.max(0, now_ms - it.last_operation.at_ms))} ago`}</td>
         <td><${Paths} paths=${list(it.ephemerals)} /></td><td><${Paths} paths=${list(it.watches).map((watch) => `${watch.kind} ${watch.path}`)} /></td>
@@ -52,6 +53,7 @@ export function Story({ story }) {
   const now_ms = story.now_ms ?? 0;
   const { locks, deadlocks } = { locks: list(story.locks?.locks), deadlocks: list(story.locks?.deadlocks) };
   const [sessions, faults, entries, findings] = [list(story.sessions), list(story.faults), list(story.entries), list(story.findings)];
+  const names = namesOf(locks);
   return html`<main class="story">
     <div class="head">
       <p class="kind">${failure ? html`<span class="chip bad">failed</span> ` : null}what the server saw</p>
@@ -60,16 +62,18 @@ export function Story({ story }) {
     </div>
     ${failure && html`<section aria-label="Failure"><pre class="failure" tabindex="0">${failure}</pre></section>`}
     ${locks.length > 0 && html`<section><h2>Locks</h2><${Locks} locks=${locks} deadlocks=${deadlocks} /></section>`}
-    <section><h2>Timeline</h2><${Timeline} entries=${entries} sessions=${sessions} now_ms=${now_ms} /></section>
-    <section><h2>Sessions</h2><${Sessions} sessions=${sessions} now_ms=${now_ms} /></section>
+    <section><h2>Timeline</h2><${Timeline} entries=${entries} sessions=${sessions} names=${names} now_ms=${now_ms} end=${failure ? `the test failed: ${lineOf(failure)}` : undefined} /></section>
+    <section><h2>Sessions</h2><${Sessions} sessions=${sessions} names=${names} now_ms=${now_ms} /></section>
     ${faults.length > 0 && html`<section><h2>Faults</h2><${Faults} faults=${faults} /></section>`}
     ${findings.length > 0 && html`<section><h2>Known mistakes</h2><${Findings} findings=${findings} /></section>`}
   </main>`;
 }
 
-/** Renders the story that a bundle has as JSON. */
+/** Renders what a bundle has as JSON. */
 export function show(document) {
-  const story = JSON.parse(document.getElementById("story").textContent);
-  if (story.title) document.title = `${story.title} - minikeeper`;
-  render(html`<${Story} story=${story} />`, document.getElementById("page"));
+  const content = JSON.parse(document.getElementById("content").textContent);
+  const { sweep } = content;
+  const title = sweep ? `Sweep of ${sweep.title}` : content.title;
+  if (title) document.title = `${title} - minikeeper`;
+  render(sweep ? html`<${Sweep} sweep=${sweep} />` : html`<${Story} story=${content} />`, document.getElementById("page"));
 }

@@ -1,7 +1,7 @@
 // The journal as a timeline: time runs down, one lane a session.
 
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./preact.js";
-import { argumentsOf, commandOf, duration, hue, isError, jump, link, micros, parseFilter, pathsOf, related, sessionOf, shortSession } from "./journal.js";
+import { argumentsOf, commandOf, duration, fitted, hue, isError, jump, link, micros, nameSessions, parseFilter, pathsOf, related, sessionOf, shortSession } from "./journal.js";
 
 /** Times without entries that are shown as a gap. Unit: milliseconds. */
 const GAP_MS = 100;
@@ -18,6 +18,11 @@ const ROWS_BEYOND = 12;
 /** The most arrows that one request gets. */
 const ARROWS_MAX = 200;
 
+/** The widths of a character of the heads and of a session's name, and the most characters of such a name. */
+const HEAD_CHAR = 6.4;
+const NAME_CHARS = 24;
+const NAME_CHARS_COMPACT = 9;
+
 const SERVER = "server";
 const NONE = "none";
 const MORE = "more";
@@ -28,7 +33,7 @@ const isRefused = (entry) => isError(entry) && !(entry.op === "exists" && entry.
 const isRead = (op) => /^(get|exists|ping|sync|check|multiRead|whoAmI)/.test(op);
 
 /** The rows of the entries: each entry that is to be shown, and what lies between them. */
-function rowsOf(entries, isShown, now_ms) {
+function rowsOf(entries, isShown, now_ms, end) {
   const rows = [];
   const first = entries[0];
   if (first && first.number > 1) rows.push({ key: "earlier", note: `${first.number - 1} earlier ${first.number > 2 ? "entries are" : "entry is"} not here` });
@@ -46,6 +51,7 @@ function rowsOf(entries, isShown, now_ms) {
     else rows.push({ key: entry.number, entry, jump: moved });
   }
   if (last !== undefined && now_ms - last >= GAP_MS) rows.push({ key: "now", gap: now_ms - last, isEnd: true });
+  if (end) rows.push({ key: "end", note: end, isFailure: true });
   return rows;
 }
 
@@ -248,7 +254,7 @@ function Path({ path, isSame }) {
   return html`<span class="path${isSame ? " same" : ""}" title=${path}><span class="head">${path.slice(0, cut)}</span><span class="tail">${path.slice(cut)}</span></span>`;
 }
 
-const Session = ({ id }) => (id ? html`<span class="who ${hue(id)}" title="session ${id}">${shortSession(id)}</span>` : null);
+const Session = ({ id, names, chars }) => (id ? html`<span class="who ${hue(id)}" title="session ${id}">${names.has(id) ? fitted(names.get(id), chars) : shortSession(id)}</span>` : null);
 
 /** What happened, in words. */
 function What({ entry, path }) {
@@ -263,7 +269,7 @@ function What({ entry, path }) {
     case "deleted":
       return html`<b class="event">deleted</b>${at}<i>${entry.why.replaceAll("_", " ")}</i>`;
     case "fault":
-      return html`<b class="warn">fault ${entry.fault}</b><span class="warn">${entry.action}</span><span>${entry.op}</span>${at}`;
+      return html`<b class="warn">fault ${entry.fault}</b><span class="warn">${entry.action}</span><span class="of">${entry.op}</span>${at}`;
     case "session_opened":
     case "session_resumed":
       return html`<b>session ${entry.kind === "session_opened" ? "opened" : "resumed"}</b><i>timeout ${duration(entry.timeout_ms)}</i>`;
@@ -293,21 +299,21 @@ function Result({ entry }) {
 const exact = (ms) => (ms < 60_000 ? `${ms / 1000} s` : `${duration(ms)} (${ms} ms)`);
 const seconds = (ms) => `${Math.floor(ms / 1000)}.${String(ms % 1000).padStart(3, "0")}`;
 
-function Row({ row, index, top, height, before, links, isActive, isOpen, isLit, path, id, on }) {
+function Row({ row, index, top, height, before, links, names, chars, isActive, isOpen, isLit, path, id, on }) {
   const { entry } = row;
   const place = { top: `${top}px`, height: `${height}px` };
   if (!entry || row.note || row.jump) {
     const text = row.note ?? (row.jump ? `clock moved ahead by ${exact(row.jump)}` : `${duration(row.gap)}${row.isEnd ? " without entries until now" : ""}`);
-    const name = row.jump ? "jump" : row.note ? "missed" : "gap";
+    const name = row.jump ? "jump" : row.isFailure ? "failed" : row.note ? "missed" : "gap";
     return html`<div role="row" aria-rowindex=${index + 1} id=${id} class="entry between ${name}${isActive ? " active" : ""}" style=${place} onClick=${entry && !row.note && on.click}
-      onMouseEnter=${entry && on.enter} aria-selected=${isActive}><span role="gridcell" class="time">${row.jump ? seconds(entry.at_ms) : ""}</span><span role="gridcell" class="what">${text}</span></div>`;
+      onMouseEnter=${entry && on.enter} aria-selected=${isActive}><span role="gridcell" class="time">${row.jump ? seconds(entry.at_ms) : ""}</span><span role="gridcell" class="what" title=${row.note}>${text}</span></div>`;
   }
   const session = sessionOf(entry, links);
   const isBad = isRefused(entry) || entry.kind === "session_expired";
   const name = `entry${isActive ? " active" : ""}${isOpen ? " open" : ""}${isLit ? " lit" : ""}${isBad ? " is-bad" : ""}`;
   return html`<div role="row" aria-rowindex=${index + 1} id=${id} class=${name} style=${place} onClick=${on.click} onMouseEnter=${on.enter} aria-selected=${isActive}>
     <span role="gridcell" class="time${before === entry.at_ms ? " same" : ""}">${seconds(entry.at_ms)}</span>
-    <span role="gridcell" class="what"><${Session} id=${session} /><${What} entry=${entry} path=${path} /></span>
+    <span role="gridcell" class="what"><${Session} id=${session} names=${names} chars=${chars} /><${What} entry=${entry} path=${path} /></span>
     <span role="gridcell" class="result"><${Result} entry=${entry} />${entry.duration_us !== undefined && html`<span class="took${entry.duration_us > 10_000 ? " warn" : ""}">${micros(entry.duration_us)}</span>`}</span>
   </div>`;
 }
@@ -322,7 +328,7 @@ function Details({ entry, entries, links, ctl, onSelect, onClose }) {
   const effects = links.effects.get(entry.number) || [];
   const shown = Object.entries(entry).filter(([name]) => name !== "text" && name !== "operations");
   const value = (name, it) => (name === "wall_ms" && Number.isFinite(it) ? `${new Date(it).toISOString()} (${it})` : typeof it === "object" ? JSON.stringify(it) : String(it));
-  const command = commandOf(entry, ctl);
+  const command = ctl && commandOf(entry, ctl);
   return html`<aside class="details" aria-label="Entry ${entry.number}">
     <div class="top"><h3>Entry ${entry.number}</h3><button type="button" class="close" aria-label="Close" onClick=${onClose}>×</button></div>
     <p class="line"><code>${entry.text.trim()}</code></p>
@@ -330,7 +336,7 @@ function Details({ entry, entries, links, ctl, onSelect, onClose }) {
     ${effects.length > 0 && html`<h4>Causes</h4><ul>${effects.slice(0, 20).map(jumpTo)}${effects.length > 20 && html`<li>${effects.length - 20} more</li>`}</ul>`}
     <dl>${shown.map(([name, it]) => html`<div key=${name}><dt>${name}</dt><dd>${value(name, it)}</dd></div>`)}</dl>
     ${entry.operations && html`<h4>Operations</h4><ol>${entry.operations.map((it) => html`<li><code>${it.op} ${it.path} ${argumentsOf(it)}</code></li>`)}</ol>`}
-    <h4>On the command line</h4><p class="command"><code>${command}</code></p>
+    ${command && html`<h4>On the command line</h4><p class="command"><code>${command}</code></p>`}
   </aside>`;
 }
 
@@ -347,33 +353,36 @@ function useWidth(ref) {
 }
 
 /**
- * The timeline of the entries of `journal`, oldest first. `sessions` are those of the verb `sessions`, `now_ms` is the
- * server's time now, `ctl` the start of a command line. New entries may be appended and old ones dropped: the view stays at
- * what it shows, or at the end if it is there.
+ * The timeline of the entries of `journal`, oldest first. `sessions` are those of the verb `sessions`, `names` the names of
+ * some sessions, `now_ms` is the server's time now, `ctl` the start of a command line, or null. It begins at the entry
+ * `start` if that is given, and says `end` behind the last. New entries may be appended and old ones dropped: the view stays
+ * at what it shows, or at the end if it is there.
  */
-export function Timeline({ entries, sessions = [], now_ms, ctl = "minikeeper ctl" }) {
+export function Timeline({ entries, sessions = [], names: given, now_ms, start = null, end: outcome, ctl = "minikeeper ctl" }) {
   const [text, setText] = useState("");
   const [doShowNoise, setShowNoise] = useState(false);
-  const [active, setActive] = useState(null);
+  const [active, setActive] = useState(start);
   const [hover, setHover] = useState(null);
   const [open, setOpen] = useState(null);
   const [scroll, setScroll] = useState({ top: 0, height: 600 });
   const outer = useRef(null);
   const box = useRef(null);
-  const anchor = useRef({ key: null, offset: 0, isAtEnd: true });
+  const anchor = useRef({ key: start, offset: -3 * 24, isAtEnd: start === null });
   const width = useWidth(outer);
 
   const links = useMemo(() => link(entries), [entries]);
   const filter = useMemo(() => parseFilter(text, entries), [text, entries]);
-  const rows = useMemo(() => rowsOf(entries, (entry) => filter.matches(entry) && (doShowNoise || !links.noise.has(entry.number)), filter.isEmpty ? now_ms : undefined),
-    [entries, filter, doShowNoise, links, now_ms]);
+  const rows = useMemo(() => rowsOf(entries, (entry) => filter.matches(entry) && (doShowNoise || !links.noise.has(entry.number)), filter.isEmpty ? now_ms : undefined, filter.isEmpty && outcome),
+    [entries, filter, doShowNoise, links, now_ms, outcome]);
   const model = useMemo(() => lanesOf(rows, entries, links, sessions), [rows, entries, links, sessions]);
+  const names = useMemo(() => nameSessions(entries, links, sessions, given), [entries, links, sessions, given]);
   const shownCount = useMemo(() => rows.filter((row) => row.entry).length, [rows]);
 
   const isCompact = width > 0 && width < 640;
   const height = isCompact ? 40 : 24;
   const widest = isCompact ? Math.max(90, width * 0.28) : Math.max(160, width * 0.34);
-  const step = Math.max(9, Math.min(isCompact ? 18 : 40, widest / Math.max(1, model.columns)));
+  const longest = Math.max(0, ...[...model.lanes.keys()].map((key) => names.get(key)?.length ?? 0));
+  const step = Math.max(9, Math.min(isCompact ? 18 : Math.max(40, longest * HEAD_CHAR + 12), widest / Math.max(1, model.columns)));
   const laneWidth = step * model.columns;
   const timeWidth = seconds(entries.at(-1)?.at_ms ?? 0).length * 6.8 + (isCompact ? 12 : 22);
 
@@ -386,9 +395,9 @@ export function Timeline({ entries, sessions = [], now_ms, ctl = "minikeeper ctl
     if (!box.current) return;
     const { scrollTop, clientHeight, scrollHeight } = box.current;
     const index = Math.floor(scrollTop / height);
-    anchor.current = { key: rows[index]?.key, offset: scrollTop - index * height, isAtEnd: scrollTop + clientHeight >= scrollHeight - 4 };
+    anchor.current = { key: rows[index]?.key, offset: scrollTop - index * height, isAtEnd: start === null && scrollTop + clientHeight >= scrollHeight - 4 };
     setScroll((old) => (old.top === scrollTop && old.height === clientHeight ? old : { top: scrollTop, height: clientHeight }));
-  }, [rows, height]);
+  }, [rows, height, start]);
 
   // Old entries were dropped, or the filter changed: what was at the top stays there.
   useLayoutEffect(() => {
@@ -484,7 +493,7 @@ export function Timeline({ entries, sessions = [], now_ms, ctl = "minikeeper ctl
       },
       enter: () => setHover(number),
     };
-    body.push(html`<${Row} key=${row.key} row=${row} index=${index} top=${index * height} height=${height} before=${before} links=${links} on=${on} id="entry-${row.key}"
+    body.push(html`<${Row} key=${row.key} row=${row} index=${index} top=${index * height} height=${height} before=${before} links=${links} names=${names} chars=${isCompact ? NAME_CHARS_COMPACT : NAME_CHARS} on=${on} id="entry-${row.key}"
       isActive=${number !== undefined && number === active} isOpen=${number !== undefined && number === open} isLit=${number !== undefined && lit.has(number)} path=${samePath} />`);
     before = row.entry?.at_ms;
   }
@@ -496,10 +505,10 @@ export function Timeline({ entries, sessions = [], now_ms, ctl = "minikeeper ctl
       <label><input type="checkbox" checked=${doShowNoise} onChange=${(event) => setShowNoise(event.target.checked)} /> pings and handshakes${hidden > 0 ? ` (${hidden})` : ""}</label>
       <output aria-live="polite">${shownCount === entries.length ? `${entries.length} entries` : `${shownCount} of ${entries.length} entries`}</output>
     </div>
-    ${!filter.isEmpty && html`<p class="command"><code>${filter.command(ctl)}</code></p>`}
+    ${ctl && !filter.isEmpty && html`<p class="command"><code>${filter.command(ctl)}</code></p>`}
     <div class="frame">
       <div class="main">
-        <div class="heads" style=${{ height: isNarrow ? "30px" : "26px" }}>${heads.map((lane) => lane && html`<${Head} key=${lane.key} lane=${lane} step=${step} isNarrow=${isNarrow} isOn=${text.includes(`by ${lane.key}`)} onToggle=${toggle} isLit=${focused && laneOf(focused, links) === lane.key} />`)}</div>
+        <div class="heads" style=${{ height: isNarrow ? "30px" : "26px" }}>${heads.map((lane) => lane && html`<${Head} key=${lane.key} lane=${lane} name=${names.get(lane.key)} step=${step} isNarrow=${isNarrow} isOn=${text.includes(`by ${lane.key}`)} onToggle=${toggle} isLit=${focused && laneOf(focused, links) === lane.key} />`)}</div>
         <div class="rows" ref=${box} tabindex="0" role="grid" aria-label="Entries of the journal, oldest first" aria-rowcount=${rows.length} aria-activedescendant=${active === null ? undefined : `entry-${active}`}
           onScroll=${measure} onKeyDown=${onKeyDown} onMouseLeave=${() => setHover(null)}>
           <div class="space" role="rowgroup" style=${{ height: `${rows.length * height}px`, "--lanes": `${laneWidth}px` }}>
@@ -516,12 +525,13 @@ export function Timeline({ entries, sessions = [], now_ms, ctl = "minikeeper ctl
 }
 
 /** The head of a lane. */
-function Head({ lane, step, isNarrow, isOn, isLit, onToggle }) {
+function Head({ lane, name: known, step, isNarrow, isOn, isLit, onToggle }) {
   const name = `head ${laneClass(lane.key)}${isLit ? " lit" : ""}${isNarrow ? " narrow" : ""}`;
   const style = { left: `${(lane.column + 0.5) * step}px` };
   if (lane.key === SERVER) return html`<span class=${name} style=${style} title="the server: clock, verbs, faults">srv</span>`;
   if (lane.key === NONE) return html`<span class=${name} style=${style} title="connections without a session">–</span>`;
   if (lane.key === MORE) return html`<span class=${name} style=${style} title="${lane.count} sessions share this lane">+${lane.count}</span>`;
-  const label = isNarrow ? lane.key.slice(-2) : shortSession(lane.key);
-  return html`<button type="button" class=${name} style=${style} aria-pressed=${isOn} onClick=${() => onToggle(lane.key)} title="session ${lane.key}${lane.address ? ` ${lane.address}` : ""}: show only its entries">${label}</button>`;
+  const count = Math.floor((step - 2) / HEAD_CHAR);
+  const label = known ? fitted(known, count) : isNarrow ? lane.key.slice(-2) : shortSession(lane.key);
+  return html`<button type="button" class=${name} style=${style} aria-pressed=${isOn} onClick=${() => onToggle(lane.key)} title="${[known, `session ${lane.key}`, lane.address !== known && lane.address].filter(Boolean).join(", ")}: show only its entries">${label}</button>`;
 }
