@@ -598,6 +598,25 @@ fn list_children_returns_them_by_name_some_at_a_time() {
         page,
         json!({"children": [child], "total": 1, "is_truncated": false})
     );
+    done(post(address, "create", &json!({"path": "/many/n07/x"})));
+    done(post(address, "create", &json!({"path": "/many/n07/y"})));
+    done(post(address, "create", &json!({"path": "/many/a"})));
+    for (order, expected) in [
+        ("name", ["a", "n00", "n01"]),
+        ("newest", ["a", "n24", "n23"]),
+        ("children", ["n07", "n03", "a"]),
+    ] {
+        let query = format!("list_children?path=/many&max=3&order={order}");
+        let page = done(get(address, &query));
+        let children = page["children"].as_array().unwrap();
+        let names: Vec<_> = children.iter().map(|child| &child["name"]).collect();
+        assert_eq!(names, expected, "{order}");
+        assert_eq!(
+            (&page["total"], &page["is_truncated"]),
+            (&json!(26), &json!(true))
+        );
+    }
+    said(&get(address, "list_children?path=/many&order=size"), 400);
     said(&get(address, "list_children?path=/nope"), 404);
     said(&get(address, "list_children?path=/many&max=10001"), 400);
     scene.end();

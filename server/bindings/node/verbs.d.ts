@@ -19,6 +19,9 @@ export type Kind =
 /** How the test ended. */
 export type Outcome = 'passed' | 'failed' | 'hung';
 
+/** By name, the newest first, or those with the most children first. */
+export type Order = 'name' | 'newest' | 'children';
+
 /** Whether to return the tree as a JSON object or as YAML text. */
 export type TreeFormat = 'json' | 'yaml';
 
@@ -56,6 +59,8 @@ export interface Now {
   wallMs: number;
   /** Whether the clock is frozen */
   isFrozen: boolean;
+  /** Whether the server keeps a journal */
+  hasJournal: boolean;
 }
 
 /**
@@ -162,11 +167,12 @@ export interface Znode {
 /**
  * The result of `listChildren`.
  *
- * Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
- * `isTruncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+ * Pass the last name as `after` to read on. In another order the first ones are listed, and equal ones by name.
+ * `total` is the number of children that contain the text, and `isTruncated` says whether there are more after the
+ * last one. Fails (404) if there is no such znode.
  */
 export interface ListChildren {
-  /** The children, by name */
+  /** The children, in the order */
   children: answers.ListedChild[];
   /** How many match, listed or not */
   total: number;
@@ -556,14 +562,18 @@ export interface Verbs {
   /**
    * List a znode's children sorted by name, some at a time.
    *
-   * Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
-   * `isTruncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+   * Pass the last name as `after` to read on. In another order the first ones are listed, and equal ones by name.
+   * `total` is the number of children that contain the text, and `isTruncated` says whether there are more after
+   * the last one. Fails (404) if there is no such znode.
    * @param path The znode's path
    * @param after Only children whose names are after this one; by default
    * @param containing Only children whose names contain this text; by default
    * @param max The limit of the znodes to list, at most 10000; by default 1000
    */
-  listChildren(path: string, after?: string, containing?: string, max?: number): Promise<ListChildren>;
+  listChildren(path: string, after?: string, containing?: string, max?: number, options?: {
+    /** By name, the newest first, or those with the most children first; by default name */
+    order?: Order | undefined;
+  }): Promise<ListChildren>;
 
   /**
    * Find znodes whose path contains a text, or whose data does.

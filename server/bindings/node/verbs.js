@@ -9,7 +9,7 @@ const { dataJson, dataOf, directory, faultId, fields, printed, sessionOf, treeJs
 class Verbs {
   async now() {
     const answer = await this._api.read('now');
-    return { elapsedMs: answer.elapsed_ms, wallMs: answer.wall_ms, isFrozen: answer.is_frozen };
+    return { elapsedMs: answer.elapsed_ms, wallMs: answer.wall_ms, isFrozen: answer.is_frozen, hasJournal: answer.has_journal };
   }
 
   async advance(options) {
@@ -138,8 +138,8 @@ class Verbs {
     return (await this._api.read('children', { path })).children;
   }
 
-  async listChildren(path, after = '', containing = '', max = 1000) {
-    const answer = await this._api.read('list_children', { path, after, containing, max });
+  async listChildren(path, after = '', containing = '', max = 1000, options) {
+    const answer = await this._api.read('list_children', { path, after, containing, max, ...fields(options) });
     return { children: answer.children, total: answer.total, isTruncated: answer.is_truncated };
   }
 

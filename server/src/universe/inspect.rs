@@ -1,6 +1,9 @@
 //! Reads znodes, children, subtrees, the dump and the state without a client.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use minikeeper_engine::{Broken, Engine, Life, ZnodeImage};
 use minikeeper_protocol::{SessionId, Stat};
@@ -39,6 +42,30 @@ pub struct ListedZnode {
     pub lifetime: Lifetime,
     /// The session that owns it, if it is an ephemeral.
     pub owner: Option<SessionId>,
+}
+
+/// In which order children are listed; those that are equal, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ChildOrder {
+    Name,
+    /// The one created last comes first.
+    Newest,
+    /// The one with the most children comes first.
+    Children,
+}
+
+impl ChildOrder {
+    /// The names of all.
+    pub(crate) const NAMES: &[&str] = &["name", "newest", "children"];
+
+    /// Returns the order with this name; by name if there is none.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "newest" => Self::Newest,
+            "children" => Self::Children,
+            _ => Self::Name,
+        }
+    }
 }
 
 /// Some children of a znode, in the order of names.
@@ -123,8 +150,19 @@ impl Universe {
         containing: &str,
         max: usize,
     ) -> Option<ChildListing> {
+        self.list_children_by(ChildOrder::Name, path, (after, containing), max)
+    }
+
+    /// Lists children of a znode as [`list_children`](Self::list_children) does, the first in this order.
+    pub(crate) fn list_children_by(
+        &self,
+        order: ChildOrder,
+        path: &str,
+        (after, containing): (&str, &str),
+        max: usize,
+    ) -> Option<ChildListing> {
         self.view_children(path, |engine| {
-            child_listing(engine, path, after, containing, max)
+            child_listing(engine, order, path, (after, containing), max)
         })
     }
 
@@ -303,13 +341,17 @@ fn first_znodes<'a>(
 
 fn child_listing(
     engine: &Engine,
+    order: ChildOrder,
     path: &str,
-    after: &str,
-    containing: &str,
+    (after, containing): (&str, &str),
     max: usize,
 ) -> Option<ChildListing> {
     let image = engine.image();
     image.znode(path)?;
+    let of_child = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name);
+        format!("{}/{name}", path.trim_end_matches('/'))
+    };
     let mut first = BTreeSet::new();
     let (mut total, mut bytes, mut is_truncated) = (0, 0, false);
     let names = engine.child_names(path);
@@ -320,18 +362,27 @@ fn child_listing(
             continue;
         }
         bytes += name.len();
-        first.insert(name);
+        let before_its_name = match order {
+            ChildOrder::Name => 0,
+            ChildOrder::Newest => total,
+            ChildOrder::Children => {
+                let found = engine.get(&of_child(name));
+                let count = found.map_or(0, |(_, stat)| stat.num_children);
+                usize::try_from(count).unwrap_or_default()
+            }
+        };
+        first.insert((Reverse(before_its_name), name));
         while first.len() > max || bytes > LISTED_PATHS_BYTES_MAX {
             is_truncated = true;
-            let Some(last) = first.pop_last() else {
+            let Some((_, last)) = first.pop_last() else {
                 break;
             };
             bytes -= last.len();
         }
     }
-    let children = first.into_iter().filter_map(|name| {
+    let children = first.into_iter().filter_map(|(_, name)| {
+        let path = of_child(name);
         let name = String::from_utf8_lossy(name).into_owned();
-        let path = format!("{}/{name}", path.trim_end_matches('/'));
         let znode = image.znode(&path)?;
         let (_, stat) = engine.get(&path)?;
         Some(ListedChild {

@@ -226,7 +226,9 @@ impl JournalTail {
                 continue;
             }
             recorded.await;
-            tokio::time::sleep(GATHERING).await;
+            if !universe.is_over() {
+                tokio::time::sleep(GATHERING).await;
+            }
         }
     }
 

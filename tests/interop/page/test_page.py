@@ -11,10 +11,12 @@ import struct
 import threading
 
 import pytest
-from kazoo.client import KazooState
+from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import ConnectionLoss
 from kazoo.security import ACL, Id
 from playwright.sync_api import expect
+
+from conftest import PATIENCE
 
 # Printed by a failing story; MINIKEEPER_SEED gives it back.
 SEED = int(os.environ.get("MINIKEEPER_SEED") or random.randrange(2**31))
@@ -38,6 +40,13 @@ def commands(scope):
 def go(page, view):
     page.get_by_role("navigation", name="Views").get_by_role("link", name=view, exact=True).click()
     expect(page.get_by_role("link", name=view, exact=True)).to_have_attribute("aria-current", "page")
+
+
+def console(page):
+    """What the browser logs from now on."""
+    said = []
+    page.on("console", lambda it: said.append(f"{it.text} {it.location['url']}"))
+    return said
 
 
 # The tree.
@@ -74,7 +83,7 @@ def test_tree_works_with_the_keyboard_alone(server, client, visits):
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
-    for _ in range(3):
+    for _ in range(4):
         page.keyboard.press("Tab")
     root = page.get_by_role("treeitem").first
     expect(root).to_be_focused()
@@ -136,6 +145,26 @@ def test_thousands_of_children_come_some_at_a_time(server, visits):
     page.get_by_role("link", name="/many/n04321").click()
     expect(page.get_by_role("article", name="Znode /many/n04321")).to_be_visible()
     expect(item(page, "n04321")).to_be_in_viewport()
+
+
+def test_children_are_listed_in_the_order_chosen_and_a_link_shows_its_row(server, client, visits):
+    server.call("seed", tree={f"/many/n{number:05}": "x" for number in range(5_000)})
+    server.call("seed", tree={"/many/a-new": "x", "/many/n00300/child": "x", "/many/n04000/one": "x", "/many/n04000/two": "x"})
+    page = visits(f"{server.url}#/tree?path=/many/n04000/two")
+    # Beyond the first 200.
+    expect(item(page, "two")).to_be_in_viewport()
+    expect(item(page, "two")).to_have_attribute("aria-selected", "true")
+    expect(item(page, "n04000")).to_be_visible()
+    expect(item(page, "n00201")).to_have_count(0)
+    page.get_by_label("Order of children").select_option(label="most children first")
+    page.locator(".tree").evaluate("it => { it.scrollTop = 0; }")
+    below = page.locator('.row[title^="/many/"][aria-level="3"]')
+    expect(below.nth(0)).to_have_attribute("title", "/many/n04000")
+    expect(below.nth(1)).to_have_attribute("title", "/many/n00300")
+    page.get_by_label("Order of children").select_option(label="newest first")
+    expect(below.first).to_have_attribute("title", "/many/a-new")
+    page.get_by_label("Order of children").select_option(label="by name")
+    expect(below.nth(1)).to_have_attribute("title", "/many/n00000")
 
 
 def test_search_finds_paths_and_data(server, client, visits):
@@ -725,7 +754,7 @@ def test_timeline_shows_requests_as_they_come(server, client, visits):
     expect(page.locator("main")).to_contain_text("/made-while-paused")
 
 
-def test_page_without_a_journal_asks_for_it_once(servers, visits):
+def test_page_without_a_journal_never_asks_for_it(servers, visits):
     server = servers("--journal-bytes", "0")
     page = visits("about:blank", origin=server.url)
     refused, polls = [], []
@@ -743,11 +772,66 @@ def test_page_without_a_journal_asks_for_it_once(servers, visits):
             page.wait_for_event("response")
     go(page, "Advice")
     expect(page.get_by_text("--journal-bytes 4194304")).to_be_visible()
-    assert [url.split("/v1/")[1].split("?")[0] for url in refused] == ["journal"]
+    assert refused == []
     # The other views are live all the same.
     go(page, "Tree")
     server.call("create", path="/seen")
     expect(item(page, "seen")).to_be_visible()
+
+
+@pytest.mark.parametrize("journal", ["0", "4194304"])
+def test_universe_that_is_dropped_elsewhere_is_missed_without_an_error(servers, visits, journal):
+    server = servers("--journal-bytes", journal)
+    server.call("create_universe", name="test-1")
+    page = visits("about:blank", origin=server.url)
+    said = console(page)
+    page.goto(f"{server.url}#/sessions?universe=test-1")
+    expect(page.get_by_text("No client has a session.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="polling" if journal == "0" else "live")).to_be_visible()
+    # The page asks once a second; what is on its way when the universe goes is refused.
+    with page.expect_response("**/test-1/sessions"), page.expect_response("**/test-1/now"):
+        pass
+    server.call("drop_universe", name="test-1")
+    expect(page.get_by_text("There is no universe test-1.")).to_be_visible()
+    for view in [view for view in VIEWS if view not in ["servers", "universes"]]:
+        go(page, view.capitalize())
+        expect(page.get_by_text("There is no universe test-1.")).to_be_visible()
+    # It is found when it comes again, and so is a link to one that has gone.
+    server.call("create_universe", name="test-1")
+    expect(page.get_by_text("There is no universe")).to_have_count(0)
+    go(page, "Servers")
+    expect(page.get_by_role("listitem", name="Server 1")).to_be_visible()
+    page.goto("about:blank")
+    server.call("drop_universe", name="test-1")
+    page.goto(f"{server.url}#/tree?universe=test-1")
+    page.get_by_role("link", name="the server's own universe").click()
+    expect(item(page, "zookeeper")).to_be_visible()
+    assert said == []
+
+
+def test_no_view_of_the_default_server_says_anything_on_the_console(servers, visits):
+    server = servers()
+    server.call("seed", tree={f"/many/n{number:05}": "x" for number in range(10_000)})
+    client = KazooClient(server.address, timeout=10)
+    client.start(PATIENCE)
+    client.create("/locks/a", b"", makepath=True, ephemeral=True)
+    page = visits("about:blank", origin=server.url)
+    said = console(page)
+    page.goto(f"{server.url}#/tree?path=/many/n09999")
+    expect(item(page, "n09999")).to_be_in_viewport()
+    page.get_by_role("treeitem", name="show more: 200 of 10000").click()
+    expect(page.get_by_role("treeitem", name="show more")).to_have_count(0)
+    for key in ["End", "ArrowUp", "PageUp", "Home", "ArrowDown"]:
+        page.keyboard.press(key)
+    for view in VIEWS:
+        go(page, view.capitalize())
+        client.set("/many/n00001", view.encode())
+        expect(page.locator("main h1, main .tree").first).to_be_visible()
+        expect(page.locator("main")).not_to_contain_text("Reading")
+        expect(page.locator("main .notice.bad, main [role=alert]")).to_have_count(0)
+    client.stop()
+    client.close()
+    assert said == []
 
 
 def test_first_znode_has_no_age(server, visits):

@@ -73,7 +73,7 @@ export async function useEveryName(server: Server, first: Client, second: Client
 
   const now = exactly<Now>()(await universe.now());
   exactly<number>()(now.elapsedMs + now.wallMs);
-  exactly<boolean>()(now.isFrozen);
+  exactly<boolean>()(now.isFrozen && now.hasJournal);
   await universe.freeze();
   await universe.advance({ byMs: 1, strict: false });
   await universe.autoAdvance({ idleMs: null });

@@ -99,8 +99,8 @@ CASES = [
     (
         lambda u: u.now(),
         ("GET", "/v1/now", None),
-        {"elapsed_ms": 5, "wall_ms": 9, "is_frozen": True},
-        Now(5, 9, True),
+        {"elapsed_ms": 5, "wall_ms": 9, "is_frozen": True, "has_journal": False},
+        Now(5, 9, True, False),
     ),
     (lambda u: u.advance(by_ms=10_000), ("POST", "/v1/advance", {"by_ms": 10_000}), {}, None),
     (

@@ -13,7 +13,7 @@ use crate::{
     tree::{Lifetime, Tree, Znode},
     universe::{
         changes::ChangeError,
-        inspect::{ListedChild, ListedZnode},
+        inspect::{ChildOrder, ListedChild, ListedZnode},
         seeding::SeedError,
     },
 };
@@ -125,7 +125,8 @@ pub(super) const VERBS: &[Verb] = &[
         name: "list_children",
         method: Method::Get,
         docs: "List a znode's children sorted by name, some at a time\n\n\
-               Pass the last name as `after` to read on. `total` is the number of children that \
+               Pass the last name as `after` to read on. In another order the first ones are listed, and \
+               equal ones by name. `total` is the number of children that \
                contain the text, and `is_truncated` says whether there are more after the last one. \
                Fails (404) if there is no such znode.",
         parameters: &[
@@ -143,19 +144,25 @@ pub(super) const VERBS: &[Verb] = &[
             )
             .with_default(""),
             MAX,
+            Parameter::required(
+                "order",
+                ParameterKind::OneOf(ChildOrder::NAMES),
+                "By name, the newest first, or those with the most children first",
+            )
+            .with_default("name"),
         ],
         plain: None,
         answer: &[
-            Field::new("children", FieldKind::Parts(&CHILD)).help("The children, by name"),
+            Field::new("children", FieldKind::Parts(&CHILD)).help("The children, in the order"),
             Field::new("total", FieldKind::Count).help("How many match, listed or not"),
             Field::new("is_truncated", FieldKind::Flag).help("Whether there are more"),
         ],
         handler: Handler::AtOnce(|call| {
             let text = |name| call.arguments.text(name);
             let (path, after) = (text("path")?, text("after")?);
-            let listing = call
-                .universe
-                .list_children(path, after, text("containing")?, max(call)?);
+            let order = ChildOrder::named(text("order")?);
+            let which = (after, text("containing")?);
+            let listing = (call.universe).list_children_by(order, path, which, max(call)?);
             let listing = listing.ok_or_else(|| no_znode(path))?;
             let children: Vec<_> = listing.children.iter().map(child).collect();
             Ok(json!({

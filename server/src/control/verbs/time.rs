@@ -19,6 +19,7 @@ pub(super) const VERBS: &[Verb] = &[
                 .help("Time since the start; it decides when sessions expire"),
             Field::new("wall_ms", FieldKind::UnixMs).help("The time of day that stats show"),
             Field::new("is_frozen", FieldKind::Flag).help("Whether the clock is frozen"),
+            Field::new("has_journal", FieldKind::Flag).help("Whether the server keeps a journal"),
         ],
         handler: Handler::AtOnce(|call| {
             let now = call.universe.shared.turns.clock().now();
@@ -26,6 +27,7 @@ pub(super) const VERBS: &[Verb] = &[
                 "elapsed_ms": now.elapsed_ms,
                 "wall_ms": now.wall_ms,
                 "is_frozen": call.universe.now().is_frozen,
+                "has_journal": call.universe.next_journal_entry().is_ok(),
             }))
         }),
     },

@@ -23,7 +23,7 @@ const ARGUMENTS = {
   "get": ["path"],
   "inject": ["action", "--op", "--path", "--session", "--client", "--address", "--skip", "--count", "--probability", "--seed", "--delay_ms", "--error", "--optional"],
   "journal": ["--path", "--op", "--result", "--session", "--kind", "--since", "--limit"],
-  "list_children": ["path", "--after", "--containing", "--max"],
+  "list_children": ["path", "--after", "--containing", "--max", "--order"],
   "locks": [],
   "now": [],
   "remove_fault": ["fault"],
@@ -44,8 +44,8 @@ const ARGUMENTS = {
   "unsilence": ["who", "--allow_none"]
 };
 
-/** Verbs of the whole server, which no universe has. */
-const OF_THE_SERVER = ["create_universe", "drop_universe", "openapi.json", "universes"];
+/** Verbs of the whole server, which no other universe has. */
+const OF_THE_SERVER = ["create_universe", "drop_universe", "openapi.json", "servers", "set_leader", "set_server", "universes"];
 
 /** The longest data that a command shows. */
 const DATA_SHOWN_MAX = 200;
@@ -63,6 +63,10 @@ export const access = {
   universe: "",
   readOnly: stored(() => localStorage.getItem("minikeeper.read-only")) === "yes",
   token: stored(() => sessionStorage.getItem("minikeeper.token")) || "",
+  /** Whether a stream of the universe is open, whose end tells that the universe may be gone. */
+  isFollowed: false,
+  /** The universe that was open when it turned out to be gone. */
+  gone: null,
   /** Called with the sentence of each answer 401. */
   onUnauthorized: () => {},
 };
@@ -86,8 +90,26 @@ export function setReadOnly(isOn) {
   stored(() => localStorage.setItem("minikeeper.read-only", isOn ? "yes" : "no"));
 }
 
+/** The question for the universes that is on its way. */
+let asking = null;
+
+/** Asks whether the universe that is open is there. A request to one that is not would be refused, and the browser logs that. */
+export async function isThere() {
+  const { universe } = access;
+  if (!universe) return true;
+  asking ??= json("/v1/universes", {}).finally(() => (asking = null));
+  const { universes } = await asking;
+  const isKnown = universes.includes(universe);
+  if (access.universe === universe) access.gone = isKnown ? null : universe;
+  return isKnown;
+}
+
 /** Calls a verb that reads. */
-export function read(verb, fields = {}, signal = undefined) {
+export async function read(verb, fields = {}, signal = undefined) {
+  const { universe } = access;
+  if (universe && !OF_THE_SERVER.includes(verb)) {
+    if (access.gone === universe || (!access.isFollowed && !(await isThere()))) throw new CallError(404, `no universe "${universe}"`);
+  }
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
     if (value !== undefined && value !== "") query.set(name, value);
@@ -97,12 +119,11 @@ export function read(verb, fields = {}, signal = undefined) {
 }
 
 /** Calls a verb that changes something. */
-export function change(verb, fields = {}) {
-  if (access.readOnly) {
-    return Promise.reject(new CallError(0, "the page is read-only; switch that off at the top to change the server"));
-  }
-  const body = JSON.stringify(fields);
-  return json(place(verb), { method: "POST", body });
+export async function change(verb, fields = {}) {
+  if (access.readOnly) throw new CallError(0, "the page is read-only; switch that off at the top to change the server");
+  const answer = await json(place(verb), { method: "POST", body: JSON.stringify(fields) });
+  if (verb === "drop_universe" && fields.name === access.universe) access.gone = fields.name;
+  return answer;
 }
 
 /** Opens a stream of the journal's entries. */

@@ -28,6 +28,9 @@ const VIEWS = [
   ["servers", "Servers", ServersView],
 ];
 
+/** Views that do not depend on the universe. */
+const OF_THE_SERVER = ["servers", "universes"];
+
 /** How many locks are shown at first, and with each "show more". */
 const LOCKS = 50;
 
@@ -61,6 +64,7 @@ function App() {
   const [login, setLogin] = useState(null);
   const [, setChanged] = useState(0);
   const universe = at.parameters.universe || "";
+  if (access.universe !== universe) access.isFollowed = false;
   access.universe = universe;
 
   page.report = setError;
@@ -115,8 +119,15 @@ function App() {
     <main id="main" tabindex="-1" key=${`${at.view} ${universe}`}>
       ${error && html`<div class="error" role="alert"><span>${error}</span>
         <button type="button" class="quiet" aria-label="Dismiss" onClick=${() => setError(null)}>✕</button></div>`}
-      <${View} parameters=${at.parameters} version=${version} live=${live} />
+      ${live.isGone && !OF_THE_SERVER.includes(at.view) ? html`<${Gone} universe=${universe} />` : html`<${View} parameters=${at.parameters} version=${version} live=${live} />`}
     </main>`;
+}
+
+/** What stands in the place of a view of a universe that does not exist. */
+function Gone({ universe }) {
+  return html`<div class="view"><p class="notice warn">There is no universe <code>${universe}</code>. It may have been dropped while this page was open.</p>
+    <p><a href=${href("tree", { universe: "" })}>Open the server's own universe</a>, or choose one in <a href=${href("universes", { universe: "" })}>Universes</a>.
+    This page shows <code>${universe}</code> again if it is created again.</p></div>`;
 }
 
 function skip(event) {
@@ -131,7 +142,8 @@ function Head({ version, universe, live, view, onToggle }) {
   const universes = known?.universes ?? [];
   const open = (event) => go(view, { universe: event.target.value });
   const isLost = live.error === "the server does not answer";
-  const state = isLost ? ["bad", "no answer", "The server does not answer"]
+  const state = live.isGone ? ["warn", "no universe", "The universe does not exist"]
+    : isLost ? ["bad", "no answer", "The server does not answer"]
     : live.isStreaming ? ["ok", "live", "The page follows the journal of the server"]
     : ["warn", "polling", "The page asks the server every second"];
   return html`<header>
@@ -253,7 +265,7 @@ function UniversesView({ version }) {
 }
 
 function ServersView({ version }) {
-  return html`<${Servers} version=${version} hrefOfSession=${(id) => href("sessions", { session: id })} />`;
+  return html`<${Servers} version=${version} hrefOfSession=${(id) => href("sessions", { session: id, universe: "" })} />`;
 }
 
 function SnapshotsView({ version }) {

@@ -1,6 +1,6 @@
 // What the server does, as it happens: reads the journal's stream, or asks for the clock every second where there is no journal.
 
-import { access, open, read } from "./api.js";
+import { access, isThere, open, read } from "./api.js";
 
 /** The number of entries kept for the timeline. */
 export const ENTRIES_MAX = 2_000;
@@ -15,10 +15,10 @@ const POLL_MS = 1_000;
 const LINE_MAX = 16 << 20;
 
 /** What is known at first. */
-export const UNKNOWN = { entries: [], missed: 0, error: "", isStreaming: false, hasJournal: null };
+export const UNKNOWN = { entries: [], missed: 0, error: "", isStreaming: false, hasJournal: null, isGone: false };
 
-/** Follows a universe until the returned function is called. `update` gets `{entries, missed, error, isStreaming, hasJournal}`,
- * where `hasJournal` is null until it is known. */
+/** Follows a universe until the returned function is called. `update` gets `{entries, missed, error, isStreaming, hasJournal,
+ * isGone}`, where `hasJournal` is null until it is known, and `isGone` says that there is no such universe. */
 export function follow(update) {
   const gone = new AbortController();
   let state = UNKNOWN;
@@ -52,39 +52,43 @@ export function follow(update) {
 
 async function run(signal, { add, set, missed }) {
   let next = null;
-  let hasJournal = true;
-  while (!signal.aborted) {
+  for (;;) {
     await visible(signal);
+    if (signal.aborted) return;
     try {
-      // A browser logs each refused request, so the journal is asked for once. A server that starts again may have one.
-      if (!hasJournal) {
-        await read("now", {}, signal);
-        set({ error: "" });
-        await pause(POLL_MS, signal);
-        continue;
-      }
-      const fields = next === null ? { limit: ENTRIES_MAX } : { limit: ENTRIES_MAX, since: next };
-      const answer = await read("journal", fields, signal);
-      // The server's numbers begin anew with another server.
-      if (next !== null && answer.next < next) {
-        set({ entries: [], missed: 0, error: "" });
+      const isGone = !(await isThere());
+      if (isGone) {
         next = null;
-        continue;
+        set({ isGone, entries: [], missed: 0, error: "" });
+      } else {
+        // A server that starts again may have a journal, or none.
+        const { has_journal: hasJournal } = await read("now", {}, signal);
+        set({ isGone, hasJournal, error: "" });
+        if (hasJournal) next = await readJournal(next, signal, { add, set, missed });
       }
-      if (answer.entries.length) add(answer.entries);
-      next = answer.next;
-      set({ error: "", hasJournal });
-      next = await stream(next, signal, add, missed, set);
     } catch (error) {
       if (signal.aborted) return;
-      hasJournal = error.status !== 409;
-      if (!hasJournal) set({ error: "", hasJournal });
-      else if (error.status === 404 && access.universe) set({ entries: [], error: error.message });
-      else set({ error: error.message });
+      if (access.gone === null) set({ error: error.message });
     }
+    if (signal.aborted) return;
+    access.isFollowed = false;
     set({ isStreaming: false });
     await pause(POLL_MS, signal);
   }
+}
+
+/** Reads the journal from entry `next` on, and then its stream until that ends. Returns the number of the next entry. */
+async function readJournal(next, signal, { add, set, missed }) {
+  access.isFollowed = true;
+  const fields = next === null ? { limit: ENTRIES_MAX } : { limit: ENTRIES_MAX, since: next };
+  const answer = await read("journal", fields, signal);
+  // The server's numbers begin anew with another server.
+  if (next !== null && answer.next < next) {
+    set({ entries: [], missed: 0 });
+    return null;
+  }
+  if (answer.entries.length) add(answer.entries);
+  return stream(answer.next, signal, add, missed, set);
 }
 
 /** Reads the stream until it ends, the page is hidden or the server has none. Returns the number of the next entry. */

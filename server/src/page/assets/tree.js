@@ -12,6 +12,12 @@ const LISTED_MAX = 10_000;
 /** The height of a row in app.css. Unit: pixels. */
 const ROW_HEIGHT = 23;
 
+/** How many children whose names contain that of the open znode are looked through for it. */
+const NAMESAKES_MAX = 100;
+
+/** The orders of children, by their names in the server. */
+const ORDERS = [["name", "by name"], ["newest", "newest first"], ["children", "most children first"]];
+
 /** The number of paths that a search lists. */
 const FOUND_MAX = 200;
 
@@ -33,10 +39,13 @@ export function parents(path) {
 
 export function Tree({ path, version, onOpen, hrefOf, hrefOfSession }) {
   const slow = useSlow(version, READ_MS);
+  const [order, setOrder] = useState("name");
   return html`<div class="split">
     <div class="side">
       <${Search} version=${slow} hrefOf=${hrefOf} />
-      <${Branches} path=${path} version=${slow} onOpen=${onOpen} />
+      <label class="order">Children <select aria-label="Order of children" value=${order} onChange=${(event) => setOrder(event.target.value)}>
+        ${ORDERS.map(([name, text]) => html`<option key=${name} value=${name}>${text}</option>`)}</select></label>
+      <${Branches} path=${path} order=${order} version=${slow} onOpen=${onOpen} />
     </div>
     <${Znode} key=${path} path=${path} version=${slow} onOpen=${onOpen} hrefOf=${hrefOf} hrefOfSession=${hrefOfSession} />
   </div>`;
@@ -61,12 +70,22 @@ function Search({ version, hrefOf }) {
   </search>`;
 }
 
+/** Reads the first children of a znode, and the one on the way to `wanted`, which may not be among them. */
+async function readChildren(path, order, max, wanted, signal) {
+  const answer = await read("list_children", { path, order, max }, signal);
+  const prefix = join(path, "");
+  const [name] = wanted.startsWith(prefix) ? wanted.slice(prefix.length).split("/") : [""];
+  if (!name || !answer.is_truncated || answer.children.some((child) => child.name === name)) return answer;
+  const { children } = await read("list_children", { path, containing: name, max: NAMESAKES_MAX }, signal);
+  return { ...answer, wanted: children.find((child) => child.name === name) };
+}
+
 /** Reads the children of every open znode, again when `version` changes. Returns `{path: {answer, error}}`. */
-function useListings(open, whole, version) {
+function useListings({ open, whole, order, wanted }, version) {
   const [listings, setListings] = useState({});
   const reading = useRef({ isBusy: false, isStale: false, wanted: null });
   const universe = access.universe;
-  reading.current.wanted = { open, whole };
+  reading.current.wanted = { open, whole, order, wanted };
   useEffect(() => {
     const gone = new AbortController();
     const now = reading.current;
@@ -76,10 +95,10 @@ function useListings(open, whole, version) {
         return;
       }
       now.isBusy = true;
-      const { open: paths, whole: all } = now.wanted;
+      const { open: paths, whole: all, order: by, wanted: selected } = now.wanted;
       const found = await Promise.all(paths.map(async (path) => {
-        const fields = { path, max: all.includes(path) ? LISTED_MAX : LISTED_FIRST };
-        return [path, await read("list_children", fields, gone.signal).then((answer) => ({ answer }), (error) => ({ error }))];
+        const children = readChildren(path, by, all.includes(path) ? LISTED_MAX : LISTED_FIRST, selected, gone.signal);
+        return [path, await children.then((answer) => ({ answer }), (error) => ({ error }))];
       }));
       now.isBusy = false;
       if (gone.signal.aborted) return;
@@ -95,16 +114,16 @@ function useListings(open, whole, version) {
       now.isBusy = false;
       now.isStale = false;
     };
-  }, [open.join("\n"), whole.join("\n"), version, universe]);
+  }, [open.join("\n"), whole.join("\n"), order, wanted, version, universe]);
   return listings;
 }
 
-function Branches({ path, version, onOpen }) {
+function Branches({ path, order, version, onOpen }) {
   const [open, setOpen] = useState(() => [...new Set(["/", ...parents(path)])]);
   // Those whose children are all listed.
   const [whole, setWhole] = useState([]);
   const [focused, setFocused] = useState(path);
-  const listings = useListings(open, whole, version);
+  const listings = useListings({ open, whole, order, wanted: path }, version);
   const list = useRef(null);
   const typed = useRef({ text: "", at: 0 });
   // The row to scroll to once it is there.
@@ -207,8 +226,9 @@ function rowsOf(listings, open) {
       rows.push({ kind: "error", id: `${path}\nerror`, level: level + 1, text: listing.error.message, parent: path, place: { at: 1, of: 1 } });
       return;
     }
-    const { children, total, is_truncated: isTruncated } = listing.answer;
+    const { children, total, is_truncated: isTruncated, wanted } = listing.answer;
     children.forEach((one, at) => add(join(path, one.name), one.name, level + 1, one, { at: at + 1, of: total, parent: path }));
+    if (wanted) add(join(path, wanted.name), wanted.name, level + 1, wanted, { at: children.length + 1, of: total, parent: path });
     if (isTruncated) {
       const text = children.length < LISTED_MAX ? `show more: ${children.length} of ${total}` : `the first ${children.length} of ${total}; search for the others`;
       rows.push({ kind: "more", id: `${path}\nmore`, level: level + 1, text, parent: path, place: { at: children.length + 1, of: total } });

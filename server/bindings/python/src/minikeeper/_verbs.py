@@ -29,6 +29,8 @@ class Now:
     """The time of day that stats show."""
     is_frozen: bool
     """Whether the clock is frozen."""
+    has_journal: bool
+    """Whether the server keeps a journal."""
 
 
 @dataclass(frozen=True)
@@ -173,12 +175,13 @@ class Znode:
 class ListChildren:
     """The result of `list_children`.
 
-    Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
-    `is_truncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+    Pass the last name as `after` to read on. In another order the first ones are listed, and equal ones by name.
+    `total` is the number of children that contain the text, and `is_truncated` says whether there are more after
+    the last one. Fails (404) if there is no such znode.
     """
 
     children: List[Dict[str, Any]]
-    """The children, by name."""
+    """The children, in the order."""
     total: int
     """How many match, listed or not."""
     is_truncated: bool
@@ -253,7 +256,7 @@ class Verbs:
     def now(self) -> Now:
         """Read the server's clock: since the start, wall clock, and whether it is frozen."""
         answer = self._control.read("now")
-        return Now(elapsed_ms=answer["elapsed_ms"], wall_ms=answer["wall_ms"], is_frozen=answer["is_frozen"])
+        return Now(elapsed_ms=answer["elapsed_ms"], wall_ms=answer["wall_ms"], is_frozen=answer["is_frozen"], has_journal=answer["has_journal"])
 
     def advance(self, *, by_ms: int, strict: bool = False) -> None:
         """Advance the clock; returns when everything due has happened. Connected sessions live on.
@@ -833,16 +836,26 @@ class Verbs:
         """
         return cast("List[str]", self._control.read("children", {"path": path})["children"])
 
-    def list_children(self, path: str, after: str = "", containing: str = "", max: int = 1000) -> ListChildren:
+    def list_children(
+        self,
+        path: str,
+        after: str = "",
+        containing: str = "",
+        max: int = 1000,
+        *,
+        order: Literal["name", "newest", "children"] = "name",
+    ) -> ListChildren:
         """List a znode's children sorted by name, some at a time.
 
-        Pass the last name as `after` to read on. `total` is the number of children that contain the text, and
-        `is_truncated` says whether there are more after the last one. Fails (404) if there is no such znode.
+        Pass the last name as `after` to read on. In another order the first ones are listed, and equal ones by
+        name. `total` is the number of children that contain the text, and `is_truncated` says whether there are
+        more after the last one. Fails (404) if there is no such znode.
 
         - `path`: The znode's path
         - `after`: Only children whose names are after this one; by default
         - `containing`: Only children whose names contain this text; by default
         - `max`: The limit of the znodes to list, at most 10000; by default 1000
+        - `order`: By name, the newest first, or those with the most children first; by default name
         """
         answer = self._control.read(
             "list_children",
@@ -851,6 +864,7 @@ class Verbs:
                 "after": after,
                 "containing": containing,
                 "max": max,
+                "order": order,
             },
         )
         return ListChildren(children=answer["children"], total=answer["total"], is_truncated=answer["is_truncated"])

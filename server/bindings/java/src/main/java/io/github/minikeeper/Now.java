@@ -26,4 +26,9 @@ public final class Now extends Answer {
   public boolean isFrozen() {
     return Boolean.TRUE.equals(json.get("is_frozen"));
   }
+
+  /** Whether the server keeps a journal. */
+  public boolean hasJournal() {
+    return Boolean.TRUE.equals(json.get("has_journal"));
+  }
 }

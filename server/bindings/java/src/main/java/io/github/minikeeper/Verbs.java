@@ -464,21 +464,23 @@ abstract class Verbs {
   /**
    * List a znode's children sorted by name, some at a time.
    *
-   * <p>Pass the last name as {@code after} to read on. {@code total} is the number of children that contain the text,
-   * and {@code isTruncated} says whether there are more after the last one. Fails (404) if there is no such znode.
+   * <p>Pass the last name as {@code after} to read on. In another order the first ones are listed, and equal ones by
+   * name. {@code total} is the number of children that contain the text, and {@code isTruncated} says whether there
+   * are more after the last one. Fails (404) if there is no such znode.
    *
    * @param path The znode's path
    * @param after Only children whose names are after this one; by default
    * @param containing Only children whose names contain this text; by default
    * @param max The limit of the znodes to list, at most 10000; by default 1000
+   * @param order By name, the newest first, or those with the most children first; by default name
    */
-  public ListChildren listChildren(String path, String after, String containing, long max) {
-    return new ListChildren(control().read("list_children", fields("path", path, "after", after, "containing", containing, "max", max)));
+  public ListChildren listChildren(String path, String after, String containing, long max, Order order) {
+    return new ListChildren(control().read("list_children", fields("path", path, "after", after, "containing", containing, "max", max, "order", order)));
   }
 
   /** Calls {@code listChildren} with the defaults. */
   public ListChildren listChildren(String path) {
-    return listChildren(path, "", "", 1000);
+    return listChildren(path, "", "", 1000, Order.NAME);
   }
 
   /**
