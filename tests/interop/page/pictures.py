@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from test_page import queue
+from test_sweep import report  # noqa: F401
 from test_timeline import bundle, deadlock, row  # noqa: F401
 
 CONFIG = {"name": "orders", "replicas": 3, "limits": {"cpu": 2, "memory": "4Gi"}, "hosts": ["10.0.0.7", "10.0.0.8"]}
@@ -45,8 +46,9 @@ def test_tree(server, clients, visits):
 def test_locks(server, clients, visits):
     locks = queue(clients, 4)
     page = visits(f"{server.url}#/locks", 1060, 400, "dark")
+    expect(page.locator("main")).to_contain_text("worker-0")
     locks[0].release()
-    expect(page.locator("main")).not_to_contain_text("worker-0")
+    expect(page.get_by_role("main").get_by_role("listitem").first).to_contain_text("worker-1")
     shoot(page, "page-locks")
 
 
@@ -62,6 +64,22 @@ def test_timeline(server, clients, visits):
     server.call("until_contenders", lock="/locks/orders", count=1)
     expect(page.locator("main")).to_contain_text("/locks/orders")
     shoot(page, "page-timeline")
+
+
+def test_narrow(server, clients, visits):
+    locks = queue(clients, 3)
+    page = visits(f"{server.url}#/locks", 400, 700)
+    expect(page.locator("main")).to_contain_text("worker-0")
+    locks[0].release()
+    expect(page.get_by_role("main").get_by_role("listitem").first).to_contain_text("worker-1")
+    shoot(page, "page-narrow")
+
+
+def test_sweep(report):  # noqa: F811
+    faults = ["reply-lost", "request-lost", "connection-cut", "session-expired"]
+    page = report(*[word for fault in faults for word in ("--fault", fault)], width=1000, height=500)
+    expect(page.get_by_role("region", name="Map")).to_be_visible()
+    page.screenshot(path=f"{os.environ['PAGE_IMAGES']}/sweep-report.png", full_page=True)
 
 
 def test_story(server, clients, bundle):  # noqa: F811

@@ -194,7 +194,7 @@ function LocksView({ version }) {
   const [answer, error] = useAnswer("locks", {}, version, AGES_MS);
   const [text, setText] = useState("");
   const all = answer?.locks ?? [];
-  const names = namesOf(all);
+  const names = useNames(answer?.locks);
   const fits = (lock) => [lock.path, ...[...lock.holders, ...lock.waiters].flatMap((it) => [it.session, it.data, it.address])].some((it) => it?.includes(text));
   const [locks, more] = useRows(text ? all.filter(fits) : all, LOCKS);
   return html`<div class="view">
@@ -212,9 +212,7 @@ function TimelineView({ version, live }) {
   const [answer] = useAnswer("sessions", {}, version, 0);
   const [now] = useAnswer("now", {}, version, 0);
   const [locks] = useAnswer("locks", {}, useSlow(version, AGES_MS));
-  // A client that no longer waits for a lock keeps the name that it had there.
-  const names = useRef(new Map());
-  if (locks) names.current = mergedNames(names.current, namesOf(locks.locks));
+  const names = useNames(locks?.locks);
   const held = useRef({ entries: [] });
   if (!isPaused) held.current = { entries: live.entries, sessions: answer?.sessions ?? [], now_ms: now?.elapsed_ms ?? 0 };
   const shown = held.current;
@@ -225,15 +223,18 @@ function TimelineView({ version, live }) {
     ${live.missed > 0 && html`<p class="notice warn">${live.missed} entries are missing: the page was too slow, or a request caused too many.</p>`}
     ${live.hasJournal === false ? html`<${NoJournal} />`
       : live.error && !shown.entries.length ? html`<${Notice} error=${{ message: live.error }} />`
-      : html`<${Timeline} entries=${shown.entries} sessions=${shown.sessions} names=${names.current} now_ms=${shown.now_ms}
+      : html`<${Timeline} entries=${shown.entries} sessions=${shown.sessions} names=${names} now_ms=${shown.now_ms}
         ctl=${command("journal").replace(/ journal$/, "")} />`}
   </div>`;
 }
 
-/** Adds names to those of sessions, of which the same map stays if none is new. */
-function mergedNames(old, others) {
-  const isNew = [...others].some(([session, name]) => old.get(session) !== name);
-  return isNew ? new Map([...old, ...others]) : old;
+/** Names sessions as contenders of locks. A client that no longer waits for a lock keeps the name that it had there. */
+function useNames(locks = []) {
+  const names = useRef(new Map());
+  const others = namesOf(locks);
+  // The same map as long as no name is new.
+  if ([...others].some(([session, name]) => names.current.get(session) !== name)) names.current = new Map([...names.current, ...others]);
+  return names.current;
 }
 
 /** What stands in the place of the journal. */

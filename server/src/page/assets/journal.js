@@ -3,7 +3,8 @@
 /** The end of a session id, which tells the sessions of one server apart. */
 export const shortSession = (id) => (id.length > 6 ? `…${id.slice(-4)}` : id);
 
-/** Names sessions: as `given` does, else by the address of the client if no other session has it. */
+/** Names sessions: as `given` does, else by the address of the client if no other session has it, or by its port where all
+ * clients are on one host. */
 export function nameSessions(entries, links, sessions, given = new Map()) {
   const addresses = new Map();
   for (const entry of entries) {
@@ -13,7 +14,10 @@ export function nameSessions(entries, links, sessions, given = new Map()) {
   for (const { id, address } of sessions) if (address) addresses.set(id, address);
   const counts = new Map();
   for (const address of addresses.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
-  const names = new Map([...addresses].filter(([, address]) => counts.get(address) === 1));
+  const host = (address) => address.slice(0, address.lastIndexOf(":"));
+  const hosts = new Set([...counts.keys()].map(host));
+  const shown = (address) => (hosts.size === 1 ? address.slice(host(address).length) : address);
+  const names = new Map([...addresses].flatMap(([id, address]) => (counts.get(address) === 1 ? [[id, shown(address)]] : [])));
   for (const [id, name] of given) names.set(id, name);
   return names;
 }

@@ -380,7 +380,7 @@ export function Timeline({ entries, sessions = [], names: given, now_ms, start =
 
   const isCompact = width > 0 && width < 640;
   const height = isCompact ? 40 : 24;
-  const widest = isCompact ? Math.max(90, width * 0.28) : Math.max(160, width * 0.34);
+  const widest = isCompact ? Math.max(90, width * 0.28) : Math.max(160, width * 0.38);
   const longest = Math.max(0, ...[...model.lanes.keys()].map((key) => names.get(key)?.length ?? 0));
   const step = Math.max(9, Math.min(isCompact ? 18 : Math.max(40, longest * HEAD_CHAR + 12), widest / Math.max(1, model.columns)));
   const laneWidth = step * model.columns;
@@ -533,5 +533,5 @@ function Head({ lane, name: known, step, isNarrow, isOn, isLit, onToggle }) {
   if (lane.key === MORE) return html`<span class=${name} style=${style} title="${lane.count} sessions share this lane">+${lane.count}</span>`;
   const count = Math.floor((step - 2) / HEAD_CHAR);
   const label = known ? fitted(known, count) : isNarrow ? lane.key.slice(-2) : shortSession(lane.key);
-  return html`<button type="button" class=${name} style=${style} aria-pressed=${isOn} onClick=${() => onToggle(lane.key)} title="${[known, `session ${lane.key}`, lane.address !== known && lane.address].filter(Boolean).join(", ")}: show only its entries">${label}</button>`;
+  return html`<button type="button" class=${name} style=${style} aria-pressed=${isOn} onClick=${() => onToggle(lane.key)} title="${[known, `session ${lane.key}`, lane.address].filter(Boolean).join(", ")}: show only its entries">${label}</button>`;
 }
