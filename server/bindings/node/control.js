@@ -41,6 +41,13 @@ class Control {
     this.prefix = universe === undefined ? '/v1/' : `/v1/universes/${encodeURIComponent(universe)}/`;
   }
 
+  /** Returns the control API of a universe of the same server, also while that is down. */
+  of(universe) {
+    const control = new Control(this.connectString, this.token, universe);
+    control.#side = this.#side;
+    return control;
+  }
+
   /** Calls a verb that only reads. */
   read(verb, query = {}) {
     const text = new URLSearchParams(query).toString();

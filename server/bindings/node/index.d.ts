@@ -248,7 +248,8 @@ export interface StoryOptions {
 /**
  * Returns a test function for node:test, Jest and Vitest, as in `test(name, withServer(async (server) => {...}))`: it
  * starts a server, calls `use` with it and with what the runner passes, and stops it. If `use` fails or the test reaches
- * its time limit, it prints the story of the server to stderr and saves it as a page and as JSON.
+ * its time limit, it prints the story of the server to stderr and saves it as a page and as JSON. It also fails if `use` has
+ * ended and a fault of the server, or of one of its universes, has never acted and is not `optional`.
  */
 export function withServer<Context extends unknown[]>(
   use: (server: Server, ...context: Context) => Promise<void> | void,

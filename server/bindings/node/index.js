@@ -232,6 +232,33 @@ class Server extends Universe {
     await program?.stop();
   }
 
+  /**
+   * Removes every fault, of any of its universes, that has never acted and is not optional. Rejects with a sentence for each;
+   * calls `tell` before that. A server that does not answer, such as one that the test has killed, is not asked.
+   */
+  async _checkFaults(tell) {
+    // A fault of the sweep may have kept a fault of the test from acting.
+    if (this.#before === undefined ? !this.#program?.isRunning : this.#before.faults.length > 0) return;
+    const never = [];
+    try {
+      for (const name of [undefined, ...(await this.universes())]) {
+        const api = this._api.of(name);
+        const { faults } = await api.read('faults');
+        for (const { fault, hits, optional } of faults) if (hits === 0 && !optional) never.push({ api, fault });
+      }
+    } catch (error) {
+      // With --control-token in the options, the test has the token, and not this server.
+      if (error.status !== undefined && error.status !== 401) throw error;
+    }
+    if (never.length === 0) return;
+    await tell(new MinikeeperError('faults that have never acted'));
+    const sentences = [];
+    for (const { api, fault } of never) {
+      await api.act('remove_fault', { fault }).catch((error) => sentences.push(error.message));
+    }
+    if (sentences.length > 0) throw new MinikeeperError(sentences.join('\n'), { status: 409 });
+  }
+
   async kill() {
     if (this.#before !== undefined) throw new MinikeeperError('kill: the server is that of minikeeper sweep; use restart()');
     const program = this.#program;

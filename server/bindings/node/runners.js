@@ -24,10 +24,10 @@ class Run {
     running.add(this);
   }
 
-  /** Stops the server. */
+  /** Stops the server. Rejects if one of its faults has never acted, and tells the story. */
   pass() {
     running.delete(this);
-    return (this.#end ??= this.server.stop());
+    return (this.#end ??= this.#stop());
   }
 
   /** Tells the story of the server and stops it, unless the run has already ended. */
@@ -38,6 +38,16 @@ class Run {
 
   failLate() {
     return this.fail(new Error('the test did not end within its time limit'));
+  }
+
+  async #stop() {
+    try {
+      await this.server._checkFaults((error) => tell(this.server, this.title, error, this.stories));
+    } catch (error) {
+      await this.server.stop().catch(() => {});
+      throw error;
+    }
+    await this.server.stop();
   }
 
   async #tell(error) {

@@ -19,6 +19,12 @@ test('sweeps', withServer(async (server) => {
   await sweep(server, () => assert.equal(1, 2));
 }));
 
+test('injects in vain', withServer(async (server) => {
+  await server.inject({ action: 'lose-reply', op: 'create', path: '/jbo' });
+  const other = await server.createUniverse('other');
+  await other.inject({ action: 'cut', path: '/orders' });
+}));
+
 test('passes', withServer(async (server) => server.advance({ byMs: 1_000 })));
 
 describe('hook', () => {

@@ -48,6 +48,14 @@ test('printer', withServer(async (server) => {
 
 test('passes', withServer(async (server) => server.advance({ byMs: 1_000 })));
 
+/** Two faults that no request matches, one of them in a universe of its own, and one that need not act. */
+test('injects in vain', withServer(async (server) => {
+  await server.inject({ action: 'lose-reply', op: 'create', path: '/jbo' });
+  const other = await server.createUniverse('other');
+  await other.inject({ action: 'cut', path: '/orders' });
+  await other.inject({ action: 'cut', optional: true });
+}));
+
 test('is gone', withServer({ stories: 'off' }, async (server) => {
   await server.kill();
   assert.equal(1, 2);

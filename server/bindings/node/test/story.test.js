@@ -152,6 +152,22 @@ for (const runner of Object.keys(RUNNERS)) {
   });
 }
 
+// A test passed though its fault had not acted.
+for (const runner of Object.keys(RUNNERS)) {
+  test(`fault that has never acted fails the test, ${runner}`, (t) => {
+    const { cwd, printed, passed } = run(t, runner, 'injects in vain');
+    assert.equal(passed, false);
+    assertParts(printed, [
+      'fault 1 (lose-reply, op create, path "/jbo"): ended and never acted; messages that matched it: 0; check its op, path',
+      'fault 1 (cut, path "/orders"): ended and never acted; messages that matched it: 0; check its op, path',
+      // The story was told while the server still had it.
+      ' fault 1 (lose-reply, op create, path "/jbo"): acted 0 times, matched 0\n',
+    ]);
+    assert.equal(printed.split('minikeeper: story').length, 2, printed);
+    assert.equal(filesIn(path.join(cwd, 'minikeeper-stories')).length, 3, printed);
+  });
+}
+
 test('story is told by a hook of node:test', (t) => {
   // Since Node 20.12.
   if (!('passed' in t)) return t.skip('the contexts of this Node do not say whether a test has passed');

@@ -453,6 +453,40 @@ withServer('session expires and replies wait by faults', FAULTS, async (server, 
   assert.ok((await server.children('/')).includes('last'));
 });
 
+// A test passed though its fault had not acted.
+test('passing test fails at its end if a fault has never acted', async () => {
+  const run = (use) => testWithServer({ stories: 'off' }, use)();
+  const never = { action: 'cut', path: '/orders' };
+  const sentence = (fault) => `fault ${fault} (cut, path "/orders"): ended and never acted; messages that matched it: 0; check its `;
+  const refused = (...faults) => (error) => {
+    const lines = error.message.split('\n');
+    assert.deepEqual(lines.map((line) => line.split('op,')[0]), faults.map(sentence));
+    return error instanceof MinikeeperError && error.status === 409;
+  };
+  let address;
+  const inject = async (server) => {
+    ({ address } = server);
+    await server.inject(never);
+    await server.inject({ ...never, optional: true });
+    await server.inject(never);
+  };
+  await assert.rejects(run(inject), refused(1, 3));
+  // The server stops, too.
+  assert.equal(await listens(Number(address.split(':')[1])), false);
+  await assert.rejects(run(async (server) => (await server.createUniverse('other')).inject(never)), refused(1));
+  await assert.rejects(run(async (server) => server.goDown().then(() => server.inject(never))), refused(1));
+  await assert.rejects(run(async (server) => server.inject(never).then(() => assert.fail('mine'))), /mine/);
+  for (const passes of [
+    async (server) => server.inject({ ...never, optional: true }),
+    async (server) => server.inject(never).then(() => server.resetFaults()),
+    async (server) => server.inject({ action: 'refuse' }),
+    async (server) => server.inject(never).then(() => server.kill()),
+    async (server) => server.stop(),
+  ]) {
+    await run(passes);
+  }
+});
+
 // Restart.
 
 withServer('restart keeps what the argument says', ['restart', 'go_down', 'come_up'], async (server, client) => {
