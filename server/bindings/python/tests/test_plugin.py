@@ -147,6 +147,39 @@ def test_fixtures_end_in_the_order_client_universe_server(run):
     result.assert_outcomes(passed=1)
 
 
+def test_test_with_a_fault_that_never_acted_fails_with_a_sentence_for_each(run):
+    # The error showed a dict, and was missing without the fixture `minikeeper`, or for faults of `minikeeper_server`.
+    result, printed = run(
+        """
+        from minikeeper import Server
+
+        NEVER = {"action": "lose-reply", "op": "create"}
+
+        def test_universe(minikeeper):
+            minikeeper.inject(**NEVER, path="/a")
+            minikeeper.inject(**NEVER, path="/b")
+
+        def test_own_server(minikeeper_server, minikeeper):
+            minikeeper_server.inject(**NEVER, path="/c")
+            minikeeper.inject(**NEVER, path="/d")
+
+        def test_own_server_alone(minikeeper_server):
+            minikeeper_server.create_universe("mine").inject(**NEVER, path="/e")
+
+        def test_block():
+            with Server() as server:
+                server.inject(**NEVER, path="/f")
+        """
+    )
+    result.assert_outcomes(passed=3, errors=3, failed=1)
+    for path in "abcdef":
+        sentence = f'(lose-reply, op create, path "/{path}"): ended and never acted; messages that matched it: 0; check its'
+        assert sentence in printed, printed
+        # The story was read while the server still had it.
+        assert f'(lose-reply, op create, path "/{path}"): acted 0 times' in printed, printed
+    assert "'action'" not in printed, printed
+
+
 def test_kazoo_client_without_kazoo_says_what_to_install(run):
     result, printed = run(
         """

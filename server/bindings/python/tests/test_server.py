@@ -46,6 +46,43 @@ def test_stopped_server_starts_again_on_its_port():
         assert listens(address)
 
 
+def test_end_of_the_block_fails_for_a_fault_that_never_acted():
+    # It was green.
+    never = {"action": "cut", "path": "/orders"}
+    sentence = r'^fault 1 \(cut, path "/orders"\): ended and never acted; messages that matched it: 0; check its [^\n]*$'
+
+    def use(act):
+        with Server() as server:
+            act(server)
+        assert not server._program
+
+    def go_down(server):
+        server.create_universe("mine")
+        server.go_down()
+        server.inject(**never)
+
+    for act in (
+        lambda server: server.inject(**never),
+        lambda server: server.create_universe("mine").inject(**never),
+        go_down,
+    ):
+        with pytest.raises(MinikeeperError, match=sentence) as failed:
+            use(act)
+        assert failed.value.status == 409
+
+    def fail(server):
+        server.inject(**never)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        use(fail)
+    use(lambda server: server.inject(**never, optional=True))
+    use(lambda server: (server.inject(**never), server.reset_faults()))
+    use(lambda server: server.inject(action="refuse"))
+    use(lambda server: (server.inject(**never), server.kill()))
+    use(lambda server: server.stop())
+
+
 def test_stopped_server_says_so():
     server = Server()
     for ask in (lambda: server.address, server.dump, lambda: server.connect_string):

@@ -78,7 +78,7 @@ def test_second(minikeeper, kazoo_client):
     )
     assert code == 0, printed
     code, printed = sweep("def test_it(minikeeper): minikeeper.inject(action='cut', op='create')")
-    assert code == 1 and "faults that have never acted" in printed, printed
+    assert code == 1 and "fault 1 (cut, op create): ended and never" in printed, printed
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List
 
 import pytest
 
@@ -28,8 +28,11 @@ def minikeeper_options() -> Dict[str, Any]:
 @pytest.fixture(scope="session")
 def minikeeper_shared_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
     """One server for the whole run, shared by all tests of this process, with the universes of `minikeeper`."""
-    with Server(**minikeeper_options) as server:
+    server = Server(**minikeeper_options).start()
+    try:
         yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture
@@ -69,10 +72,12 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
     if sweep is not None:
         sweep.begin_run(server, universe)
     yield universe
+    # `ensure_ready` removes those of the server itself.
+    never = server._faults_that_never_acted_anywhere() if own else []
     # This test may have left it down, too.
     server.ensure_ready()
     try:
-        never = _faults_that_never_acted(universe)
+        never += universe._faults_that_never_acted()
         # A sweep drops it at the end of the run.
         if sweep is None:
             universe.drop_universe()
@@ -80,7 +85,6 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
         if error.status != 404:
             raise
         # The test has dropped it.
-        return
     _fail_for(never)
 
 
@@ -102,32 +106,18 @@ def _universe_of_sweep(request: pytest.FixtureRequest, options: Dict[str, Any]) 
     before = universe.snapshot()
     _story.current.universes.append(universe)
     yield universe
-    never = _faults_that_never_acted(universe, others)
+    never = universe._faults_that_never_acted(others)
     for fault in universe.faults():
         if fault["fault"] not in others:
-            try:
-                universe.remove_fault(fault["fault"])
-            except MinikeeperError as error:
-                # It has never acted.
-                if error.status != 409:
-                    raise
+            universe.remove_fault(fault["fault"])
     universe.restore(before)
     universe.drop_snapshot(before)
     _fail_for(never)
 
 
-def _faults_that_never_acted(universe: Universe, others: Sequence[int] = ()) -> List[Dict[str, Any]]:
-    """Returns the faults that should have acted, without `others`. Keeps the story of a universe that has some."""
-    faults = [fault for fault in universe.faults() if fault["fault"] not in others]
-    never = [fault for fault in faults if not (fault["hits"] or fault.get("optional"))]
+def _fail_for(never: List[str]) -> None:
     if never:
-        _story.current.keep(universe, "faults that have never acted")
-    return never
-
-
-def _fail_for(never: List[Dict[str, Any]]) -> None:
-    if never:
-        pytest.fail(f"faults that have never acted and are not optional: {never}", pytrace=False)
+        pytest.fail("\n".join(never), pytrace=False)
 
 
 @pytest.fixture

@@ -165,10 +165,35 @@ class Server(Universe):
         return self.start()
 
     def __exit__(self, _type: object, error: Optional[BaseException], _traceback: object) -> None:
-        if error is not None:
-            # The test may be failing, and its report comes after the end of the server.
-            _story.current.keep(self, f"{type(error).__name__}: {error}")
-        self.stop()
+        never: List[str] = []
+        try:
+            if error is None:
+                never = self._faults_that_never_acted_anywhere()
+            else:
+                # The test may be failing, and its report comes after the end of the server.
+                _story.current.keep(self, f"{type(error).__name__}: {error}")
+        finally:
+            self.stop()
+        if never:
+            raise MinikeeperError("\n".join(never), 409)
+
+    def _faults_that_never_acted_anywhere(self) -> List[str]:
+        """Those of all its universes. A server that does not answer, such as one that the test has killed, is not asked."""
+        if self._program is None or not self._program.is_running():
+            return []
+        never: List[str] = []
+        try:
+            never += self._faults_that_never_acted()
+            for name in self.universes():
+                universe = self._universe(name, f"{self._connect_string}/{name}")
+                # While the server is down, control is elsewhere.
+                universe._control._side = self._control._side
+                never += universe._faults_that_never_acted()
+        except MinikeeperError as error:
+            # With --control-token in the options, the test has the token, and not this server.
+            if error.status not in (None, 401):
+                raise
+        return never
 
     @classmethod
     def _started_in_test(cls, test: Optional[str]) -> "List[Server]":

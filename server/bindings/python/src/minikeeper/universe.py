@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Literal, Optional, Tuple, Union, overload
 
+from . import _story
 from ._control import Control
+from ._errors import MinikeeperError
 from ._faults import Fault
 from ._kazoo import settle, wait_renewed
 from ._sessions import Client, SessionLike, session_id, signed
@@ -96,6 +98,21 @@ class Universe(Verbs):
         # Only the server has this verb, not a created universe.
         server = Universe(self._connect_string.partition("/")[0], token=self._token)
         super(Universe, server).drop_universe(name)
+
+    def _faults_that_never_acted(self, others: Iterable[int] = ()) -> List[str]:
+        """Removes the faults that have never acted and are not optional, without `others`. Returns a sentence for each."""
+        never = [fault["fault"] for fault in self.faults() if not (fault["hits"] or fault.get("optional"))]
+        never = [fault for fault in never if fault not in others]
+        if never:
+            # While the server still has them.
+            _story.current.keep(self, "faults that have never acted")
+        sentences = []
+        for fault in never:
+            try:
+                self.remove_fault(fault)
+            except MinikeeperError as error:
+                sentences.append(str(error))
+        return sentences
 
     def _universe(self, name: str, connect_string: str) -> Universe:
         return Universe(connect_string, token=self._token, name=name)
