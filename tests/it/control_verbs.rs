@@ -606,7 +606,7 @@ fn list_children_returns_them_by_name_some_at_a_time() {
         ("newest", ["a", "n24", "n23"]),
         ("children", ["n07", "n03", "a"]),
     ] {
-        let query = format!("list_children?path=/many&max=3&order={order}");
+        let query = format!("list_children?path=/many&max=3&sort_by={order}");
         let page = done(get(address, &query));
         let children = page["children"].as_array().unwrap();
         let names: Vec<_> = children.iter().map(|child| &child["name"]).collect();
@@ -616,7 +616,7 @@ fn list_children_returns_them_by_name_some_at_a_time() {
             (&json!(26), &json!(true))
         );
     }
-    said(&get(address, "list_children?path=/many&order=size"), 400);
+    said(&get(address, "list_children?path=/many&sort_by=size"), 400);
     said(&get(address, "list_children?path=/nope"), 404);
     said(&get(address, "list_children?path=/many&max=10001"), 400);
     scene.end();

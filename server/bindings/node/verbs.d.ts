@@ -20,7 +20,7 @@ export type Kind =
 export type Outcome = 'passed' | 'failed' | 'hung';
 
 /** By name, the newest first, or those with the most children first. */
-export type Order = 'name' | 'newest' | 'children';
+export type SortBy = 'name' | 'newest' | 'children';
 
 /** Whether to return the tree as a JSON object or as YAML text. */
 export type TreeFormat = 'json' | 'yaml';
@@ -572,7 +572,7 @@ export interface Verbs {
    */
   listChildren(path: string, after?: string, containing?: string, max?: number, options?: {
     /** By name, the newest first, or those with the most children first; by default name */
-    order?: Order | undefined;
+    sortBy?: SortBy | undefined;
   }): Promise<ListChildren>;
 
   /**

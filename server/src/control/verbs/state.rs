@@ -145,7 +145,7 @@ pub(super) const VERBS: &[Verb] = &[
             .with_default(""),
             MAX,
             Parameter::required(
-                "order",
+                "sort_by",
                 ParameterKind::OneOf(ChildOrder::NAMES),
                 "By name, the newest first, or those with the most children first",
             )
@@ -160,7 +160,7 @@ pub(super) const VERBS: &[Verb] = &[
         handler: Handler::AtOnce(|call| {
             let text = |name| call.arguments.text(name);
             let (path, after) = (text("path")?, text("after")?);
-            let order = ChildOrder::named(text("order")?);
+            let order = ChildOrder::named(text("sort_by")?);
             let which = (after, text("containing")?);
             let listing = (call.universe).list_children_by(order, path, which, max(call)?);
             let listing = listing.ok_or_else(|| no_znode(path))?;

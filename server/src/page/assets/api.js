@@ -23,7 +23,7 @@ const ARGUMENTS = {
   "get": ["path"],
   "inject": ["action", "--op", "--path", "--session", "--client", "--address", "--skip", "--count", "--probability", "--seed", "--delay_ms", "--error", "--optional"],
   "journal": ["--path", "--op", "--result", "--session", "--kind", "--since", "--limit"],
-  "list_children": ["path", "--after", "--containing", "--max", "--order"],
+  "list_children": ["path", "--after", "--containing", "--max", "--sort_by"],
   "locks": [],
   "now": [],
   "remove_fault": ["fault"],

@@ -72,7 +72,7 @@ function Search({ version, hrefOf }) {
 
 /** Reads the first children of a znode, and the one on the way to `wanted`, which may not be among them. */
 async function readChildren(path, order, max, wanted, signal) {
-  const answer = await read("list_children", { path, order, max }, signal);
+  const answer = await read("list_children", { path, sort_by: order, max }, signal);
   const prefix = join(path, "");
   const [name] = wanted.startsWith(prefix) ? wanted.slice(prefix.length).split("/") : [""];
   if (!name || !answer.is_truncated || answer.children.some((child) => child.name === name)) return answer;

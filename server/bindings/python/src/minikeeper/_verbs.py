@@ -843,7 +843,7 @@ class Verbs:
         containing: str = "",
         max: int = 1000,
         *,
-        order: Literal["name", "newest", "children"] = "name",
+        sort_by: Literal["name", "newest", "children"] = "name",
     ) -> ListChildren:
         """List a znode's children sorted by name, some at a time.
 
@@ -855,7 +855,7 @@ class Verbs:
         - `after`: Only children whose names are after this one; by default
         - `containing`: Only children whose names contain this text; by default
         - `max`: The limit of the znodes to list, at most 10000; by default 1000
-        - `order`: By name, the newest first, or those with the most children first; by default name
+        - `sort_by`: By name, the newest first, or those with the most children first; by default name
         """
         answer = self._control.read(
             "list_children",
@@ -864,7 +864,7 @@ class Verbs:
                 "after": after,
                 "containing": containing,
                 "max": max,
-                "order": order,
+                "sort_by": sort_by,
             },
         )
         return ListChildren(children=answer["children"], total=answer["total"], is_truncated=answer["is_truncated"])

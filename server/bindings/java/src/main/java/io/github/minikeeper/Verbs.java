@@ -472,15 +472,15 @@ abstract class Verbs {
    * @param after Only children whose names are after this one; by default
    * @param containing Only children whose names contain this text; by default
    * @param max The limit of the znodes to list, at most 10000; by default 1000
-   * @param order By name, the newest first, or those with the most children first; by default name
+   * @param sortBy By name, the newest first, or those with the most children first; by default name
    */
-  public ListChildren listChildren(String path, String after, String containing, long max, Order order) {
-    return new ListChildren(control().read("list_children", fields("path", path, "after", after, "containing", containing, "max", max, "order", order)));
+  public ListChildren listChildren(String path, String after, String containing, long max, SortBy sortBy) {
+    return new ListChildren(control().read("list_children", fields("path", path, "after", after, "containing", containing, "max", max, "sort_by", sortBy)));
   }
 
   /** Calls {@code listChildren} with the defaults. */
   public ListChildren listChildren(String path) {
-    return listChildren(path, "", "", 1000, Order.NAME);
+    return listChildren(path, "", "", 1000, SortBy.NAME);
   }
 
   /**

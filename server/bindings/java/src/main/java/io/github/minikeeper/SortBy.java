@@ -3,7 +3,7 @@
 package io.github.minikeeper;
 
 /** By name, the newest first, or those with the most children first. */
-public enum Order {
+public enum SortBy {
   NAME,
   NEWEST,
   CHILDREN
