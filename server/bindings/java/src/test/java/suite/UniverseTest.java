@@ -21,6 +21,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Consumer;
 import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
 
@@ -45,6 +46,47 @@ class UniverseTest {
     MinikeeperException error = assertThrows(MinikeeperException.class, () -> universe.get("/none"));
     assertEquals(404, error.status());
     assertEquals("no znode \"/none\"", error.getMessage());
+  }
+
+  /** It was green. */
+  @Test
+  void closeOfAServerFailsForAFaultThatNeverActed() {
+    Map<String, Object> never = Map.of("action", "cut", "path", "/orders");
+    String sentence = "fault 1 (cut, path \"/orders\"): ended and never acted; messages that matched it: 0; check its op, path";
+    List<Consumer<MinikeeperServer>> uses = List.of(
+        server -> server.inject(never),
+        server -> server.createUniverse("mine").inject(never),
+        server -> {
+          server.goDown();
+          server.inject(never);
+        });
+    for (Consumer<MinikeeperServer> use : uses) {
+      MinikeeperServer server = MinikeeperServer.builder().start();
+      use.accept(server);
+      MinikeeperException error = assertThrows(MinikeeperException.class, server::close);
+      assertEquals(409, error.status());
+      assertTrue(error.getMessage().startsWith(sentence) && error.getMessage().lines().count() == 1, error.getMessage());
+      assertFalse(server.isRunning());
+    }
+    IllegalStateException error = assertThrows(IllegalStateException.class, () -> {
+      try (MinikeeperServer server = MinikeeperServer.builder().start()) {
+        server.inject(never);
+        throw new IllegalStateException("mine");
+      }
+    });
+    assertTrue(error.getSuppressed()[0].getMessage().startsWith(sentence));
+    List<Consumer<MinikeeperServer>> passing = List.of(
+        server -> server.inject(Map.of("action", "cut", "path", "/orders", "optional", true)),
+        server -> server.inject(Map.of("action", "refuse")),
+        server -> {
+          server.inject(never);
+          server.stop();
+        });
+    for (Consumer<MinikeeperServer> use : passing) {
+      try (MinikeeperServer server = MinikeeperServer.builder().start()) {
+        use.accept(server);
+      }
+    }
   }
 
   @Test
@@ -158,7 +200,7 @@ class UniverseTest {
   void errorWithoutAServerSaysWhatToDo() {
     MinikeeperException error =
         assertThrows(MinikeeperException.class, () -> Universe.at("127.0.0.1:1", null).dump());
-    assertTrue(error.getMessage().endsWith("is the server running with --control?"), error.getMessage());
+    assertTrue(error.getMessage().endsWith("is a server running there?"), error.getMessage());
   }
 
   @Test

@@ -46,6 +46,13 @@ final class Control {
     return servers[0].getPort();
   }
 
+  /** Returns the control API of a universe of the same server, also while that is down. */
+  Control of(String universe) {
+    Control control = new Control(addresses, token, universe);
+    control.side = side;
+    return control;
+  }
+
   /** Calls a verb that only reads. */
   Map<String, Object> read(String verb, Map<String, ?> query) {
     StringBuilder path = new StringBuilder(verb);
@@ -87,7 +94,7 @@ final class Control {
     } catch (SocketTimeoutException error) {
       throw new MinikeeperException(verb + ": the server at " + addresses + " timed out", 0, error);
     } catch (IOException error) {
-      throw noAnswer(verb, error.toString(), error);
+      throw noAnswer(verb, error, error instanceof ConnectException);
     }
     Map<String, Object> result = judge(verb, answer);
     if (verb.equals("go_down") && result.get("control") != null) {
@@ -166,9 +173,10 @@ final class Control {
     return new InetSocketAddress(text.substring(0, colon), Integer.parseInt(text.substring(colon + 1)));
   }
 
-  private MinikeeperException noAnswer(String verb, String reason, Throwable cause) {
-    String text = verb + ": no answer from the control API at " + addresses + " (" + reason
-        + "); is the server running with --control?";
+  /** The error of a verb. Nothing listens there, or what listens is not control. */
+  private MinikeeperException noAnswer(String verb, IOException cause, boolean isRefused) {
+    String question = isRefused ? "is a server running there?" : "is the server running with --control?";
+    String text = verb + ": no answer from the control API at " + addresses + " (" + cause + "); " + question;
     return new MinikeeperException(text, 0, cause);
   }
 
@@ -176,7 +184,7 @@ final class Control {
     String all = new String(answer, StandardCharsets.UTF_8);
     int end = all.indexOf("\r\n\r\n");
     int status = status(all);
-    if (end < 0 || status < 0) throw noAnswer(verb, "not an HTTP response", null);
+    if (end < 0 || status < 0) throw noAnswer(verb, new IOException("not an HTTP response"), false);
     String body = all.substring(end + 4);
     Object value;
     try {

@@ -101,10 +101,29 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
     return program == null ? "" : program.said();
   }
 
-  /** Stops it. */
+  /**
+   * Stops it. Then throws {@link MinikeeperException} (409) if a fault, of any of its universes, has never acted and is not
+   * optional. In try-with-resources this does not hide an exception of the block. {@link #stop} does not throw it.
+   */
   @Override
-  public void close() {
-    stop();
+  public synchronized void close() {
+    List<String> never = new ArrayList<>();
+    try {
+      if (isRunning()) neverActed(never);
+    } finally {
+      stop();
+    }
+    if (!never.isEmpty()) throw new MinikeeperException(String.join("\n", never), 409, null);
+  }
+
+  private void neverActed(List<String> sentences) {
+    try {
+      sentences.addAll(removeFaultsThatNeverActed());
+      for (String name : universes()) sentences.addAll(named(name).removeFaultsThatNeverActed());
+    } catch (MinikeeperException error) {
+      // It does not answer, or with --control-token in the options, the test has the token, and not this server.
+      if (error.status() != 0 && error.status() != 401) throw error;
+    }
   }
 
   /** Builds a server; by default on a free port, without a data directory, with ticks of 3 s. */

@@ -203,7 +203,11 @@ final class Program {
     String named = named();
     if (named != null) {
       File file = new File(named);
-      if (!file.isFile() || !file.canExecute()) throw new MinikeeperException("no program at \"" + named + "\"");
+      if (!file.isFile() || !file.canExecute()) {
+        // Unlike a shell, this looks for a bare name in no folder of PATH.
+        String path = named.contains("/") || named.contains(File.separator) ? "" : "; it must be a path, such as /usr/bin/minikeeper";
+        throw new MinikeeperException("no program at \"" + named + "\"" + path);
+      }
       return file.getAbsolutePath();
     }
     return bundled(PROGRAM).toString();

@@ -1,6 +1,8 @@
 package io.github.minikeeper;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -76,6 +78,30 @@ public class Universe extends Verbs {
   @Override
   public long removeFault(Fault fault) {
     return fault.remove();
+  }
+
+  /**
+   * Removes every fault that has never acted and is not optional. Returns the sentence that {@link #removeFault} throws for each,
+   * none if every fault has acted.
+   */
+  public final List<String> removeFaultsThatNeverActed() {
+    List<String> sentences = new ArrayList<>();
+    for (InjectedFault fault : faults()) {
+      if (fault.hits() != 0 || fault.optional()) continue;
+      try {
+        fault(fault.fault()).remove();
+      } catch (MinikeeperException error) {
+        sentences.add(error.getMessage());
+      }
+    }
+    return sentences;
+  }
+
+  /** The universe with this name, of the same server, also while that is down. */
+  final Universe named(String name) {
+    Universe universe = universe(name, connectString);
+    universe.control = control.of(name);
+    return universe;
   }
 
   final long removeNow(Fault fault) {

@@ -301,7 +301,7 @@ public final class MinikeeperExtension
       MinikeeperServer own = Worlds.start(options(context));
       return new World(own, clients -> {
         clients.run();
-        own.close();
+        own.stop();
       });
     }
   }
@@ -383,7 +383,7 @@ public final class MinikeeperExtension
 
     @Override
     public void close() {
-      server.close();
+      server.stop();
     }
   }
 }

@@ -61,10 +61,10 @@ final class SweptRun {
   void end(Consumer<Throwable> tell, Runnable closeClients) {
     synchronized (SweptRun.class) {
       try {
+        // A fault of the sweep may have kept a fault of the test from acting.
+        AssertionError failure = faultsOfTheSweep.isEmpty() ? Worlds.neverActed(universe, tell) : null;
         List<InjectedFault> own = universe.faults();
         own.removeIf(fault -> faultsOfTheSweep.contains(fault.fault()));
-        // A fault of the sweep may have kept a fault of the test from acting.
-        AssertionError failure = faultsOfTheSweep.isEmpty() ? Worlds.neverActed(own, tell) : null;
         for (InjectedFault fault : own) remove(fault.fault());
         closeClients.run();
         // Sweeps do not freeze the clock.

@@ -4,7 +4,6 @@ import io.github.minikeeper.InjectedFault;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
@@ -33,7 +32,7 @@ final class Worlds {
     server.ensureReady();
     AssertionError failure;
     try {
-      failure = neverActed(universe.faults(), tell);
+      failure = neverActed(universe, tell);
       // Closing a client must not wait for what a fault holds back.
       if (failure != null) universe.resetFaults();
       closeClients.run();
@@ -47,15 +46,17 @@ final class Worlds {
     if (failure != null) throw failure;
   }
 
-  /** Tells the story if there is a fault that has never acted and is not optional. Returns the error; null if there is none. */
-  static AssertionError neverActed(List<InjectedFault> faults, Consumer<Throwable> tell) {
-    List<Object> never = new ArrayList<>();
-    for (InjectedFault fault : faults) {
-      if (fault.hits() == 0 && !fault.optional()) never.add(fault);
-    }
-    if (never.isEmpty()) return null;
-    AssertionError failure = new AssertionError("faults that have never acted and are not optional: " + never);
-    tell.accept(failure);
-    return failure;
+  /**
+   * Tells the story if there is a fault that has never acted and is not optional, and removes it. Returns the error; null if
+   * there is none.
+   */
+  static AssertionError neverActed(Universe universe, Consumer<Throwable> tell) {
+    boolean hasAny = false;
+    for (InjectedFault fault : universe.faults()) hasAny |= fault.hits() == 0 && !fault.optional();
+    if (!hasAny) return null;
+    // While the server still has them.
+    tell.accept(new AssertionError("faults that have never acted"));
+    List<String> never = universe.removeFaultsThatNeverActed();
+    return never.isEmpty() ? null : new AssertionError(String.join("\n", never));
   }
 }
