@@ -368,3 +368,8 @@ export function sweep(
   test: (universe: Universe, run: SweepRun) => unknown,
   options?: SweepOptions,
 ): Promise<SweepReport>;
+export function sweep(
+  server: Universe,
+  options: SweepOptions,
+  test: (universe: Universe, run: SweepRun) => unknown,
+): Promise<SweepReport>;

@@ -62,7 +62,10 @@ class SweepRun {
   }
 }
 
-async function sweep(server, test, options = {}) {
+async function sweep(server, ...given) {
+  // In either order, because `withServer` has its options first.
+  if (typeof given[1] === 'function') given.reverse();
+  const [test, options = {}] = given;
   checkOptions('sweep', options, OPTIONS);
   if (addressOfSweep() !== undefined) {
     throw new MinikeeperError('this test sweeps by itself: run it without minikeeper sweep');

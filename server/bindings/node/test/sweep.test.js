@@ -144,6 +144,13 @@ test('options choose what is tried', async (t) => {
     return tried.filter((points) => points !== '');
   };
   const one = await triedWith({ faults: ['reply-lost', 'request-lost'], all: true, seed: 1 });
+  // As `withServer` has them.
+  const first = [];
+  await sweep(server, { faults: ['reply-lost'] }, (universe, run) => {
+    first.push(run.points);
+    return once42(universe, run);
+  });
+  assert.ok(first.length > 1 && first.every((points) => /^(reply-lost:[^+]+)?$/.test(points)), first);
   assert.ok(one.includes('request-lost:1:create:1:/orders/42'), one);
   assert.ok(one.every((points) => /^re(ply|quest)-lost:[^+]+$/.test(points)), one);
   const allowUntried = 10_000;
