@@ -100,6 +100,8 @@ def test_test_with_a_server_of_its_own_is_told_to_use_the_mark(sweep, code):
 def test_test_that_sweeps_by_itself_is_refused(sweep):
     code, printed = sweep("@pytest.mark.minikeeper_sweep\ndef test_it(kazoo_client): pass")
     assert code == 1 and "the test sweeps by itself: run pytest without minikeeper sweep" in printed, printed
+    # The reason was there twice.
+    assert "During handling" not in printed, printed
 
 
 def test_options_and_processes_that_a_sweep_cannot_have_are_refused(sweep):

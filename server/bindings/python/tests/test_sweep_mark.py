@@ -399,7 +399,7 @@ def test_it(minikeeper, which):
     [
         ("faults='reply-losst'", 'fault "reply-losst": unknown; one of reply-lost, request-lost'),
         ("depth=3", "depth"),
-        ("fault='reply-lost'", "unexpected keyword argument 'fault'"),
+        ("fault='reply-lost'", "the mark got an unexpected keyword argument 'fault'; did you mean 'faults'?"),
     ],
 )
 def test_invalid_options_are_errors(run, options, message):

@@ -23,6 +23,7 @@ from _pytest.runner import runtestprotocol
 
 from . import _story
 from ._errors import MinikeeperError
+from ._values import names_nearest
 from .server import Server, server_of_sweep
 from .universe import Universe
 
@@ -42,6 +43,7 @@ class RunHung(Failed):
 class Sweep:
     """The sweep of one test: its runs, one after the other."""
 
+    @names_nearest
     def __init__(
         self,
         item: pytest.Item,
@@ -380,9 +382,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: Optional[pytest.Item]) 
             raise TypeError("the test sweeps by itself: run pytest without minikeeper sweep")
         sweep = Sweep(item, *mark.args, **mark.kwargs)
     except TypeError as error:
-        # As if it were a fixture.
         message = re.sub(r"^\S*__init__\(\)", "the mark", str(error))
-        call = pytest.CallInfo.from_call(lambda: pytest.fail(f"{MARK}: {message}", pytrace=False), "setup")
+
+        def fail() -> None:
+            raise Failed(f"{MARK}: {message}", pytrace=False) from None
+
+        # As if it were a fixture.
+        call = pytest.CallInfo.from_call(fail, "setup")
         reports = [item.ihook.pytest_runtest_makereport(item=item, call=call)]
     else:
         item.stash[_SWEEP] = sweep

@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import base64
+import difflib
+import functools
+import inspect
 from dataclasses import fields
-from typing import Any, Dict, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union, cast
 
 Part = TypeVar("Part")
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+def names_nearest(init: Init) -> Init:
+    """Lets an unknown keyword argument of `init` be an error that names the nearest known one."""
+    parameters = inspect.signature(init).parameters.values()
+    names = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **given: Any) -> None:
+        for name in given:
+            if name not in names:
+                nearest = difflib.get_close_matches(name, names, n=1, cutoff=0)[0]
+                text = f"got an unexpected keyword argument {name!r}; did you mean {nearest!r}? They are {', '.join(names)}"
+                raise TypeError(f"{init.__qualname__}() {text}")
+        init(self, *args, **given)
+
+    return cast(Init, checked)
 
 
 def given(**fields: Any) -> Dict[str, Any]:

@@ -10,6 +10,7 @@ from . import _story
 from ._control import Control
 from ._errors import MinikeeperError
 from ._program import Program, find_program
+from ._values import names_nearest
 from .universe import Universe
 
 
@@ -43,6 +44,7 @@ class Server(Universe):
     - `program`: the program; by default MINIKEEPER_BIN, else the one in this package, else the one in PATH.
     """
 
+    @names_nearest
     def __init__(
         self,
         *,
