@@ -69,8 +69,10 @@ class Control {
       ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs));
     } catch (error) {
       if (error instanceof MinikeeperError) throw new MinikeeperError(`${verb}: ${error.message}`);
+      // Nothing listens there, or what listens is not control.
+      const question = error.code === 'ECONNREFUSED' ? 'is a server running there?' : 'is the server running with --control?';
       throw new MinikeeperError(
-        `${verb}: no answer from the control API at ${this.address} (${error.message}); is the server running with --control?`,
+        `${verb}: no answer from the control API at ${this.address} (${error.message}); ${question}`,
         { cause: error },
       );
     }

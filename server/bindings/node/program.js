@@ -24,7 +24,10 @@ function findProgram(named = process.env.MINIKEEPER_BIN) {
   try {
     fs.accessSync(program, fs.constants.X_OK);
   } catch (error) {
-    const fault = error.code === 'EACCES' ? `${program} is not executable` : `no program at "${program}"`;
+    // Unlike a shell, this looks for a bare name in no folder of PATH.
+    const isName = named !== undefined && path.basename(named) === named;
+    const missing = `no program at "${program}"${isName ? `; "${named}" must be a path, such as /usr/bin/minikeeper` : ''}`;
+    const fault = error.code === 'EACCES' ? `${program} is not executable` : missing;
     throw new MinikeeperError(fault, { cause: error });
   }
   if (fs.realpathSync(program) === path.join(__dirname, 'launch.js')) {

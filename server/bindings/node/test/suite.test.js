@@ -130,8 +130,9 @@ test('options reach the program', async () => {
 
 test('errors say what is wrong', async () => {
   await assert.rejects(startServer({ options: ['--bogus'] }), /exited with code 2 at startup: error: unexpected argument '--bogus'/);
-  await assert.rejects(startServer({ program: '/no/such' }), /no program at "\/no\/such"/);
-  await assert.rejects(new Universe('127.0.0.1:1').dump(), /dump: no answer .* with --control\?/);
+  await assert.rejects(startServer({ program: '/no/such' }), /no program at "\/no\/such"$/);
+  await assert.rejects(startServer({ program: 'minikeeper' }), /no program at ".*\/minikeeper"; "minikeeper" must be a path, such as /);
+  await assert.rejects(new Universe('127.0.0.1:1').dump(), /dump: no answer .*; is a server running there\?$/);
   await assert.rejects(new Server().dump(), /is not running: call start\(\)/);
   assert.throws(() => new Universe('localhost'), /HOST:PORT/);
 });

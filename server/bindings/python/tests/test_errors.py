@@ -60,6 +60,18 @@ def test_errors_have_their_public_name_and_can_be_pickled(minikeeper):
         assert getattr(package, error.__name__) is error and error.__module__ == "minikeeper"
 
 
+@pytest.mark.parametrize("name", ["tick_tme_ms", "tickTimeMs", "tick_time"])
+def test_unknown_argument_of_a_server_names_the_nearest(name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'; did you mean 'tick_time_ms'\\? They are port, "):
+        Server(**{name: 200})
+
+
+def test_name_of_a_program_that_is_no_path_says_so(monkeypatch):
+    monkeypatch.setenv("MINIKEEPER_BIN", "minikeeper")
+    with pytest.raises(MinikeeperError, match="^no program at 'minikeeper'; it must be a path, such as "):
+        Server().start()
+
+
 def test_error_without_a_server_is_one_traceback():
     with pytest.raises(MinikeeperError) as error:
         Universe("127.0.0.1:1").dump()

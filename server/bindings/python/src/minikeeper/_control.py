@@ -94,9 +94,11 @@ class Control:
             raise MinikeeperError(f"{what}: the server at {self._where()} timed out") from None
         except (OSError, http.client.HTTPException) as error:
             reason = f"{type(error).__name__}: {error}"
+            # Nothing listens there, or what listens is not control.
+            is_refused = isinstance(error, ConnectionRefusedError)
+            question = "is a server running there?" if is_refused else "is the server running with --control?"
             raise MinikeeperError(
-                f"{what}: no answer from the control API at {self._where()} ({reason}); "
-                "is the server running with --control?"
+                f"{what}: no answer from the control API at {self._where()} ({reason}); {question}"
             ) from None
         finally:
             if connection is not None:

@@ -27,7 +27,10 @@ def find_program(named: Optional[str] = None, *, search_path: bool = True) -> st
     named = named or os.environ.get("MINIKEEPER_BIN")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
-            raise MinikeeperError(f"no program at {named!r}")
+            # Unlike a shell, this looks for a bare name in no folder of PATH.
+            is_name = os.path.basename(named) == named
+            path = "; it must be a path, such as /usr/bin/minikeeper" if is_name else ""
+            raise MinikeeperError(f"no program at {named!r}{path}")
         return os.path.abspath(named)
     if BUNDLED.is_file():
         return str(BUNDLED)
