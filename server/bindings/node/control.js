@@ -5,11 +5,19 @@
 const { AssertionError } = require('node:assert');
 const http = require('node:http');
 
+const { camelCase } = require('./values.js');
+
 /** Longer than any verb takes until its answer begins or goes on; waits add their own limit. */
 const PATIENCE_MS = 30_000;
 /** For an answer that does not end. Far above those of a server with millions of znodes. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const ANSWER_MS_MAX = 300_000;
+
+/** The parameters of verbs whose names differ here. */
+const WIRE_NAMES = [
+  ...['allow_none', 'allow_unreached', 'allow_untried', 'at_least', 'at_most', 'by_ms', 'bytes_max'],
+  ...['delay_ms', 'idle_ms', 'in_data', 'in_order', 'quiet_ms', 'sort_by', 'time_ms', 'ttl_ms', 'within_ms'],
+];
 
 /**
  * A verb failed, or the program could not run. The message is an explanation for humans; `status` is the HTTP status,
@@ -83,7 +91,8 @@ class Control {
       // The error below quotes the text.
     }
     if (status === 200 && answer !== null && typeof answer === 'object') return answer;
-    const message = answer?.error ?? `${verb}: status ${status}: ${text.slice(0, 200)}`;
+    // The znodes of a seed have the names of the server.
+    const message = (verb === 'seed' ? answer?.error : inCamelCase(answer?.error)) ?? `${verb}: status ${status}: ${text.slice(0, 200)}`;
     // A runner reports a failure instead of an error.
     if (verb === 'verify' && status === 409) throw Object.assign(new AssertionError({ message }), { status });
     throw new MinikeeperError(message, { status });
@@ -142,6 +151,16 @@ class Control {
   }
 }
 
+/** Returns a message of the server with the names that verbs and their parameters have here, outside of what it quotes. */
+function inCamelCase(message) {
+  if (typeof message !== 'string') return undefined;
+  const called = message.replace(/, at \/v1\/(\w+)$/, (_, verb) => `: server.${camelCase(verb)}()`);
+  // What is quoted is the caller's, such as a path.
+  const parts = called.split(/("(?:[^"\\]|\\.)*")/);
+  const word = new RegExp(`(?<![\\w/])(${WIRE_NAMES.join('|')})(?![\\w/])`, 'g');
+  return parts.map((part, at) => (at % 2 === 1 ? part : part.replace(word, camelCase))).join('');
+}
+
 /** Splits HOST:PORT; the host is undefined if the address is invalid. */
 function splitAddress(address) {
   const [, host, port] = /^\[?(.+?)\]?:(\d+)$/.exec(address) ?? [];
@@ -151,4 +170,4 @@ function splitAddress(address) {
 /** The limits of an answer, which tests lower. */
 const limits = { bytes: ANSWER_BYTES_MAX, ms: ANSWER_MS_MAX };
 
-module.exports = { Control, MinikeeperError, limits };
+module.exports = { Control, MinikeeperError, WIRE_NAMES, limits };

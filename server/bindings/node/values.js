@@ -86,4 +86,4 @@ function snakeCase(name) {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-module.exports = { camelCased, dataJson, dataOf, directory, faultId, fields, printed, sessionOf, treeJson, whoJson };
+module.exports = { camelCase, camelCased, dataJson, dataOf, directory, faultId, fields, printed, sessionOf, treeJson, whoJson };

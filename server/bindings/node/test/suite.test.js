@@ -284,6 +284,29 @@ withServer('misuse says what to do', ['inject', 'create_universe'], async (serve
   }
 });
 
+withServer('errors have the names of this package', ['inject', 'create_universe'], async (server) => {
+  const mine = await server.createUniverse('mine');
+  for (const [call, message] of [
+    [() => server.advance({}), /^parameter byMs: missing$/],
+    [() => server.expire('0x1'), /set allowNone to permit that$/],
+    [() => server.advance({ by: 1 }), /^unknown parameter "by"; expected byMs, strict$/],
+    [() => mine.goDown(), /call it without a universe: server\.goDown\(\)$/],
+    // A path is the caller's.
+    [() => server.get('/x by_ms y'), /^no znode "\/x by_ms y"$/],
+  ]) {
+    await assert.rejects(call(), { message });
+  }
+  const { paths } = await (await fetch(`http://${server.address}/v1/openapi.json`)).json();
+  const { WIRE_NAMES } = require(path.join(path.dirname(require.resolve('minikeeper')), 'control.js'));
+  for (const { get = {}, post = {} } of Object.values(paths)) {
+    const names = [...(get.parameters ?? []), ...(post.parameters ?? [])].map(({ name }) => name);
+    names.push(...Object.keys(post.requestBody?.content?.['application/json']?.schema?.properties ?? {}));
+    // No option of this package is data in base64.
+    const known = [...WIRE_NAMES, 'data_base64'];
+    for (const name of names) assert.ok(!name.includes('_') || known.includes(name), name);
+  }
+});
+
 withServer('session without a universe yet is found', ['create_universe', 'until_sessions'], async (server, client) => {
   const mine = await server.createUniverse('mine');
   await client.has('/');
