@@ -49,6 +49,17 @@ impl EventKind {
             _ => None,
         }
     }
+
+    /// Returns ZooKeeper's name, such as `NodeCreated`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "NodeCreated",
+            Self::Deleted => "NodeDeleted",
+            Self::DataChanged => "NodeDataChanged",
+            Self::ChildrenChanged => "NodeChildrenChanged",
+        }
+    }
 }
 
 /// One watch event.

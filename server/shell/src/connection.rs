@@ -8,7 +8,7 @@ use minikeeper_client::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use crate::{Settings, format, output::Output};
+use crate::{Settings, output::Output};
 
 /// How often the client could not connect, and why the last time.
 #[derive(Debug, Default)]
@@ -281,7 +281,7 @@ async fn print_events(
             biased;
             event = events.next() => match event {
                 Some(WatchEvent::Event { kind, path, .. }) => {
-                    output.event("SyncConnected", format::kind(kind), &path);
+                    output.event("SyncConnected", kind.name(), &path);
                 }
                 Some(WatchEvent::Overflowed) => {
                     output.error("too many events at a time: some are missing above");

@@ -6,7 +6,7 @@ use base64::{
     Engine as _, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use minikeeper_client::{Acl, AclList, Data, EventKind, Perms, Stat};
+use minikeeper_client::{Acl, AclList, Data, Perms, Stat};
 use tz::{DateTime, TimeZone};
 
 /// Formats a stat: one field a line, times in the local time zone.
@@ -158,16 +158,6 @@ pub(crate) fn parse_acl(text: &str, mut complain: impl FnMut(String)) -> AclList
         });
     }
     AclList::new(&entries)
-}
-
-/// Returns the name of an event's kind.
-pub(crate) const fn kind(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Created => "NodeCreated",
-        EventKind::Deleted => "NodeDeleted",
-        EventKind::DataChanged => "NodeDataChanged",
-        EventKind::ChildrenChanged => "NodeChildrenChanged",
-    }
 }
 
 /// Formats bytes as 16 columns of hexadecimal numbers beside their characters. Empty for no bytes.

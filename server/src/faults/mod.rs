@@ -48,7 +48,6 @@ use self::{
     rule::{HeldEvent, Rule, Subject},
 };
 use crate::{
-    journal::entry::event_name,
     net::connection::Connection,
     turn::{outbox::Outbox, stats::Peer},
 };
@@ -363,7 +362,7 @@ impl Faults {
             until_ms,
         });
         rule.hits
-            .hit(FaultHit::of_event(event_name(kind), path, session));
+            .hit(FaultHit::of_event(kind.name(), path, session));
         EventFate::Held
     }
 

@@ -253,16 +253,6 @@ pub(crate) fn known_mode(name: &str) -> Option<&'static str> {
     (0..=6).map(mode_name).find(|known| *known == name)
 }
 
-/// Returns ZooKeeper's name of a kind of event.
-pub(crate) const fn event_name(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Created => "NodeCreated",
-        EventKind::Deleted => "NodeDeleted",
-        EventKind::DataChanged => "NodeDataChanged",
-        EventKind::ChildrenChanged => "NodeChildrenChanged",
-    }
-}
-
 fn op_name(code: i32) -> &'static str {
     OpCode::from_code(code).map_or("unknown", OpCode::name)
 }
@@ -545,7 +535,7 @@ impl fmt::Display for Occurrence {
                 ..
             } => {
                 let held = if *is_held { ", held by a fault" } else { "" };
-                write!(f, "<- {} {}{held}", event_name(*kind), Line(path))
+                write!(f, "<- {} {}{held}", kind.name(), Line(path))
             }
             Self::Deleted { path, why, .. } => write!(f, "deleted {} ({why})", Line(path)),
             Self::Fault {

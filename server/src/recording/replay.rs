@@ -607,7 +607,7 @@ fn header_text(header: ReplyHeader) -> String {
 
 fn event(zxid: Zxid, reader: &mut Reader<'_>) -> Option<String> {
     let event = WatcherEvent::decode(reader).ok()?;
-    let kind = crate::journal::entry::event_name(event.kind);
+    let kind = event.kind.name();
     let path = event.path.to_str_lossy();
     let zxid = match zxid {
         Zxid::NONE => "none".to_owned(),

@@ -14,8 +14,7 @@ use crate::{
     },
     journal::{
         entry::{
-            DeletionReason, JournalEntry, JournalOperation, JournalRequest, Occurrence, event_name,
-            known_mode,
+            DeletionReason, JournalEntry, JournalOperation, JournalRequest, Occurrence, known_mode,
         },
         filter::{Expected, JournalError, JournalFilter},
     },
@@ -370,7 +369,7 @@ pub(crate) fn shown(entry: &JournalEntry) -> Value {
             cause,
             is_held,
         } => {
-            put("event", event_name(*kind).into());
+            put("event", kind.name().into());
             put("path", path.as_str().into());
             put("zxid", zxid.to_string().into());
             put("cause", (*cause).into());
@@ -474,7 +473,7 @@ fn parsed(entry: &Value) -> Option<JournalEntry> {
         "event" => Occurrence::Event {
             kind: EVENTS
                 .into_iter()
-                .find(|it| text("event") == Some(event_name(*it)))?,
+                .find(|it| text("event") == Some(it.name()))?,
             path: path(),
             zxid: Zxid(text("zxid").and_then(session_id)?.0),
             cause: entry["cause"].as_u64(),
