@@ -11,16 +11,14 @@ use tokio::{runtime::Handle, sync::oneshot};
 use crate::{
     config::Config,
     data::SaveError,
+    ensemble::ServerMode,
     faults::error::NotHit,
-    net::ensemble::{EnsembleError, ServerMode},
     server::{self, Builder},
+    session_selector::{NoSession, SessionSelector},
     start::StartError,
     story::panics::{self, Stories},
     tree::Tree,
-    universe::{
-        RestartError, Universe, WaitError,
-        session_selector::{NoSession, SessionSelector},
-    },
+    universe::{RestartError, Universe, WaitError, ensemble::EnsembleError},
 };
 
 /// A server with its own thread and runtime. It runs until dropped.

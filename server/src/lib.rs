@@ -78,10 +78,12 @@ mod data;
 #[cfg(not(feature = "data"))]
 #[path = "no_data.rs"]
 mod data;
+mod ensemble;
 mod faults;
 #[cfg(any(feature = "data", feature = "tls"))]
 #[doc(hidden)]
 pub mod files;
+mod glob;
 mod journal;
 mod locks;
 mod net;
@@ -92,6 +94,7 @@ mod race;
 #[doc(hidden)]
 pub mod recording;
 mod server;
+mod session_selector;
 mod start;
 mod story;
 #[cfg(feature = "control")]
@@ -135,7 +138,6 @@ pub use minikeeper_engine::{
     Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
-pub use net::ensemble::{EnsembleError, ServerMode, ServerStatus};
 pub use net::limits::LimitCounts;
 pub use net::local::LocalStream;
 #[cfg(feature = "tls")]
@@ -145,6 +147,7 @@ pub use recording::{
     replay::{ReplayDifference, ReplayError, Replayed, replay},
 };
 pub use server::{Builder, Server};
+pub use session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use start::StartError;
 pub use story::{
     Story,
@@ -170,10 +173,13 @@ pub use universe::changes::ChangeError;
 pub use universe::inspect::{ChildListing, ListedChild, ListedZnode, TreeListing};
 pub use universe::seeding::SeedError;
 pub use universe::session_info::{LastOperation, SessionInfo, WatchInfo};
-pub use universe::session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use universe::{
     Change, Changes, JournalTail, Moment, RestartError, RestoreError, Seeded, Snapshot, Universe,
     UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
+};
+pub use {
+    ensemble::ServerMode,
+    universe::ensemble::{EnsembleError, ServerStatus},
 };
 
 /// Compiles the example of the README.

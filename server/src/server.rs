@@ -14,10 +14,8 @@ use crate::net::listener::Spawner;
 use crate::{
     config::Config,
     data::{self, SaveError},
-    net::{
-        ensemble::Ensemble,
-        reachability::{self, AbortedTasks, Listeners},
-    },
+    ensemble::Ensemble,
+    net::reachability::{self, AbortedTasks, Listeners},
     start::{self, StartError},
     story::panics::{self, Stories},
     tree::Tree,

@@ -14,7 +14,7 @@ use std::fmt;
 
 pub use self::rules::AdviceRule;
 use crate::{
-    faults::glob::Glob,
+    glob::Glob,
     journal::{entry::JournalEntry, filter::JournalError},
 };
 

@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 #[cfg(feature = "control")]
 use minikeeper_engine::Secret;
 
+use crate::ensemble::ServerAddresses;
+
 pub use self::{checks::ConfigError, settings::Config};
 
 /// The default limit of replies. Unit: bytes.
@@ -27,6 +29,19 @@ impl Config {
     pub(crate) fn timeout_max_ms(&self) -> u32 {
         self.session_timeout_max_ms
             .unwrap_or_else(|| self.tick_time_ms.saturating_mul(20))
+    }
+
+    /// Returns the addresses of each server: those after the first one have the ports after its ports.
+    pub(crate) fn wanted_addresses(&self) -> Vec<ServerAddresses> {
+        let nth =
+            |first: SocketAddr, n: u16| SocketAddr::new(first.ip(), first.port().saturating_add(n));
+        let servers = u16::try_from(self.servers).unwrap_or(u16::MAX);
+        let secure = self.secure_address();
+        let addresses = |n| ServerAddresses {
+            plain: self.has_plain_port().then(|| nth(self.listen, n)),
+            secure: secure.map(|first| nth(first, n)),
+        };
+        (0..servers).map(addresses).collect()
     }
 
     /// Returns whether clients are served without TLS.

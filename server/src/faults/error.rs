@@ -4,7 +4,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use minikeeper_protocol::{ErrorCode, OpCode};
 
-use crate::universe::session_selector::NoSession;
+use crate::session_selector::NoSession;
 
 /// Why a fault cannot be injected. Nothing has changed.
 ///

@@ -15,7 +15,6 @@ pub(crate) mod chance;
 pub(crate) mod delayed;
 pub(crate) mod error;
 pub(crate) mod fault;
-pub(crate) mod glob;
 pub(crate) mod hits;
 pub(crate) mod op;
 #[cfg_attr(

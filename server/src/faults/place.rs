@@ -11,7 +11,7 @@ use std::{
 
 use minikeeper_protocol::{OpCode, SessionId};
 
-use crate::faults::{glob::Glob, op::FaultOp};
+use crate::{faults::op::FaultOp, glob::Glob};
 
 /// The maximum number of sessions of which a place takes notice.
 const SESSIONS_MAX: usize = 10_000;

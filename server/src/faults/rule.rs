@@ -11,12 +11,12 @@ use crate::{
         chance::Chance,
         error::FaultError,
         fault::Fault,
-        glob::{self, Glob},
         hits::Hits,
         op::FaultOp,
         place::{Deed, FaultPlace, PathPattern},
         who::FaultFor,
     },
+    glob::{self, Glob},
     turn::stats::Peer,
 };
 

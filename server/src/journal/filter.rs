@@ -4,10 +4,7 @@ use std::{error::Error, fmt, fmt::Write as _, str::FromStr};
 
 use minikeeper_protocol::{ErrorCode, OpCode, SessionId};
 
-use crate::{
-    faults::glob::Glob, journal::entry::JournalEntry, order,
-    universe::session_selector::SessionSelector,
-};
+use crate::{glob::Glob, journal::entry::JournalEntry, order, session_selector::SessionSelector};
 
 /// The maximum number of near misses that a failed verification shows.
 const NEAR_MISSES: usize = 5;

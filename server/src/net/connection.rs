@@ -16,10 +16,10 @@ use minikeeper_protocol::{
 
 use crate::{
     admin::four_letter::words::{self, Word},
+    ensemble::ServerMode,
     faults::{Verdict, action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
     net::{
-        ensemble::ServerMode,
         limits::{self, Breach, Held},
         scratch::{READ_BYTES, Scratch},
     },

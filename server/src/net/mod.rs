@@ -12,7 +12,6 @@
 
 pub(crate) mod binding;
 pub(crate) mod connection;
-pub(crate) mod ensemble;
 pub(crate) mod handshake_deadlines;
 pub(crate) mod limits;
 pub(crate) mod listener;

@@ -7,8 +7,8 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::{
     config::Config,
+    ensemble::ServerAddresses,
     net::{
-        ensemble::ServerAddresses,
         listener::{self, HeldPorts, Spawner},
         stream::Stream,
     },

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     clock::Clock,
     config::Config,
-    net::ensemble::Ensemble,
+    ensemble::Ensemble,
     turn::{
         effects::{Member, TurnEffects},
         outbox::{Close, Outbox},

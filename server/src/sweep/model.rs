@@ -10,10 +10,10 @@ use minikeeper_protocol::{OpCode, SessionId};
 
 use crate::{
     faults::{
-        glob::Glob,
         op::FaultOp,
         place::{FaultPlace, PathPattern, PlaceBy, PlaceStep, SimilarPath},
     },
+    glob::Glob,
     journal::entry::JournalEntry,
     order,
     sweep::{

@@ -8,6 +8,7 @@ use crate::{
     clock::Clock,
     journal::{Journal, record::RecordKind},
     recording::recorder::Recorder,
+    session_selector::SessionSelector,
     turn::{change_log::ChangeLog, effects::Member, stats::Counters},
 };
 
@@ -44,6 +45,54 @@ impl Look<'_> {
         // A broken server forgets connections that its engine still knows.
         let member = self.members.get(conn.0 as usize);
         member.is_some_and(|member| !member.outbox.is_bound())
+    }
+
+    /// Finds the sessions that a selector means, each with its connection if it has one.
+    pub(crate) fn find(&self, who: &SessionSelector) -> Vec<Found> {
+        let owner = match who {
+            SessionSelector::Owner(path) => self.engine.get(path),
+            _ => None,
+        };
+        let owner = owner.map(|(_, stat)| stat.ephemeral_owner);
+        let is_meant = |id: SessionId, conn: Option<ConnId>| match who {
+            SessionSelector::Session(session) => id == *session,
+            SessionSelector::Owner(_) => owner == Some(id),
+            SessionSelector::Address(ip, port) => conn.is_some_and(|conn| {
+                let member = self.members.get(conn.0 as usize);
+                let address = member.and_then(|member| member.stats.peer.address());
+                address.is_some_and(|address| {
+                    address.ip() == *ip && port.is_none_or(|port| port == address.port())
+                })
+            }),
+            SessionSelector::Identity(identity) => conn.is_some_and(|conn| {
+                let identities = self.engine.identities(conn);
+                identities
+                    .iter()
+                    .any(|(scheme, id)| is_identity(identity, scheme, id))
+            }),
+        };
+        self.engine
+            .sessions()
+            .filter(|(id, _, conn)| is_meant(*id, *conn))
+            .map(|(id, _, conn)| (id, conn))
+            .collect()
+    }
+
+    /// Finds unbound sessions of the server's own universe for a caller in another universe.
+    ///
+    /// If that is not the only other one, only an id or an address with its port finds a session:
+    /// an address without a port, or an identity, may match a client of a third universe.
+    pub(crate) fn find_unbound(&self, who: &SessionSelector, is_only: bool) -> Vec<Found> {
+        let is_named = matches!(
+            who,
+            SessionSelector::Session(_) | SessionSelector::Address(_, Some(_))
+        );
+        if !is_named && !is_only {
+            return Vec::new();
+        }
+        let mut found = self.find(who);
+        found.retain(|(_, conn)| conn.is_none_or(|conn| self.is_unbound(conn)));
+        found
     }
 }
 
@@ -129,4 +178,13 @@ impl Core {
             journal: self.journal.as_deref(),
         }
     }
+}
+
+fn is_identity(text: &str, scheme: &str, id: &str) -> bool {
+    let Some((wanted_scheme, wanted)) = text.split_once(':') else {
+        return false;
+    };
+    // The rest of a digest identity is a hash, which callers need not know.
+    let user = wanted.split(':').next().unwrap_or_default();
+    wanted_scheme == scheme && (wanted == id || scheme == "digest" && user == id)
 }

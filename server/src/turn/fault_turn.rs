@@ -13,12 +13,13 @@ use crate::{
         delayed::Delayed,
         rule::{HeldEvent, Subject},
     },
+    session_selector::SessionSelector,
     turn::{
         effects::TurnEffects,
         outbox::{Close, Outbox},
         turns::{Batch, Leftover, Turns},
     },
-    universe::{session_selector::SessionSelector, state::UniverseState},
+    universe::state::UniverseState,
 };
 
 /// A request to which faults may apply.
@@ -84,7 +85,7 @@ pub(crate) fn serve(
         if action == Some(FaultAction::Expire) {
             // The reply is on its way.
             let owner = SessionSelector::from(session);
-            shared.turns.expire(|look| owner.find(look));
+            shared.turns.expire(|look| look.find(&owner));
             leftover.close.get_or_insert(Close::Injected);
         }
         verdict.done(session);

@@ -16,9 +16,9 @@ use crate::{
     clock::Clock,
     config::Config,
     data::SaveError,
+    ensemble::{Ensemble, ServerMode},
     faults::{Faults, aftermath::Aftermath},
     journal::{Journal, RequestOutcome, record::RecordKind},
-    net::ensemble::{Ensemble, ServerMode},
     recording::recorder::Recorder,
     turn::{
         activity::Activity,

@@ -1,16 +1,84 @@
 //! Changes the servers of the ensemble that one process plays.
 
+use std::{error::Error, fmt, net::SocketAddr};
+
+use minikeeper_protocol::SessionId;
 use tokio::task::JoinSet;
 
 use crate::{
-    net::{
-        ensemble::{EnsembleError, ServerMode, ServerStatus},
-        reachability::Phase,
-    },
+    ensemble::{Ensemble, ServerMode},
+    net::reachability::Phase,
     order,
     universe::{Universe, reachable},
     work,
 };
+
+/// A server of the ensemble, as [`Universe::servers`](crate::Universe::servers) lists it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// Its number, from 1.
+    pub id: u8,
+    /// The address that clients connect to.
+    pub address: SocketAddr,
+    /// What it does for its clients.
+    pub mode: ServerMode,
+    /// Whether it says that it is the leader.
+    pub is_leader: bool,
+    /// The sessions of the universe that are connected to it, in the order of their ids.
+    pub sessions: Vec<SessionId>,
+}
+
+/// Why a server of the ensemble was not changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EnsembleError {
+    /// There is no server with this number.
+    NoServer {
+        /// The number asked for.
+        id: u8,
+        /// The number of servers.
+        servers: usize,
+    },
+    /// It is not up, so it cannot be the leader.
+    NotUp {
+        /// Its number.
+        id: u8,
+        /// Its mode.
+        mode: ServerMode,
+    },
+    /// It cannot listen. It stays down; the caller may try again.
+    Start(crate::StartError),
+}
+
+impl fmt::Display for EnsembleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoServer { id, servers: 1 } => write!(
+                f,
+                "there is no server {id}, only server 1; `--servers` (`Config::servers`) adds more"
+            ),
+            Self::NoServer { id, servers } => {
+                write!(f, "there is no server {id}, only 1 to {servers}")
+            }
+            Self::NotUp { id, mode } => write!(
+                f,
+                "server {id} cannot be the leader: it is {}, and must be up",
+                mode.name()
+            ),
+            Self::Start(_) => f.write_str("the server cannot come up"),
+        }
+    }
+}
+
+impl Error for EnsembleError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Start(error) => Some(error),
+            Self::NoServer { .. } | Self::NotUp { .. } => None,
+        }
+    }
+}
 
 impl Universe {
     /// Lists the servers of the [ensemble](crate::Config::servers): one, unless more were asked for.
@@ -66,7 +134,7 @@ impl Universe {
         let root = &self.root;
         let server = &root.server;
         let ensemble = &server.ensemble;
-        ensemble.check(id)?;
+        check(ensemble, id)?;
         let _changing = ensemble.changing.lock().await;
         let before = ensemble.mode(id);
         // A call that was dropped while it waited may have left connections of a server that is down.
@@ -117,7 +185,7 @@ impl Universe {
     /// When there is no such server, or it is not up.
     pub fn set_leader(&self, id: u8) -> Result<(), EnsembleError> {
         let ensemble = &self.root.server.ensemble;
-        ensemble.check(id)?;
+        check(ensemble, id)?;
         match ensemble.mode(id) {
             ServerMode::Up => {
                 ensemble.appoint(id);
@@ -126,4 +194,13 @@ impl Universe {
             mode => Err(EnsembleError::NotUp { id, mode }),
         }
     }
+}
+
+/// Checks that a server exists.
+fn check(ensemble: &Ensemble, id: u8) -> Result<(), EnsembleError> {
+    if ensemble.ids().any(|known| known == id) {
+        return Ok(());
+    }
+    let servers = ensemble.len();
+    Err(EnsembleError::NoServer { id, servers })
 }

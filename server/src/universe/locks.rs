@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use minikeeper_protocol::SessionId;
 
 use crate::{
+    ensemble::ServerMode,
     faults::{FaultInfo, who::FaultFor},
     locks::{self, Locks},
-    net::ensemble::ServerMode,
     order,
     universe::Universe,
 };

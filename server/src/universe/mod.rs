@@ -2,13 +2,12 @@
 //!
 //! [`Universe`] is a handle on a [`state`]. Its methods are grouped by what they act on, one file
 //! each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value), `snapshots`
-//! (going back), `restarting`, `import_export` (data directories), `inspect`, `locks`, `story`, and `registry`,
+//! (going back), `restarting`, `ensemble` (its servers), `import_export` (data directories), `inspect`, `locks`, `story`, and `registry`,
 //! which creates, forks and drops universes and finds the one that a path or session belongs to.
-//! [`session_selector`] says which sessions a method means, `session_info` describes one, and
-//! `flush_wait` waits until events reach their sockets.
+//! `session_info` describes a session, and `flush_wait` waits until events reach their sockets.
 
 pub(crate) mod changes;
-mod ensemble;
+pub(crate) mod ensemble;
 pub(crate) mod faults;
 mod flush_wait;
 #[cfg(test)]
@@ -21,7 +20,6 @@ mod registry;
 mod restarting;
 pub(crate) mod seeding;
 pub(crate) mod session_info;
-pub(crate) mod session_selector;
 mod sessions;
 mod snapshots;
 pub(crate) mod state;

@@ -5,10 +5,8 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 use minikeeper_engine::Keep;
 
 use crate::{
-    net::{
-        ensemble::ServerMode,
-        reachability::{self, Phase},
-    },
+    ensemble::ServerMode,
+    net::reachability::{self, Phase},
     start::StartError,
     universe::{Universe, state::UniverseState},
 };

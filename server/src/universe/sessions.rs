@@ -8,13 +8,9 @@ use minikeeper_protocol::SessionId;
 use crate::{
     faults::{error::FaultError, fault::Fault},
     order,
+    session_selector::{NoSession, SessionSelector},
     turn::{fault_turn, outbox::Close},
-    universe::{
-        Universe, flush_wait,
-        session_info::SessionInfo,
-        session_selector::{NoSession, SessionSelector},
-        state::UniverseState,
-    },
+    universe::{Universe, flush_wait, session_info::SessionInfo, state::UniverseState},
 };
 
 /// The maximum wait for the events of an expiry to reach their sockets. A bound for a machine that
@@ -58,12 +54,12 @@ impl Universe {
     /// ```
     pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
-        let mut count = self.shared.turns.expire(|look| who.find(look));
+        let mut count = self.shared.turns.expire(|look| look.find(&who));
         if count == 0
             && let Some(root) = self.elsewhere()
         {
             let is_only = self.is_only();
-            count = (root.turns).expire(|look| who.find_unbound(look, is_only));
+            count = (root.turns).expire(|look| look.find_unbound(&who, is_only));
         }
         self.met(count, "expire", "session", who)
     }
@@ -112,12 +108,12 @@ impl Universe {
     /// ```
     pub fn disconnect(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
-        let mut count = self.shared.turns.disconnect(|look| who.find(look));
+        let mut count = self.shared.turns.disconnect(|look| look.find(&who));
         if count == 0
             && let Some(root) = self.elsewhere()
         {
             let is_only = self.is_only();
-            count = (root.turns).disconnect(|look| who.find_unbound(look, is_only));
+            count = (root.turns).disconnect(|look| look.find_unbound(&who, is_only));
         }
         self.met(count, "disconnect", "connected session", who)
     }
@@ -152,10 +148,10 @@ impl Universe {
     pub(super) fn find(&self, who: &SessionSelector) -> (Vec<SessionId>, Vec<SessionId>) {
         let ids = |found: Vec<(SessionId, Option<ConnId>)>| found.into_iter().map(|(id, _)| id);
         let is_only = self.is_only();
-        let sessions: Vec<_> = ids(self.shared.turns.look(|look| who.find(&look))).collect();
+        let sessions: Vec<_> = ids(self.shared.turns.look(|look| look.find(who))).collect();
         let unbound = match self.elsewhere() {
             Some(root) if sessions.is_empty() => {
-                ids(root.turns.look(|look| who.find_unbound(&look, is_only))).collect()
+                ids(root.turns.look(|look| look.find_unbound(who, is_only))).collect()
             }
             _ => Vec::new(),
         };

@@ -11,9 +11,10 @@ use tokio::{runtime::Handle, sync::Semaphore};
 use crate::{
     config::Config,
     data::Saving,
+    ensemble::Ensemble,
     net::{
-        ensemble::Ensemble, handshake_deadlines::HandshakeDeadlines, limits::Limits,
-        listener::OpenConnections, reachability::Reachability, scratch::ScratchPool,
+        handshake_deadlines::HandshakeDeadlines, limits::Limits, listener::OpenConnections,
+        reachability::Reachability, scratch::ScratchPool,
     },
     recording::recorder::FileEnd,
     turn::{time_control::TimeControl, turns::Turns},

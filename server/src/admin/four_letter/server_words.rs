@@ -13,7 +13,7 @@ use crate::{
     },
     config::Config,
     data,
-    net::ensemble::ServerMode,
+    ensemble::ServerMode,
     turn::stats::Counters,
     universe::state::UniverseState,
 };

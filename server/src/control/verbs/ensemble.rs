@@ -8,7 +8,8 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Call, Field, FieldKind, Handler, Method, Outcome, Part, Verb},
     },
-    net::ensemble::{EnsembleError, ServerMode, ServerStatus},
+    ensemble::ServerMode,
+    universe::ensemble::{EnsembleError, ServerStatus},
 };
 
 const SERVER: Parameter = Parameter::required(

@@ -12,10 +12,8 @@ use crate::{
         verb::{Field, FieldKind, Handler, Method, Outcome, Verb},
     },
     faults::error::FaultError,
-    universe::{
-        session_info::SessionInfo,
-        session_selector::{NoSession, SessionSelector},
-    },
+    session_selector::{NoSession, SessionSelector},
+    universe::session_info::SessionInfo,
 };
 
 pub(super) const VERBS: &[Verb] = &[

@@ -11,7 +11,8 @@ use crate::{
         verb::{Call, Handler, HandlerFuture, Method, Outcome, Verb},
         verbs::sessions::who,
     },
-    universe::{WaitError, session_selector::SessionSelector},
+    session_selector::SessionSelector,
+    universe::WaitError,
 };
 
 pub(super) const WITHIN: Parameter = Parameter::required(

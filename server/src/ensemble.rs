@@ -5,15 +5,9 @@
 //! no quorum is needed to serve.
 
 use std::{
-    error::Error,
-    fmt,
     net::SocketAddr,
     sync::atomic::{AtomicU8, Ordering},
 };
-
-use minikeeper_protocol::SessionId;
-
-use crate::config::Config;
 
 /// What a server of the ensemble does for its clients.
 ///
@@ -60,73 +54,6 @@ impl ServerMode {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-}
-
-/// A server of the ensemble, as [`Universe::servers`](crate::Universe::servers) lists it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct ServerStatus {
-    /// Its number, from 1.
-    pub id: u8,
-    /// The address that clients connect to.
-    pub address: SocketAddr,
-    /// What it does for its clients.
-    pub mode: ServerMode,
-    /// Whether it says that it is the leader.
-    pub is_leader: bool,
-    /// The sessions of the universe that are connected to it, in the order of their ids.
-    pub sessions: Vec<SessionId>,
-}
-
-/// Why a server of the ensemble was not changed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum EnsembleError {
-    /// There is no server with this number.
-    NoServer {
-        /// The number asked for.
-        id: u8,
-        /// The number of servers.
-        servers: usize,
-    },
-    /// It is not up, so it cannot be the leader.
-    NotUp {
-        /// Its number.
-        id: u8,
-        /// Its mode.
-        mode: ServerMode,
-    },
-    /// It cannot listen. It stays down; the caller may try again.
-    Start(crate::StartError),
-}
-
-impl fmt::Display for EnsembleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoServer { id, servers: 1 } => write!(
-                f,
-                "there is no server {id}, only server 1; `--servers` (`Config::servers`) adds more"
-            ),
-            Self::NoServer { id, servers } => {
-                write!(f, "there is no server {id}, only 1 to {servers}")
-            }
-            Self::NotUp { id, mode } => write!(
-                f,
-                "server {id} cannot be the leader: it is {}, and must be up",
-                mode.name()
-            ),
-            Self::Start(_) => f.write_str("the server cannot come up"),
-        }
-    }
-}
-
-impl Error for EnsembleError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Start(error) => Some(error),
-            Self::NoServer { .. } | Self::NotUp { .. } => None,
-        }
     }
 }
 
@@ -205,15 +132,6 @@ impl Ensemble {
         }
     }
 
-    /// Checks that a server exists.
-    pub(crate) fn check(&self, id: u8) -> Result<(), EnsembleError> {
-        let servers = self.servers.len();
-        match self.server(id) {
-            Some(_) => Ok(()),
-            None => Err(EnsembleError::NoServer { id, servers }),
-        }
-    }
-
     /// Returns the leader: the appointed server while it is up, otherwise the first that is.
     pub(crate) fn leader(&self) -> Option<u8> {
         let is_up = |id: &u8| self.mode(*id) == ServerMode::Up;
@@ -261,20 +179,5 @@ impl Ensemble {
     /// Returns the addresses that clients connect to, in the order of the servers.
     pub(crate) fn client_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.servers.iter().map(|server| server.addresses.client())
-    }
-}
-
-impl Config {
-    /// Returns the addresses of each server: those after the first one have the ports after its ports.
-    pub(crate) fn wanted_addresses(&self) -> Vec<ServerAddresses> {
-        let nth =
-            |first: SocketAddr, n: u16| SocketAddr::new(first.ip(), first.port().saturating_add(n));
-        let servers = u16::try_from(self.servers).unwrap_or(u16::MAX);
-        let secure = self.secure_address();
-        let addresses = |n| ServerAddresses {
-            plain: self.has_plain_port().then(|| nth(self.listen, n)),
-            secure: secure.map(|first| nth(first, n)),
-        };
-        (0..servers).map(addresses).collect()
     }
 }

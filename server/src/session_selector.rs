@@ -7,10 +7,7 @@ use std::{
     str::FromStr,
 };
 
-use minikeeper_engine::{ConnId, Engine};
 use minikeeper_protocol::SessionId;
-
-use crate::turn::core::Look;
 
 /// Selects the sessions that a method applies to.
 ///
@@ -173,67 +170,4 @@ impl From<SocketAddr> for SessionSelector {
     fn from(address: SocketAddr) -> Self {
         Self::Address(address.ip().to_canonical(), Some(address.port()))
     }
-}
-
-impl SessionSelector {
-    /// Finds the matching sessions, each with its connection if it has one.
-    pub(crate) fn find(&self, look: &Look<'_>) -> Vec<(SessionId, Option<ConnId>)> {
-        let owner = self.owner(look.engine);
-        let is_meant = |id: SessionId, conn: Option<ConnId>| match self {
-            Self::Session(session) => id == *session,
-            Self::Owner(_) => owner == Some(id),
-            Self::Address(ip, port) => conn.is_some_and(|conn| {
-                let member = look.members.get(conn.0 as usize);
-                let address = member.and_then(|member| member.stats.peer.address());
-                address.is_some_and(|address| {
-                    address.ip() == *ip && port.is_none_or(|port| port == address.port())
-                })
-            }),
-            Self::Identity(identity) => conn.is_some_and(|conn| {
-                let identities = look.engine.identities(conn);
-                identities
-                    .iter()
-                    .any(|(scheme, id)| is_identity(identity, scheme, id))
-            }),
-        };
-        look.engine
-            .sessions()
-            .filter(|(id, _, conn)| is_meant(*id, *conn))
-            .map(|(id, _, conn)| (id, conn))
-            .collect()
-    }
-
-    /// Finds unbound sessions of the server's own universe for a caller in another universe.
-    ///
-    /// If that is not the only other one, only an id or an address with its port finds a session:
-    /// an address without a port, or an identity, may match a client of a third universe.
-    pub(crate) fn find_unbound(
-        &self,
-        look: &Look<'_>,
-        is_only: bool,
-    ) -> Vec<(SessionId, Option<ConnId>)> {
-        let is_named = matches!(self, Self::Session(_) | Self::Address(_, Some(_)));
-        if !is_named && !is_only {
-            return Vec::new();
-        }
-        let mut found = self.find(look);
-        found.retain(|(_, conn)| conn.is_none_or(|conn| look.is_unbound(conn)));
-        found
-    }
-
-    fn owner(&self, engine: &Engine) -> Option<SessionId> {
-        let Self::Owner(path) = self else {
-            return None;
-        };
-        engine.get(path).map(|(_, stat)| stat.ephemeral_owner)
-    }
-}
-
-fn is_identity(text: &str, scheme: &str, id: &str) -> bool {
-    let Some((wanted_scheme, wanted)) = text.split_once(':') else {
-        return false;
-    };
-    // The rest of a digest identity is a hash, which callers need not know.
-    let user = wanted.split(':').next().unwrap_or_default();
-    wanted_scheme == scheme && (wanted == id || scheme == "digest" && user == id)
 }
