@@ -24,6 +24,8 @@ pub(crate) struct Session {
     password: Option<Bytes>,
     /// The timeout that counts from the latest contact: the shortest that a server may have set.
     pub(crate) timeout: Duration,
+    /// That timeout without the allowance for clock drift. Each reply needs it.
+    certain: Duration,
     /// When the latest request was sent to which a server that keeps sessions alive has replied.
     /// The server counts the timeout from the receipt, which was not earlier.
     pub(crate) contact: Time,
@@ -55,6 +57,7 @@ impl Session {
             id: response.session_id,
             password: response.password,
             timeout,
+            certain: without_margin(timeout),
             contact: asked_at,
             replied_at: now,
             granted_at: now,
@@ -83,6 +86,7 @@ impl Session {
             true => self.shortest,
             false => self.timeout.min(granted),
         };
+        self.certain = without_margin(self.timeout);
         self.suspended_at = None;
         self.heard(asked_at, asked_at);
     }
@@ -108,7 +112,7 @@ impl Session {
     /// did not stop: until then no other contender holds its locks. After that the session must be
     /// presumed lost.
     pub(crate) fn safe_until(&self) -> Time {
-        let until = self.contact + without_margin(self.timeout);
+        let until = self.contact + self.certain;
         match self.suspended_at {
             Some(at) => until.min(at + without_margin(self.shortest)),
             None => until,
@@ -118,8 +122,7 @@ impl Session {
     /// Returns when a connected session is presumed lost. Replies to requests that were sent long ago show
     /// that the server works through a backlog, and has heard from this client; they are no promise.
     pub(crate) fn presumed_lost_at(&self) -> Time {
-        let until = self.replied_at + without_margin(self.timeout);
-        self.safe_until().max(until)
+        self.safe_until().max(self.replied_at + self.certain)
     }
 }
 
