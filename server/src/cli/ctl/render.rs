@@ -658,15 +658,16 @@ mod tests {
             no children
         "#]],
         );
-        let now = json!({"elapsed_ms": 93_784_005_u64, "wall_ms": 951_782_400_000_u64, "is_frozen": true});
+        let now = json!({"elapsed_ms": 93_784_005_u64, "wall_ms": 951_782_400_000_u64, "is_frozen": true, "has_journal": true});
         check(
             "now",
             &now,
             &expect![[r#"
-            elapsed  26 h 3 min
-            wall     2000-02-29 00:00:00.000 UTC
-            frozen   yes
-        "#]],
+                elapsed      26 h 3 min
+                wall         2000-02-29 00:00:00.000 UTC
+                frozen       yes
+                has journal  yes
+            "#]],
         );
         check(
             "seed",
