@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    journal::entry::JournalEntry,
+    journal::entry::{JournalEntry, Occurrence},
     story::cut,
     sweep::{
         acts,
@@ -149,14 +149,9 @@ impl SweepFailure {
         story: Option<String>,
     ) -> Self {
         let acted = acts::fault_in(entries).unwrap_or(entries.len());
-        let mut before: Vec<_> = (entries[..acted].iter().rev())
-            .filter(is_shown)
-            .take(BEFORE_MAX)
-            .map(JournalEntry::to_string)
-            .collect();
+        let mut before = excerpt(entries[..acted].iter().rev(), BEFORE_MAX);
         before.reverse();
-        let after = entries[acted..].iter().filter(is_shown);
-        let after = after.take(AFTER_MAX).map(JournalEntry::to_string).collect();
+        let after = excerpt(entries[acted..].iter(), AFTER_MAX);
         Self {
             points,
             message: cut(&message, MESSAGE_CHARS_MAX),
@@ -440,6 +435,29 @@ impl SweepReport {
             writeln!(f, "   and {more} more")?;
         }
         Ok(())
+    }
+}
+
+/// Returns the first of these entries as text. If there are too many, how connections and sessions begin and
+/// end is left out: a client that makes one request has six such entries.
+fn excerpt<'a>(entries: impl Iterator<Item = &'a JournalEntry> + Clone, max: usize) -> Vec<String> {
+    let shown = entries.filter(is_shown);
+    let is_cut = shown.clone().nth(max).is_some();
+    shown
+        .filter(|entry| !is_cut || !is_of_connection(entry))
+        .take(max)
+        .map(JournalEntry::to_string)
+        .collect()
+}
+
+fn is_of_connection(entry: &JournalEntry) -> bool {
+    match &entry.what {
+        Occurrence::ConnectionOpened
+        | Occurrence::ConnectionClosed { .. }
+        | Occurrence::SessionBegan { is_new: true, .. }
+        | Occurrence::SessionEnded { expired: false } => true,
+        Occurrence::Request(_) => matches!(entry.op(), Some("createSession" | "closeSession")),
+        _ => false,
     }
 }
 

@@ -399,6 +399,9 @@ fn script_of_the_guide_fails_and_its_cure_passes() {
     let again = format!("minikeeper sweep --tree jobs.yaml --only '{point}' -- sh order.sh\n");
     let (code, report) = sweep_of_the_guide("order.sh", &[]);
     assert!(code == Some(1) && report.contains(&again), "{report}");
+    // Each try is a session of its own, and the second job is what the reader looks for.
+    let second = "create2 /jobs/job- PERSISTENT_SEQUENTIAL 2 B -> OK /jobs/job-0000000001";
+    assert!(report.contains(second), "{report}");
     let (code, report) = sweep_of_the_guide("order.sh", &["--only", point]);
     assert_eq!(code, Some(1), "{report}");
     assert!(
