@@ -24,12 +24,14 @@ use crate::{
         scratch::{READ_BYTES, Scratch},
     },
     turn::{
-        fault_turn::{self, FaultedRequest},
         outbox::{Close, Outbox},
         stats::Peer,
         turns::Batch,
     },
-    universe::state::UniverseState,
+    universe::{
+        fault_turn::{self, FaultedRequest},
+        state::UniverseState,
+    },
 };
 
 #[cfg(feature = "control")]

@@ -13,8 +13,7 @@ use crate::{
         stream::Stream,
     },
     start::StartError,
-    turn::time_control,
-    universe::state::UniverseState,
+    universe::{state::UniverseState, time_control},
 };
 
 /// How often a server looks for free ports in a row.

@@ -6,11 +6,7 @@
 //! others, and changes into the [`change_log`].
 //! [`copies`] reads a whole state in pieces, so that no turn waits for long.
 //! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
-//! [`prefix_replies`] adds a universe's name to reply paths. [`fault_turn`] serves requests that an
-//! injected fault applies to.
-//!
-//! [`timers`] takes turns when something is due; [`time_control`] decides who may advance a frozen
-//! clock. [`activity`] wakes tasks that wait for a turn, [`refused_sessions`] remembers which ended sessions
+//! [`prefix_replies`] adds a universe's name to reply paths. [`activity`] wakes tasks that wait for a turn, [`refused_sessions`] remembers which ended sessions
 //! clients have asked for, and [`health`] records that the server has stopped or failed.
 
 pub(crate) mod activity;
@@ -18,13 +14,10 @@ pub(crate) mod change_log;
 pub(crate) mod copies;
 pub(crate) mod core;
 pub(crate) mod effects;
-pub(crate) mod fault_turn;
 pub(crate) mod health;
 pub(crate) mod latency;
 pub(crate) mod outbox;
 pub(crate) mod prefix_replies;
 pub(crate) mod refused_sessions;
 pub(crate) mod stats;
-pub(crate) mod time_control;
-pub(crate) mod timers;
 pub(crate) mod turns;

@@ -29,8 +29,8 @@ use crate::{
         outbox::{self, Close, Outbox, UnsentTotal},
         refused_sessions::RefusedSessions,
         stats::{ConnStats, Counters, Peer, Served},
-        timers::Alarm,
     },
+    universe::timers::Alarm,
     work,
 };
 

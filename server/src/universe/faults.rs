@@ -10,8 +10,7 @@ use crate::{
         fault::Fault,
         hits::{FaultHit, Hits, Seen},
     },
-    turn::fault_turn,
-    universe::Universe,
+    universe::{Universe, fault_turn},
 };
 
 impl Universe {

@@ -4,10 +4,13 @@
 //! each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value), `snapshots`
 //! (going back), `restarting`, `ensemble` (its servers), `import_export` (data directories), `inspect`, `locks`, `story`, and `registry`,
 //! which creates, forks and drops universes and finds the one that a path or session belongs to.
-//! `session_info` describes a session, and `flush_wait` waits until events reach their sockets.
+//! `session_info` describes a session, `flush_wait` waits until events reach their sockets, `fault_turn` serves requests
+//! that an injected fault applies to, `timers` takes turns when something is due, and `time_control` decides who may
+//! advance a frozen clock.
 
 pub(crate) mod changes;
 pub(crate) mod ensemble;
+pub(crate) mod fault_turn;
 pub(crate) mod faults;
 mod flush_wait;
 #[cfg(test)]
@@ -25,6 +28,8 @@ mod snapshots;
 pub(crate) mod state;
 mod story;
 mod time;
+pub(crate) mod time_control;
+pub(crate) mod timers;
 mod waiting;
 
 use std::{

@@ -21,8 +21,8 @@ use crate::{
     net::reachability::Phase,
     start,
     story::panics,
-    turn::{time_control, turns::Turns},
-    universe::{Universe, state::UniverseState},
+    turn::turns::Turns,
+    universe::{Universe, state::UniverseState, time_control},
 };
 
 /// A universe that is dropped with this guard: its connections close and its state is deleted.

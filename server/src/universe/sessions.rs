@@ -9,8 +9,8 @@ use crate::{
     faults::{error::FaultError, fault::Fault},
     order,
     session_selector::{NoSession, SessionSelector},
-    turn::{fault_turn, outbox::Close},
-    universe::{Universe, flush_wait, session_info::SessionInfo, state::UniverseState},
+    turn::outbox::Close,
+    universe::{Universe, fault_turn, flush_wait, session_info::SessionInfo, state::UniverseState},
 };
 
 /// The maximum wait for the events of an expiry to reach their sockets. A bound for a machine that

@@ -17,8 +17,8 @@ use crate::{
         reachability::Reachability, scratch::ScratchPool,
     },
     recording::recorder::FileEnd,
-    turn::{time_control::TimeControl, turns::Turns},
-    universe::registry::Registry,
+    turn::turns::Turns,
+    universe::{registry::Registry, time_control::TimeControl},
 };
 
 /// The answer to `gtmk` until `stmk` sets another value.

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::{
     clock::Clock,
     journal::record::RecordKind,
-    turn::{timers, turns::Jump},
-    universe::Universe,
+    turn::turns::Jump,
+    universe::{Universe, timers},
 };
 
 /// The readings of a server's clock.

@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use crate::{
     race::first_of,
-    turn::{fault_turn, turns::Jump},
-    universe::state::UniverseState,
+    turn::turns::Jump,
+    universe::{fault_turn, state::UniverseState},
 };
 
 /// Returns the next deadline if the clock jumps, in milliseconds since the start; `None` on a

@@ -6,7 +6,10 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, time::timeout};
 
-use crate::{race::first_of, turn::timers, universe::state::UniverseState};
+use crate::{
+    race::first_of,
+    universe::{state::UniverseState, timers},
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct TimeControl {
