@@ -90,6 +90,7 @@ mod net;
 mod order;
 #[cfg(feature = "control")]
 mod page;
+mod peer;
 mod race;
 #[doc(hidden)]
 pub mod recording;

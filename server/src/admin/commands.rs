@@ -28,7 +28,8 @@ use crate::{
     ensemble::ServerMode,
     net::reachability::Phase,
     order,
-    turn::stats::{Counters, Peer},
+    peer::Peer,
+    turn::stats::Counters,
     universe::state::UniverseState,
 };
 

@@ -17,7 +17,7 @@ use crate::{
         who::FaultFor,
     },
     glob::{self, Glob},
-    turn::stats::Peer,
+    peer::Peer,
 };
 
 /// The maximum number of operations that a fault names: all of them.

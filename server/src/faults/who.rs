@@ -8,7 +8,7 @@ use std::{
 
 use minikeeper_protocol::SessionId;
 
-use crate::{faults::error::FaultError, turn::stats::Peer};
+use crate::{faults::error::FaultError, peer::Peer};
 
 /// Selects the sessions whose requests and events a fault matches.
 ///

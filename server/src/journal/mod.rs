@@ -20,7 +20,7 @@ use self::{
     entry::{DeletionReason, JournalEntry},
     record::{Context, Decoder, Operation, Record, RecordKind, address_of},
 };
-use crate::{recording::recorder::Recorder, turn::stats::Peer};
+use crate::{peer::Peer, recording::recorder::Recorder};
 
 /// The room of a chunk. Unit: bytes.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use minikeeper_engine::Now;
 use minikeeper_protocol::{ReplyHeader, SessionId, Zxid};
 
-use crate::turn::stats::Peer;
+use crate::peer::Peer;
 
 /// The longest path or text that a record keeps. Unit: bytes.
 const TEXT_BYTES_MAX: usize = 1_024;

@@ -23,9 +23,9 @@ use crate::{
         limits::{self, Breach, Held},
         scratch::{READ_BYTES, Scratch},
     },
+    peer::Peer,
     turn::{
         outbox::{Close, Outbox},
-        stats::Peer,
         turns::Batch,
     },
     universe::{

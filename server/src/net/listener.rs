@@ -25,7 +25,7 @@ use crate::control::{Controls, Handover};
 use crate::{
     config::Config,
     net::{socket::SocketTask, stream::Stream},
-    turn::stats::Peer,
+    peer::Peer,
     universe::state::UniverseState,
 };
 

@@ -15,7 +15,8 @@ use crate::{
         connection::{Connection, Flow},
         scratch::READ_BYTES,
     },
-    turn::{outbox::Registered, stats::Peer},
+    peer::Peer,
+    turn::outbox::Registered,
     universe::state::UniverseState,
 };
 

@@ -20,7 +20,8 @@ use crate::{
         scratch::Scratch,
         stream::Stream,
     },
-    turn::{outbox::Registered, stats::Peer},
+    peer::Peer,
+    turn::outbox::Registered,
     universe::state::UniverseState,
 };
 

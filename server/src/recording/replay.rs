@@ -18,10 +18,11 @@ use crate::{
     clock::Clock,
     config::Config,
     ensemble::Ensemble,
+    peer::Peer,
     turn::{
         effects::{Member, TurnEffects},
         outbox::{Close, Outbox},
-        stats::{ConnStats, Peer},
+        stats::ConnStats,
         turns::Turns,
     },
 };

@@ -19,6 +19,7 @@ use crate::{
     ensemble::{Ensemble, ServerMode},
     faults::{Faults, aftermath::Aftermath},
     journal::{Journal, RequestOutcome, record::RecordKind},
+    peer::Peer,
     recording::recorder::Recorder,
     turn::{
         activity::Activity,
@@ -28,7 +29,7 @@ use crate::{
         health::{FailStop, Failure, Health},
         outbox::{self, Close, Outbox, UnsentTotal},
         refused_sessions::RefusedSessions,
-        stats::{ConnStats, Counters, Peer, Served},
+        stats::{ConnStats, Counters, Served},
     },
     universe::timers::Alarm,
     work,

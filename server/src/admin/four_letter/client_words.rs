@@ -12,11 +12,8 @@ use super::{java_text, server_words};
 use crate::{
     clock::Clock,
     config::Config,
-    turn::{
-        core::Look,
-        outbox::OutboxView,
-        stats::{ConnStats, Peer},
-    },
+    peer::Peer,
+    turn::{core::Look, outbox::OutboxView, stats::ConnStats},
     universe::state::UniverseState,
 };
 
