@@ -46,6 +46,10 @@ pub struct ListedZnode {
 
 /// In which order children are listed; those that are equal, by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    not(feature = "control"),
+    allow(dead_code, reason = "a verb chooses another order than that of names")
+)]
 pub(crate) enum ChildOrder {
     Name,
     /// The one created last comes first.
@@ -54,6 +58,7 @@ pub(crate) enum ChildOrder {
     Children,
 }
 
+#[cfg(feature = "control")]
 impl ChildOrder {
     /// The names of all.
     pub(crate) const NAMES: &[&str] = &["name", "newest", "children"];
