@@ -13,9 +13,10 @@ use crate::control::{Controls, own_port};
 use crate::net::listener::Spawner;
 use crate::{
     config::Config,
-    data::{self, SaveError},
+    data,
     ensemble::Ensemble,
     net::reachability::{self, AbortedTasks, Listeners},
+    save_error::SaveError,
     start::{self, StartError},
     story::panics::{self, Stories},
     tree::Tree,

@@ -10,8 +10,9 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     config::{Config, TxnLog},
-    data::{self, BeginError, DataDir, LoadError, LogSettings, LogWriter, SaveError},
+    data::{self, BeginError, DataDir, LoadError, LogSettings, LogWriter},
     race::first_of,
+    save_error::SaveError,
     turn::turns::Turns,
     universe::state::UniverseState,
 };

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::data::SaveError;
+use crate::save_error::SaveError;
 
 /// Why a server has failed.
 #[derive(Clone, Debug)]

@@ -6,7 +6,10 @@ use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::{Zxid, jute};
 
 use super::engine;
-use crate::data::{DataDir, DataDirError, SaveError, copy};
+use crate::{
+    data::{DataDir, DataDirError, copy},
+    save_error::SaveError,
+};
 
 /// A temporary directory of a test, deleted on drop.
 pub(super) struct Scratch(pub(super) PathBuf);
