@@ -10,9 +10,9 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
     config::Config,
+    data::SaveError,
     ensemble::ServerMode,
     faults::error::NotHit,
-    save_error::SaveError,
     server::{self, Builder},
     session_selector::{NoSession, SessionSelector},
     start::StartError,

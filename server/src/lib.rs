@@ -94,7 +94,6 @@ mod peer;
 mod race;
 #[doc(hidden)]
 pub mod recording;
-mod save_error;
 mod server;
 mod session_selector;
 mod start;
@@ -116,6 +115,7 @@ pub use config::jaas::{JaasError, jaas_users};
 #[doc(hidden)]
 pub use config::settings;
 pub use config::{Config, ConfigError};
+pub use data::SaveError;
 #[cfg(feature = "data")]
 pub use data::{DataDirError, DataSource, ExportError, LoadError, SavedState, SnapshotFault};
 pub use faults::{
@@ -147,7 +147,6 @@ pub use recording::{
     Recording, RecordingEnd, RecordingError,
     replay::{ReplayDifference, ReplayError, Replayed, replay},
 };
-pub use save_error::SaveError;
 pub use server::{Builder, Server};
 pub use session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use start::StartError;

@@ -1,15 +1,32 @@
 //! Replaces `data/` in builds without the feature `data`: every server starts with an empty tree, and
 //! nothing is saved or logged.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use minikeeper_engine::{Engine, Settings};
 use tokio::task::JoinSet;
 
 use crate::{
-    config::Config, save_error::SaveError, start::StartError, turn::turns::Turns,
-    universe::state::UniverseState,
+    config::Config, start::StartError, turn::turns::Turns, universe::state::UniverseState,
 };
+
+/// Why a server did not stop cleanly. With the feature `data`: why its state could not be saved.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// A bug has stopped the server.
+    Broken,
+}
+
+impl fmt::Display for SaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken => f.write_str("the server was stopped by an internal error"),
+        }
+    }
+}
+
+impl std::error::Error for SaveError {}
 
 /// Returns the state to start with.
 #[expect(clippy::unused_async, reason = "loading a state waits for the disk")]

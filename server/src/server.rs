@@ -13,10 +13,9 @@ use crate::control::{Controls, own_port};
 use crate::net::listener::Spawner;
 use crate::{
     config::Config,
-    data,
+    data::{self, SaveError},
     ensemble::Ensemble,
     net::reachability::{self, AbortedTasks, Listeners},
-    save_error::SaveError,
     start::{self, StartError},
     story::panics::{self, Stories},
     tree::Tree,

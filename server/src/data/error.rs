@@ -5,8 +5,6 @@ use std::{io, path::PathBuf};
 use minikeeper_engine::ImageError;
 use minikeeper_protocol::{DecodeError, Zxid};
 
-use crate::save_error::SaveError;
-
 /// What the operator can do about damage.
 const REMEDY: &str = "restore the file, or lose the changes that cannot be read \
                       (--trust-damaged-data, trust_damaged_data)";
@@ -238,6 +236,55 @@ pub enum SnapshotFault {
     /// The system cannot read the file.
     #[error("cannot read: {0}")]
     Io(#[from] io::Error),
+}
+
+/// Why the state could not be saved. The previous save is untouched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// The system cannot write the file.
+    #[error("cannot save the state to {path:?}; the previous save is untouched")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The directory was deleted or replaced.
+    #[error(
+        "cannot save the state to {path:?}, since the directory was deleted or replaced while the \
+         server ran; restore it, or export the state to another directory"
+    )]
+    Gone {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A change could not be written to the transaction log. It was not acknowledged.
+    #[error(
+        "cannot write the transaction log {path:?}, so changes are no longer acknowledged; every \
+         acknowledged change is saved"
+    )]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The transaction log, or its directory, was deleted or replaced.
+    #[error(
+        "the transaction log {path:?} was deleted or replaced while the server ran, so changes are \
+         no longer acknowledged"
+    )]
+    LogGone {
+        /// The log, or the directory.
+        path: PathBuf,
+    },
+    /// A bug has stopped the server and may have left half a change.
+    #[error("the state is not saved after an internal error; the previous save is untouched")]
+    Broken,
+    /// The server's runtime is shutting down.
+    #[error("the state is not saved, the runtime has ended; the previous save is untouched")]
+    NoRuntime,
 }
 
 /// Why a server cannot load the state that it is to start with: given, saved or imported.

@@ -18,13 +18,13 @@ use tokio::sync::Notify;
 
 use crate::{
     data::{
+        error::SaveError,
         load,
         lock::DirectoryLock,
         private_files,
         snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
         txn::TxnEntry,
     },
-    save_error::SaveError,
     turn::change_log::ChangeLog,
 };
 

@@ -44,7 +44,7 @@ use minikeeper_protocol::Zxid;
 use tokio::sync::Notify;
 
 pub use self::data_source::DataSource;
-pub use self::error::{DataDirError, ExportError, LoadError, SnapshotFault};
+pub use self::error::{DataDirError, ExportError, LoadError, SaveError, SnapshotFault};
 pub(crate) use self::saves::Saving;
 pub(crate) use self::start::{is_seeded, load};
 pub use self::state::SavedState;
@@ -54,7 +54,7 @@ use self::{
     lock::DirectoryLock,
     log_writer::{LogSettings, LogWriter},
 };
-use crate::{config::Config, save_error::SaveError};
+use crate::config::Config;
 
 /// The folder in the data directory that holds the files, named after the version of the format.
 const FOLDER: &str = "version-2";

@@ -10,9 +10,8 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     config::{Config, TxnLog},
-    data::{self, BeginError, DataDir, LoadError, LogSettings, LogWriter},
+    data::{self, BeginError, DataDir, LoadError, LogSettings, LogWriter, SaveError},
     race::first_of,
-    save_error::SaveError,
     turn::turns::Turns,
     universe::state::UniverseState,
 };

@@ -5,7 +5,7 @@ use std::fmt;
 use minikeeper_engine::{Change, ChangeHead};
 use minikeeper_protocol::Zxid;
 
-use crate::save_error::SaveError;
+use crate::data::SaveError;
 
 /// Logs the changes of turns before any client sees them. `data/` has the only implementation.
 pub(crate) trait ChangeLog: fmt::Debug + Send {

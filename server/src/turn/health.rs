@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::save_error::SaveError;
+use crate::data::SaveError;
 
 /// Why a server has failed.
 #[derive(Clone, Debug)]

@@ -15,12 +15,12 @@ use slab::Slab;
 use crate::{
     clock::Clock,
     config::Config,
+    data::SaveError,
     ensemble::{Ensemble, ServerMode},
     faults::{Faults, aftermath::Aftermath},
     journal::{Journal, RequestOutcome, record::RecordKind},
     peer::Peer,
     recording::recorder::Recorder,
-    save_error::SaveError,
     turn::{
         activity::Activity,
         change_log::ChangeLog,

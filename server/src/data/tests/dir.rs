@@ -6,10 +6,7 @@ use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::{Zxid, jute};
 
 use super::engine;
-use crate::{
-    data::{DataDir, DataDirError, copy},
-    save_error::SaveError,
-};
+use crate::data::{DataDir, DataDirError, SaveError, copy};
 
 /// A temporary directory of a test, deleted on drop.
 pub(super) struct Scratch(pub(super) PathBuf);
