@@ -2,11 +2,13 @@
 //!
 //! [`Universe`] is a handle on a [`state`]. Its methods are grouped by what they act on, one file
 //! each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value), `snapshots`
-//! (going back), `restarting`, `ensemble` (its servers), `import_export` (data directories), `inspect`, `locks`, `story`, and `registry`,
-//! which creates, forks and drops universes and finds the one that a path or session belongs to.
-//! `session_info` describes a session, `flush_wait` waits until events reach their sockets, `fault_turn` serves requests
-//! that an injected fault applies to, `timers` takes turns when something is due, and `time_control` decides who may
-//! advance a frozen clock.
+//! (going back), `restarting`, `ensemble` (its servers), `import_export` (data directories),
+//! `inspect`, `locks`, `story`, and `registry`, which creates, forks and drops universes and finds
+//! the one that a path or session belongs to.
+//!
+//! `session_info` describes a session, `flush_wait` waits until events reach their sockets,
+//! `fault_turn` serves requests that an injected fault applies to, `timers` takes turns when
+//! something is due, and `time_control` decides who may advance a frozen clock.
 
 pub(crate) mod changes;
 pub(crate) mod ensemble;
