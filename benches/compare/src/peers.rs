@@ -22,6 +22,8 @@
 
 use std::{pin::Pin, time::Duration};
 
+use serde::Serialize;
+
 use crate::Error;
 
 pub mod curator;
@@ -124,7 +126,8 @@ pub struct Grant {
 }
 
 /// A client library's answer about a lock it acquired.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Belief {
     /// It is held.
     Held,
@@ -149,7 +152,7 @@ pub enum LockFailure {
 }
 
 /// The promises of a lock's authors; from its documentation, not measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Promises {
     /// The order in which waiting contenders get it.
     pub fairness: Fairness,
@@ -162,10 +165,12 @@ pub struct Promises {
 }
 
 /// The order in which waiting contenders get a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Fairness {
     /// First come, first served.
+    #[serde(rename = "FIFO")]
     Fifo,
     /// None: the contender that asks at the right moment gets it.
+    #[serde(rename = "none")]
     None,
 }

@@ -3,23 +3,17 @@
 //! | module | content |
 //! | --- | --- |
 //! | [`text`] | a table for the terminal |
-//! | [`json`] | everything, for programs |
-//! | [`html`] | one self-contained page, from the template `page.html` |
-//! | [`axis`] | positions of values in the page's charts |
+//! | [`json`] | everything, for programs, and a page that draws it with `page.js` |
 //! | [`summary`] | the common parts: medians, words for verdicts |
 
-pub mod axis;
-pub mod html;
 pub mod json;
 pub mod summary;
 pub mod text;
 
 use hdrhistogram::Histogram;
+use serde::Serialize;
 
-use crate::{
-    judge::Verdict,
-    peers::{Fairness, Promises},
-};
+use crate::{judge::Verdict, peers::Promises};
 
 /// The results of one run of the bench.
 #[derive(Debug)]
@@ -120,7 +114,7 @@ pub struct Row {
 }
 
 /// The figures of one round. Times are in nanoseconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     /// Median round trip to a server that does nothing, in this round.
     pub echo_ns: f64,
@@ -135,27 +129,35 @@ pub struct Figures {
     /// The longest latency.
     pub max_ns: f64,
     /// Grants per second.
+    #[serde(rename = "grants_per_s")]
     pub rate: f64,
     /// Jain's index of the contenders' grants: 1 when all got the same number.
     pub jain: Option<f64>,
     /// The share of grants that overtook a contender that had asked clearly earlier.
+    #[serde(rename = "inversions_per_grant")]
     pub inversions: Option<f64>,
     /// The share of grants that went to the previous holder although others waited.
+    #[serde(rename = "regrabs_per_grant")]
     pub regrabs: Option<f64>,
     /// CPU time of the server per grant.
+    #[serde(rename = "server_cpu_ns_per_grant")]
     pub server_cpu_ns: Option<f64>,
     /// CPU time of the contenders' process per grant.
+    #[serde(rename = "client_cpu_ns_per_grant")]
     pub client_cpu_ns: Option<f64>,
     /// The share of one core that the contenders' process used.
+    #[serde(rename = "client_busy_cores")]
     pub busy: Option<f64>,
     /// Messages per grant that the server sent unasked: watch events, publications.
+    #[serde(rename = "events_per_grant")]
     pub events: Option<f64>,
     /// Bytes per grant, both ways.
+    #[serde(rename = "bytes_per_grant")]
     pub bytes: Option<f64>,
 }
 
 /// One hold, for the chart of a hand-over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Hold {
     /// The contender.
     pub contender: u32,
@@ -217,7 +219,7 @@ pub struct GoalRow {
 }
 
 /// Something that did not run.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct NotRun {
     /// Its name.
     pub what: String,
@@ -253,17 +255,6 @@ impl Outage {
             Self::Killed => "killed",
             Self::CutOff => "cut-off",
             Self::Paused => "paused",
-        }
-    }
-}
-
-impl Fairness {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Fifo => "FIFO",
-            Self::None => "none",
         }
     }
 }

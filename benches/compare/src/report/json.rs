@@ -1,11 +1,14 @@
-//! The report for programs: everything, with no summaries. Units are in the names of the keys.
+//! The report for programs, and the page, which draws it. Units are in the names of the keys.
 
 use serde_json::{Value, json};
 
-use super::{Figures, Hold, Pause, Report, Row, Workload};
+use super::{
+    Pause, Report, Row, Workload,
+    summary::{Findings, is_ours},
+};
 use crate::{
     judge::{Finding, Verdict},
-    peers::{Belief, Promises},
+    stats::{Spread, interpolated},
 };
 
 /// Grows when a key changes its meaning or is removed, but not for new keys.
@@ -25,8 +28,6 @@ pub fn json(report: &Report) -> Value {
             "holds": goal.holds,
         })
     });
-    let not_run = report.not_run.iter();
-    let not_run = not_run.map(|not_run| json!({ "what": not_run.what, "why": not_run.why }));
     json!({
         "format": FORMAT,
         "about": {
@@ -41,20 +42,52 @@ pub fn json(report: &Report) -> Value {
         "rows": report.rows.iter().map(row).collect::<Vec<_>>(),
         "pauses": report.pauses.iter().map(pause).collect::<Vec<_>>(),
         "goals": goals.collect::<Vec<_>>(),
-        "not_run": not_run.collect::<Vec<_>>(),
+        "not_run": report.not_run,
+        "findings": Findings::of(report),
     })
+}
+
+/// The report as a page that loads nothing: its script draws the results that it contains.
+#[must_use]
+pub fn html(report: &Report) -> String {
+    format!(
+        include_str!("page.html"),
+        css = include_str!("page.css"),
+        results = json(report).to_string().replace('<', "\\u003c"),
+        code = include_str!("page.js"),
+    )
 }
 
 fn row(row: &Row) -> Value {
     let buckets = row.latencies.iter_recorded();
     let buckets = buckets.map(|at| json!([at.value_iterated_to(), at.count_at_value()]));
+    let spread = |spread: Option<Spread>| spread.map(|spread| spread.json());
+    let of_all =
+        |quantile| (!row.latencies.is_empty()).then(|| interpolated(&row.latencies, quantile));
     json!({
         "workload": workload(row.workload),
+        "title": row.workload.title(),
         "contestant": row.contestant,
-        "promises": promises(&row.promises),
-        "rounds": row.rounds.iter().map(figures).collect::<Vec<_>>(),
+        "is_ours": row.is_ours(),
+        "promises": row.promises,
+        "rounds": row.rounds,
+        "medians": {
+            "p50_ns": row.latency(|round| round.p50_ns),
+            "p99_ns": row.latency(|round| round.p99_ns),
+            "jain": row.median(|round| round.jain),
+            "inversions_per_grant": row.median(|round| round.inversions),
+            "regrabs_per_grant": row.median(|round| round.regrabs),
+            "server_cpu_ns_per_grant": row.median(|round| round.server_cpu_ns),
+            "client_cpu_ns_per_grant": row.median(|round| round.client_cpu_ns),
+            "events_per_grant": row.median(|round| round.events),
+            "bytes_per_grant": row.median(|round| round.bytes),
+        },
+        "p50_over_echo": spread(row.over_echo()),
+        "p50_over_timeout": spread(row.over_timeout()),
+        "latency_p50_ns": of_all(0.5),
+        "latency_p99_ns": of_all(0.99),
         "latency_buckets_ns_count": buckets.collect::<Vec<_>>(),
-        "timeline": row.timeline.iter().map(hold).collect::<Vec<_>>(),
+        "timeline": row.timeline,
         "grants": row.grants,
         "verdict": verdict(&row.verdict),
         "refused": row.refused,
@@ -82,58 +115,14 @@ fn workload(workload: Workload) -> Value {
     }
 }
 
-fn promises(promises: &Promises) -> Value {
-    json!({
-        "fairness": promises.fairness.text(),
-        "durability": promises.durability,
-        "death": promises.death,
-        "has_token": promises.has_token,
-    })
-}
-
-fn figures(figures: &Figures) -> Value {
-    json!({
-        "echo_ns": figures.echo_ns,
-        "p50_ns": figures.p50_ns,
-        "p90_ns": figures.p90_ns,
-        "p99_ns": figures.p99_ns,
-        "p999_ns": figures.p999_ns,
-        "max_ns": figures.max_ns,
-        "grants_per_s": figures.rate,
-        "jain": figures.jain,
-        "inversions_per_grant": figures.inversions,
-        "regrabs_per_grant": figures.regrabs,
-        "server_cpu_ns_per_grant": figures.server_cpu_ns,
-        "client_cpu_ns_per_grant": figures.client_cpu_ns,
-        "client_busy_cores": figures.busy,
-        "events_per_grant": figures.events,
-        "bytes_per_grant": figures.bytes,
-    })
-}
-
-fn hold(hold: &Hold) -> Value {
-    json!({
-        "contender": hold.contender,
-        "asked_ns": hold.asked_ns,
-        "granted_ns": hold.granted_ns,
-        "releasing_ns": hold.releasing_ns,
-        "released_ns": hold.released_ns,
-    })
-}
-
 fn pause(pause: &Pause) -> Value {
-    let belief = match pause.belief {
-        Belief::Held => "held",
-        Belief::Unsure => "unsure",
-        Belief::Lost => "lost",
-        Belief::NoAnswer => "no-answer",
-    };
     json!({
         "contestant": pause.contestant,
+        "is_ours": is_ours(&pause.contestant),
         "outage": pause.outage.name(),
         "timeout_ms": pause.timeout_ms,
         "granted_after_ms": pause.granted_after_ms,
-        "belief": belief,
+        "belief": pause.belief,
         "late_write_accepted": pause.late_write_accepted,
         "verdict": verdict(&pause.verdict),
     })
@@ -143,6 +132,7 @@ fn verdict(verdict: &Verdict) -> Value {
     json!({
         "exclusion": finding(&verdict.exclusion),
         "fencing": finding(&verdict.fencing),
+        "word": verdict.word(),
         "unknown": verdict.unknown,
         "refusal": verdict.refusal,
     })

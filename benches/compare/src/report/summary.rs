@@ -1,5 +1,7 @@
 //! The parts common to all forms of the report: medians of the rounds, words for verdicts, groups.
 
+use serde::{Serialize, Serializer};
+
 use super::{Figures, Report, Row, Workload};
 use crate::{
     judge::{Finding, Verdict},
@@ -143,6 +145,12 @@ impl Word {
     }
 }
 
+impl Serialize for Word {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
+
 impl Verdict {
     /// The verdict in a word.
     #[must_use]
@@ -166,14 +174,6 @@ impl Verdict {
             unknown => format!("{}, {unknown} unknown", self.word().text()),
         }
     }
-}
-
-/// The number of verdicts on this project's own recipes that are violations.
-#[must_use]
-pub fn own_violations(report: &Report) -> usize {
-    judged(report)
-        .filter(|(_, contestant, verdict)| is_ours(contestant) && verdict.word() == Word::Violated)
-        .count()
 }
 
 /// The rows of each workload, in the order in which they first appear.
@@ -202,7 +202,7 @@ fn judged(report: &Report) -> impl Iterator<Item = (String, &str, &Verdict)> {
 }
 
 /// A violation.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Violation<'a> {
     /// Workload and contestant.
     pub subject: String,
@@ -226,7 +226,7 @@ impl Violation<'_> {
 }
 
 /// A question that was not checked, with all subjects that share the reason.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Unchecked<'a> {
     /// `exclusion` or `fencing`.
     pub question: &'static str,
@@ -237,7 +237,7 @@ pub struct Unchecked<'a> {
 }
 
 /// All that did not pass, and the number of verdicts of each kind.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Findings<'a> {
     /// The violations.
     pub violations: Vec<Violation<'a>>,

@@ -4,22 +4,24 @@
 //! | --- | --- |
 //! | [`markup`] | reads a page as XML and reports errors |
 //! | [`odd`] | reports with values that no run should have |
+//! | [`page`] | draws a page |
 
 mod markup;
 mod odd;
+mod page;
 
 use minikeeper_bench::{
     judge::{Finding, Verdict},
     report::{
         GoalRow, Report, Workload,
-        html::html,
-        json::json,
+        json::{html, json},
         summary::{Findings, Word},
         text::text,
     },
     stats::Spread,
 };
-use serde_json::Value;
+use page::{drawn, value};
+use serde_json::{Value, json as values};
 
 fn not_checked() -> Finding {
     Finding::NotChecked("no grants".into())
@@ -57,6 +59,8 @@ fn section<'a>(page: &'a str, id: &str) -> &'a str {
 #[test]
 fn page_with_odd_values_is_well_formed_and_escaped() {
     let page = html(&odd::report());
+    assert!(!page.contains(odd::NAME), "the name is escaped in JSON");
+    let page = drawn(&page);
     let shown = markup::text(&page).unwrap_or_else(|fault| panic!("{fault}"));
     assert!(shown.contains(odd::NAME), "the name is shown as it is");
     assert!(!page.contains(odd::NAME), "the name is escaped");
@@ -64,7 +68,7 @@ fn page_with_odd_values_is_well_formed_and_escaped() {
 
 #[test]
 fn page_omits_unmeasured_sections() {
-    let page = html(&odd::empty());
+    let page = drawn(&html(&odd::empty()));
     markup::text(&page).unwrap_or_else(|fault| panic!("{fault}"));
     for id in [
         "goals",
@@ -83,36 +87,124 @@ fn page_omits_unmeasured_sections() {
 }
 
 #[test]
-fn page_is_self_contained_and_its_only_script_is_its_data() {
+fn page_is_self_contained_and_has_its_data() {
     let page = html(&odd::report());
     let foreign = [
         "http:", "https:", "//", "<link", "<img", "src=", "url(", "@import",
     ];
+    let drawn = drawn(&page);
     for foreign in foreign {
         assert!(!page.contains(foreign), "{foreign}");
+        assert!(!drawn.contains(foreign), "{foreign}");
     }
     let data = "<script type=\"application/json\" id=\"results\">";
-    assert_eq!(page.matches("<script").count(), 1);
+    assert_eq!(page.matches("<script").count(), 2, "the data and the code");
     let (_, data) = page.split_once(data).expect("the results as JSON");
     let (data, _) = data.split_once("</script>").expect("their end");
     let read: Value = serde_json::from_str(data).expect("JSON");
     assert_eq!(read, json(&odd::report()));
 }
 
-/// Odd values must not become words or positions: `NaN` in an attribute silently hides a chart.
+/// Odd values must not become words or positions: `NaN` in an attribute hides a chart without an error.
 #[test]
 fn no_form_has_nan_or_infinity() {
     let report = odd::report();
-    for form in [html(&report), text(&report), json(&report).to_string()] {
+    let page = drawn(&html(&report));
+    for form in [page, text(&report), json(&report).to_string()] {
         let mut words = form.split(|char: char| !char.is_alphanumeric());
-        assert!(!words.any(|word| matches!(word, "NaN" | "inf" | "Infinity")));
+        let odd = words.find(|word| matches!(*word, "NaN" | "inf" | "Infinity" | "undefined"));
+        assert_eq!(odd, None);
+        assert!(!form.contains("=\"%\""), "a position is missing");
     }
+}
+
+#[test]
+fn log_axis_ends_at_round_values_around_the_data() {
+    let of = |of| {
+        value(&format!(
+            "[logAxis([130e3, 700e3, 0, null], timeLabel)].map((axis) => {of})[0]"
+        ))
+    };
+    let labels = ["100 µs", "200 µs", "500 µs", "1 ms"];
+    assert_eq!(of("axis.ticks.map(({ label }) => label)"), values!(labels));
+    assert_eq!(
+        of("[100e3, 1e6, 0].map((ns) => axis.share(ns))"),
+        values!([0, 1, null])
+    );
+    assert_eq!(value("logAxis([0, -1, 1 / 0], timeLabel)"), Value::Null);
+}
+
+#[test]
+fn log_axis_of_one_round_value_or_of_a_huge_range_is_bounded() {
+    let of = |of| {
+        value(&format!(
+            "[logAxis([1e3], timeLabel)].map((axis) => {of})[0]"
+        ))
+    };
+    assert_eq!(of("[axis.low, axis.high]"), values!([1_000, 10_000]));
+    let huge =
+        "logAxis([Number.MIN_VALUE, Number.MAX_VALUE], timeLabel).ticks.map(({ label }) => label)";
+    let huge = value(huge);
+    let ticks = huge.as_array().unwrap();
+    assert!(ticks.len() < 40, "{huge}");
+    assert!(
+        ticks.iter().filter(|label| label.is_string()).count() < 12,
+        "{huge}"
+    );
+}
+
+#[test]
+fn linear_axis_begins_at_zero() {
+    for (data, labels) in [
+        ("[3.7]", values!(["0", "1", "2", "3", "4"])),
+        ("[]", values!(["0", "0.5", "1"])),
+        ("[0.3]", values!(["0", "0.1", "0.2", "0.3"])),
+    ] {
+        let axis = format!("linearAxis({data}, countLabel)");
+        assert_eq!(
+            value(&format!("{axis}.ticks.map(({{ label }}) => label)")),
+            labels
+        );
+    }
+    assert_eq!(value("linearAxis([3.7], countLabel).share(2)"), 0.5);
+}
+
+#[test]
+fn shares_of_grants_are_sorted_and_bounded_in_number() {
+    assert_eq!(value("fairShares([1, 3])"), values!([1.5, 0.5]));
+    assert_eq!(value("[[0, 0], []].map(fairShares)"), values!([[], []]));
+    assert_eq!(
+        value("fairShares(Array.from({ length: 1000 }, (_, at) => at)).length"),
+        100
+    );
+}
+
+#[test]
+fn names_keep_apart_and_inside() {
+    let places = value("apart([100, 101, 102, 199, 200], 200)");
+    let places: Vec<f64> = places
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|place| place.as_f64().unwrap())
+        .collect();
+    assert!(
+        places.windows(2).all(|pair| pair[1] - pair[0] >= 17.0),
+        "{places:?}"
+    );
+    assert!(
+        places.iter().all(|place| (0.0..200.0).contains(place)),
+        "{places:?}"
+    );
+    assert_eq!(value("apart([50, 150], 200)"), values!([50, 150]));
 }
 
 /// With many contenders, several share a bar, and not all have lanes.
 #[test]
 fn page_with_a_thousand_contenders_stays_small() {
     let page = html(&odd::thousand());
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+    let page = drawn(&page);
     markup::text(&page).unwrap_or_else(|fault| panic!("{fault}"));
     assert!(page.len() < 200_000, "{} bytes", page.len());
     assert!(section(&page, "turns").contains("from 0 to 999 grants"));
@@ -142,7 +234,7 @@ fn not_checked_is_never_shown_as_a_pass() {
     }
     report.pauses[0].verdict = verdict(not_checked(), not_checked());
     report.pauses[0].late_write_accepted = Some(true);
-    let page = html(&report);
+    let page = drawn(&html(&report));
     assert!(!section(&page, "pauses").contains("badge yes"));
     assert!(section(&page, "judge").contains("exclusion not checked: no grants"));
     assert!(section(&page, "cycle").contains("not checked"));
@@ -160,7 +252,7 @@ fn not_checked_is_never_shown_as_a_pass() {
 fn violation_is_shown_with_its_counterexample() {
     let mut report = odd::plain();
     report.rows[1].verdict = verdict(violated(), holds());
-    let page = html(&report);
+    let page = drawn(&html(&report));
     assert!(page.contains("1 VIOLATED"), "the headline has it");
     assert!(section(&page, "judge").contains("<pre>a &lt;b&gt; &amp; c\nd</pre>"));
     assert!(
@@ -185,7 +277,7 @@ fn goals_show_whether_they_hold() {
             holds,
         })
         .collect();
-    let page = html(&report);
+    let page = drawn(&html(&report));
     let goals = section(&page, "goals");
     for badge in [
         "<span class=\"badge yes\">yes</span>",
@@ -248,7 +340,7 @@ fn text_has_a_table_for_each_workload() {
 #[test]
 fn refused_and_not_run_are_listed_with_their_reasons() {
     let report = odd::report();
-    let (page, text) = (html(&report), text(&report));
+    let (page, text) = (drawn(&html(&report)), text(&report));
     for (id, reason) in [
         ("refused", "round 2: the generator was busy"),
         ("refused", "contenders shared a session"),
@@ -264,7 +356,7 @@ fn headline_is_our_recipe_on_minikeeper() {
     let mut report = odd::plain();
     report.rows[0].contestant = "recipes on ZooKeeper 3.8".into();
     report.rows[1].contestant = "recipes on minikeeper".into();
-    let page = html(&report);
+    let page = drawn(&html(&report));
     let cards = &page[..page.find("<section").unwrap()];
     assert!(cards.contains("recipes on minikeeper"), "{cards}");
     assert!(!cards.contains("recipes on ZooKeeper"), "{cards}");
@@ -308,10 +400,7 @@ fn json_has_everything_and_can_be_read_back() {
     assert_eq!(at("/rounds/0/p50_ns"), 0.0);
     assert_eq!(at("/rounds/1/p50_ns"), &Value::Null, "not a number");
     assert_eq!(at("/rounds/0/jain"), &Value::Null, "not measured");
-    assert_eq!(
-        at("/latency_buckets_ns_count/0"),
-        &serde_json::json!([1, 1])
-    );
+    assert_eq!(at("/latency_buckets_ns_count/0"), &values!([1, 1]));
     assert_eq!(at("/timeline/0/releasing_ns"), 30);
     assert_eq!(at("/grants/0"), u64::MAX);
     assert_eq!(at("/verdict/exclusion/finding"), "violated");

@@ -10,7 +10,7 @@ use minikeeper_bench::{
     judge::{self, Finding, Verdict},
     outage::Gone,
     process::Pin,
-    report::{About, NotRun, Outage, Pause, Report, Row, Workload, html, json, text},
+    report::{About, NotRun, Outage, Pause, Report, Row, Workload, json, text},
     stats::Spread,
     table::say,
 };
@@ -367,7 +367,7 @@ fn machine() -> String {
 fn write(args: &Args, report: &Report) -> Result<(), Error> {
     let failed = |path: &PathBuf| format!("cannot write {:?}", path.display());
     let page = args.out.join("locks.html");
-    std::fs::write(&page, html::html(report)).context(|| failed(&page))?;
+    std::fs::write(&page, json::html(report)).context(|| failed(&page))?;
     let raw = args.out.join("locks.json");
     std::fs::write(&raw, format!("{:#}\n", json::json(report))).context(|| failed(&raw))?;
     say(text::text(report)).context(|| "cannot print the report".into())?;
