@@ -6,10 +6,11 @@
 //! others, and changes into the [`change_log`].
 //! [`copies`] reads a whole state in pieces, so that no turn waits for long.
 //! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
-//! [`prefix_replies`] adds a universe's name to reply paths. [`activity`] wakes tasks that wait for a turn, [`refused_sessions`] remembers which ended sessions
+//! [`prefix_replies`] adds a universe's name to reply paths. [`alarm`] has the next deadline, [`activity`] wakes tasks that wait for a turn, [`refused_sessions`] remembers which ended sessions
 //! clients have asked for, and [`health`] records that the server has stopped or failed.
 
 pub(crate) mod activity;
+pub(crate) mod alarm;
 pub(crate) mod change_log;
 pub(crate) mod copies;
 pub(crate) mod core;

@@ -23,6 +23,7 @@ use crate::{
     recording::recorder::Recorder,
     turn::{
         activity::Activity,
+        alarm::Alarm,
         change_log::ChangeLog,
         core::{Core, Found, Look},
         effects::{Member, Timed, TurnEffects},
@@ -31,7 +32,6 @@ use crate::{
         refused_sessions::RefusedSessions,
         stats::{ConnStats, Counters, Served},
     },
-    universe::timers::Alarm,
     work,
 };
 

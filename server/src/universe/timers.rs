@@ -1,10 +1,6 @@
 //! Sleeps until something is due, then takes a turn: expired sessions, unfinished handshakes,
 //! delayed requests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use tokio::sync::Notify;
-
 use crate::{
     race::first_of,
     turn::turns::Jump,
@@ -93,30 +89,5 @@ pub(crate) async fn run(shared: &UniverseState) {
         first_of(rearm.notified(), due).await;
         // What is due may take many ticks, one after the other.
         tokio::task::yield_now().await;
-    }
-}
-
-/// Wakes the expiry task when a deadline is set before the one that it sleeps until.
-#[derive(Debug, Default)]
-pub(crate) struct Alarm {
-    /// The deadline that the expiry task sleeps until, in milliseconds since the start.
-    armed_ms: AtomicU64,
-    /// Wakes the expiry task when something is due earlier.
-    rearm: Notify,
-}
-
-impl Alarm {
-    /// Wakes the expiry task if this deadline is earlier than the one that it sleeps until.
-    pub(crate) fn rearm_for(&self, deadline_ms: Option<u64>) {
-        if deadline_ms.is_some_and(|deadline| deadline < self.armed_ms.load(Ordering::Acquire)) {
-            self.rearm.notify_one();
-        }
-    }
-
-    /// Records the deadline that the expiry task will sleep until. Returns what may wake it
-    /// earlier.
-    pub(crate) fn arm(&self, deadline_ms: u64) -> &Notify {
-        self.armed_ms.store(deadline_ms, Ordering::Release);
-        &self.rearm
     }
 }
