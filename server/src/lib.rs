@@ -85,9 +85,11 @@ mod faults;
 pub mod files;
 mod glob;
 mod journal;
+mod limits;
 mod locks;
 mod net;
 mod order;
+mod outbox;
 #[cfg(feature = "control")]
 mod page;
 mod peer;
@@ -131,6 +133,7 @@ pub use journal::{
     entry::{DeletionReason, JournalEntry, JournalOperation, JournalRequest, Occurrence},
     filter::{Expected, JournalError, JournalFilter},
 };
+pub use limits::LimitCounts;
 pub use locks::{
     Contender, Deadlock, DeadlockStep, LockFamily, LockHistory, LockInfo, LockKind, LockShare,
     LockWarning, LockWarningCode, Locks, Spread,
@@ -139,7 +142,6 @@ pub use minikeeper_engine::{
     Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
-pub use net::limits::LimitCounts;
 pub use net::local::LocalStream;
 #[cfg(feature = "tls")]
 pub use net::tls::TlsError;

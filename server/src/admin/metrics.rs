@@ -12,7 +12,7 @@ use minikeeper_protocol::Zxid;
 
 use crate::{
     admin::process,
-    net::limits::LimitCounts,
+    limits::LimitCounts,
     turn::{
         core::Look,
         latency::Latency,

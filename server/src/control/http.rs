@@ -31,7 +31,8 @@ use crate::{
         tail::TailBody,
         verb::Answer,
     },
-    net::{listener::Slot, stream::Stream},
+    limits::open_connections::Slot,
+    net::stream::Stream,
     page::Asset,
     race::first_of,
 };

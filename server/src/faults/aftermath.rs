@@ -4,7 +4,7 @@ use std::{sync::Arc, task::Waker};
 
 use minikeeper_protocol::{Xid, frame};
 
-use crate::turn::outbox::{Close, Outbox};
+use crate::outbox::{Close, Outbox};
 
 /// The fate of a turn's output, decided before the turn and carried out at its end, under the
 /// engine lock. Such a turn serves one request.

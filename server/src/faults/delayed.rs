@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Input};
 
-use crate::{
-    net::{connection::Connection, limits::Held},
-    turn::outbox::Outbox,
-};
+use crate::{limits::Held, net::connection::Connection, outbox::Outbox};
 
 /// A request that is served later, or a reply that is sent later. A connection has at most one,
 /// because it reads nothing until then.

@@ -46,7 +46,7 @@ use self::{
     place::FaultPlace,
     rule::{HeldEvent, Rule, Subject},
 };
-use crate::{net::connection::Connection, peer::Peer, turn::outbox::Outbox};
+use crate::{net::connection::Connection, outbox::Outbox, peer::Peer};
 
 /// The maximum number of faults at a time. Every one of them is checked for every request.
 const FAULTS_MAX: usize = 1_000;

@@ -6,7 +6,7 @@ use minikeeper_engine::{Handover, Input};
 use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
 use crate::{
-    journal::record::RecordKind, net::connection::Connection, turn::outbox::Close,
+    journal::record::RecordKind, net::connection::Connection, outbox::Close,
     universe::state::UniverseState,
 };
 

@@ -19,15 +19,11 @@ use crate::{
     ensemble::ServerMode,
     faults::{Verdict, action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
-    net::{
-        limits::{self, Breach, Held},
-        scratch::{READ_BYTES, Scratch},
-    },
+    limits::{self, Breach, Held},
+    net::scratch::{READ_BYTES, Scratch},
+    outbox::{Close, Outbox},
     peer::Peer,
-    turn::{
-        outbox::{Close, Outbox},
-        turns::Batch,
-    },
+    turn::turns::Batch,
     universe::{
         fault_turn::{self, FaultedRequest},
         state::UniverseState,

@@ -9,9 +9,9 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::turn::{
+use crate::{
     outbox::{Close, Outbox},
-    turns::Turns,
+    turn::turns::Turns,
 };
 
 /// The connections without a handshake yet, oldest first. All have the same time limit.

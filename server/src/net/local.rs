@@ -15,8 +15,8 @@ use crate::{
         connection::{Connection, Flow},
         scratch::READ_BYTES,
     },
+    outbox::Registered,
     peer::Peer,
-    turn::outbox::Registered,
     universe::state::UniverseState,
 };
 

@@ -14,14 +14,14 @@ use std::{
 };
 
 use crate::{
+    limits::open_connections::Slot,
     net::{
         connection::{CloseCause, Connection, Flow},
-        listener::Slot,
         scratch::Scratch,
         stream::Stream,
     },
+    outbox::Registered,
     peer::Peer,
-    turn::outbox::Registered,
     universe::state::UniverseState,
 };
 

@@ -18,10 +18,10 @@ use crate::{
     clock::Clock,
     config::Config,
     ensemble::Ensemble,
+    outbox::{Close, Outbox},
     peer::Peer,
     turn::{
         effects::{Member, TurnEffects},
-        outbox::{Close, Outbox},
         stats::ConnStats,
         turns::Turns,
     },

@@ -15,10 +15,10 @@ use slab::Slab;
 use crate::{
     faults::{EventFate, Faults, aftermath},
     journal::{Journal, RequestOutcome, Who},
+    outbox::{Close, Outbox, UnsentTotal},
     recording::{format::kind, recorder::Recorder},
     turn::{
         change_log::ChangeLog,
-        outbox::{Close, Outbox, UnsentTotal},
         prefix_replies,
         stats::{ConnStats, Counters},
         turns::Turns,

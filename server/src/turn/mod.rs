@@ -2,12 +2,13 @@
 //!
 //! [`turns`] owns the lock, which only it and [`copies`] take: a connection hands in a batch of
 //! requests, and a turn applies them all. During the turn, [`effects`] carries out the engine's
-//! effects: it encodes replies into the connection's own output, events into the [`outbox`] of
-//! others, and changes into the [`change_log`].
-//! [`copies`] reads a whole state in pieces, so that no turn waits for long.
-//! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
-//! [`prefix_replies`] adds a universe's name to reply paths. [`alarm`] has the next deadline, [`activity`] wakes tasks that wait for a turn, [`refused_sessions`] remembers which ended sessions
-//! clients have asked for, and [`health`] records that the server has stopped or failed.
+//! effects: it encodes replies into the connection's own output, events into the
+//! [outboxes](crate::outbox) of others, and changes into the [`change_log`]. [`copies`] reads a whole
+//! state in pieces, so that no turn waits for long. [`core`] is the state behind the lock, with the
+//! counters of [`stats`] and [`latency`]; [`prefix_replies`] adds a universe's name to reply paths.
+//! [`alarm`] has the next deadline, [`activity`] wakes tasks that wait for a turn,
+//! [`refused_sessions`] remembers which ended sessions clients have asked for, and [`health`] records
+//! that the server has stopped or failed.
 
 pub(crate) mod activity;
 pub(crate) mod alarm;
@@ -17,7 +18,6 @@ pub(crate) mod core;
 pub(crate) mod effects;
 pub(crate) mod health;
 pub(crate) mod latency;
-pub(crate) mod outbox;
 pub(crate) mod prefix_replies;
 pub(crate) mod refused_sessions;
 pub(crate) mod stats;

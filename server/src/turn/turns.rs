@@ -19,6 +19,7 @@ use crate::{
     ensemble::{Ensemble, ServerMode},
     faults::{Faults, aftermath::Aftermath},
     journal::{Journal, RequestOutcome, record::RecordKind},
+    outbox::{self, Close, Outbox, UnsentTotal},
     peer::Peer,
     recording::recorder::Recorder,
     turn::{
@@ -28,7 +29,6 @@ use crate::{
         core::{Core, Found, Look},
         effects::{Member, Timed, TurnEffects},
         health::{FailStop, Failure, Health},
-        outbox::{self, Close, Outbox, UnsentTotal},
         refused_sessions::RefusedSessions,
         stats::{ConnStats, Counters, Served},
     },

@@ -13,10 +13,10 @@ use crate::{
         delayed::Delayed,
         rule::{HeldEvent, Subject},
     },
+    outbox::{Close, Outbox},
     session_selector::SessionSelector,
     turn::{
         effects::TurnEffects,
-        outbox::{Close, Outbox},
         turns::{Batch, Leftover, Turns},
     },
     universe::state::UniverseState,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use crate::{peer::Peer, race::first_of, turn::outbox::Outbox, universe::state::UniverseState};
+use crate::{outbox::Outbox, peer::Peer, race::first_of, universe::state::UniverseState};
 
 /// A connection with events that its client has not been sent.
 struct Owing {

@@ -48,10 +48,7 @@ pub use self::{
     time::Moment,
     waiting::WaitError,
 };
-use crate::{
-    net::{limits::LimitCounts, local::LocalStream},
-    universe::state::UniverseState,
-};
+use crate::{limits::LimitCounts, net::local::LocalStream, universe::state::UniverseState};
 
 /// A tree with its own sessions and clock. A [`Server`](crate::Server) has one from the start.
 ///

@@ -9,11 +9,11 @@ use std::{
 use minikeeper_engine::{Input, Keep};
 
 use crate::{
+    outbox::Close,
     recording::{
         Recording, RecordingEnd, RecordingError,
         recorder::{END_BYTES, Recorder, RecordingFile},
     },
-    turn::outbox::Close,
     universe::Universe,
 };
 

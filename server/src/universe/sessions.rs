@@ -8,8 +8,8 @@ use minikeeper_protocol::SessionId;
 use crate::{
     faults::{error::FaultError, fault::Fault},
     order,
+    outbox::Close,
     session_selector::{NoSession, SessionSelector},
-    turn::outbox::Close,
     universe::{Universe, fault_turn, flush_wait, session_info::SessionInfo, state::UniverseState},
 };
 

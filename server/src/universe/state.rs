@@ -12,9 +12,9 @@ use crate::{
     config::Config,
     data::Saving,
     ensemble::Ensemble,
+    limits::{Limits, open_connections::OpenConnections},
     net::{
-        handshake_deadlines::HandshakeDeadlines, limits::Limits, listener::OpenConnections,
-        reachability::Reachability, scratch::ScratchPool,
+        handshake_deadlines::HandshakeDeadlines, reachability::Reachability, scratch::ScratchPool,
     },
     recording::recorder::FileEnd,
     turn::turns::Turns,

@@ -12,8 +12,9 @@ use super::{java_text, server_words};
 use crate::{
     clock::Clock,
     config::Config,
+    outbox::OutboxView,
     peer::Peer,
-    turn::{core::Look, outbox::OutboxView, stats::ConnStats},
+    turn::{core::Look, stats::ConnStats},
     universe::state::UniverseState,
 };
 

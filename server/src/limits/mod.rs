@@ -1,9 +1,14 @@
 //! Limits on single requests and on all connections together: what counts against them, how often
 //! they were reached, and what is logged then.
 //!
-//! The engine limits the tree, the sessions and the watches; [`listener`](super::listener) limits
-//! the number of connections. These limits cost a request nothing if they are off and the request
-//! is served right after it was read.
+//! The engine limits the tree, the sessions and the watches; turns count in [`hits`] how often. The
+//! number of connections is limited by [`open_connections`], and the rate of handshakes by
+//! [`throttle`]. These limits cost a request nothing if they are off and the request is served right
+//! after it was read.
+
+pub(crate) mod hits;
+pub(crate) mod open_connections;
+mod throttle;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,8 +17,8 @@ use minikeeper_protocol::{ErrorCode, Request, frame};
 
 use crate::{
     config::Config,
-    net::throttle::Throttle,
-    turn::{outbox::Outbox, stats::LimitHits},
+    limits::{hits::LimitHits, throttle::Throttle},
+    outbox::Outbox,
 };
 
 /// The number of times that limits were reached, since the start or since `srst`.
