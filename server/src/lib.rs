@@ -99,6 +99,7 @@ pub mod recording;
 mod server;
 mod session_selector;
 mod start;
+mod state;
 mod story;
 #[cfg(feature = "control")]
 mod sweep;

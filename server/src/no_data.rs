@@ -6,9 +6,7 @@ use std::{fmt, sync::Arc};
 use minikeeper_engine::{Engine, Settings};
 use tokio::task::JoinSet;
 
-use crate::{
-    config::Config, start::StartError, turn::turns::Turns, universe::state::UniverseState,
-};
+use crate::{config::Config, start::StartError, state::UniverseState, turn::turns::Turns};
 
 /// Why a server did not stop cleanly. With the feature `data`: why its state could not be saved.
 #[derive(Debug)]

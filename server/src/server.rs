@@ -17,13 +17,13 @@ use crate::{
     ensemble::Ensemble,
     net::reachability::{self, AbortedTasks, Listeners},
     start::{self, StartError},
+    state::UniverseState,
     story::panics::{self, Stories},
     tree::Tree,
     turn::{health::Failure, turns::Turns},
     universe::{
         Universe,
         seeding::{self, Seeded},
-        state::UniverseState,
     },
 };
 

@@ -29,8 +29,8 @@ use crate::{
     net::reachability::Phase,
     order,
     peer::Peer,
+    state::UniverseState,
     turn::stats::Counters,
-    universe::state::UniverseState,
 };
 
 /// What a request does to the server.

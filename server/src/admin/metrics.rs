@@ -13,12 +13,12 @@ use minikeeper_protocol::Zxid;
 use crate::{
     admin::process,
     limits::LimitCounts,
+    state::UniverseState,
     turn::{
         core::Look,
         latency::Latency,
         stats::{Counters, Sizes},
     },
-    universe::state::UniverseState,
 };
 
 /// The kind of a metric.

@@ -13,8 +13,8 @@ use crate::{
         metrics::{METRICS, Metric, MetricKind, MetricUnit, MetricValue, MetricsSnapshot},
         process::{self, ProcessFigures},
     },
+    state::UniverseState,
     turn::latency::Latency,
-    universe::state::UniverseState,
 };
 
 /// The value of the header `Content-Type`.

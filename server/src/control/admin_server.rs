@@ -15,7 +15,7 @@ use crate::{
         prometheus,
     },
     control::routing,
-    universe::state::UniverseState,
+    state::UniverseState,
 };
 
 /// What a path below AdminServer's addresses names.

@@ -8,7 +8,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     config::ControlConfig,
     control::{access::WrongTokens, answer_body::UnreadAnswers, error::ControlError, tail},
-    universe::{Snapshot, Universe, state::UniverseState},
+    state::UniverseState,
+    universe::{Snapshot, Universe},
 };
 
 /// The parts of the server that verbs use.

@@ -12,8 +12,8 @@ use crate::{
     config::{Config, TxnLog},
     data::{self, BeginError, DataDir, LoadError, LogSettings, LogWriter, SaveError},
     race::first_of,
+    state::UniverseState,
     turn::turns::Turns,
-    universe::state::UniverseState,
 };
 
 /// How often the server checks that the data directory still exists. Unit: milliseconds.

@@ -6,8 +6,7 @@ use minikeeper_engine::{Handover, Input};
 use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
 use crate::{
-    journal::record::RecordKind, net::connection::Connection, outbox::Close,
-    universe::state::UniverseState,
+    journal::record::RecordKind, net::connection::Connection, outbox::Close, state::UniverseState,
 };
 
 /// The znode that clients read outside of their chroot: Curator does so first of all, with a watch.

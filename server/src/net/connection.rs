@@ -20,14 +20,14 @@ use crate::{
     faults::{Verdict, action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
     limits::{self, Breach, Held},
-    net::scratch::{READ_BYTES, Scratch},
     outbox::{Close, Outbox},
     peer::Peer,
-    turn::turns::Batch,
-    universe::{
+    state::{
+        UniverseState,
         fault_turn::{self, FaultedRequest},
-        state::UniverseState,
+        scratch::{READ_BYTES, Scratch},
     },
+    turn::turns::Batch,
 };
 
 #[cfg(feature = "control")]

@@ -22,7 +22,7 @@ use crate::{
     limits::open_connections::Slot,
     net::{socket::SocketTask, stream::Stream},
     peer::Peer,
-    universe::state::UniverseState,
+    state::UniverseState,
 };
 
 /// The number of file descriptors that connections leave to the log, snapshots and other files; of

@@ -11,13 +11,10 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::{
-    net::{
-        connection::{Connection, Flow},
-        scratch::READ_BYTES,
-    },
+    net::connection::{Connection, Flow},
     outbox::Registered,
     peer::Peer,
-    universe::state::UniverseState,
+    state::{UniverseState, scratch::READ_BYTES},
 };
 
 /// The logged reason when a client closes its connection.

@@ -6,17 +6,13 @@
 //! takes turns ([`crate::turn`]). [`local`] drives the same `connection` inside the process,
 //! without a task. [`binding`] finds the universe that a connection belongs to.
 //!
-//! [`handshake_deadlines`] closes connections that do not finish the handshake in time; [`scratch`]
-//! lends buffers to busy connections, so that idle ones keep none. What is counted against the limits
-//! is in [`crate::limits`].
+//! What is counted against the limits is in [`crate::limits`].
 
 pub(crate) mod binding;
 pub(crate) mod connection;
-pub(crate) mod handshake_deadlines;
 pub(crate) mod listener;
 pub(crate) mod local;
 pub(crate) mod reachability;
-pub(crate) mod scratch;
 pub(crate) mod socket;
 pub(crate) mod stream;
 #[cfg(feature = "tls")]

@@ -13,7 +13,7 @@ use crate::{
         stream::Stream,
     },
     start::StartError,
-    universe::{state::UniverseState, time_control},
+    state::{UniverseState, time_control},
 };
 
 /// How often a server looks for free ports in a row.

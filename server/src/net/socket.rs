@@ -17,12 +17,11 @@ use crate::{
     limits::open_connections::Slot,
     net::{
         connection::{CloseCause, Connection, Flow},
-        scratch::Scratch,
         stream::Stream,
     },
     outbox::Registered,
     peer::Peer,
-    universe::state::UniverseState,
+    state::{UniverseState, scratch::Scratch},
 };
 
 /// The maximum number of connections that a turn wakes before it writes its own reply.

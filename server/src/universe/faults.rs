@@ -10,7 +10,8 @@ use crate::{
         fault::Fault,
         hits::{FaultHit, Hits, Seen},
     },
-    universe::{Universe, fault_turn},
+    state::fault_turn,
+    universe::Universe,
 };
 
 impl Universe {

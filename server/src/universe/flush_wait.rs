@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use crate::{outbox::Outbox, peer::Peer, race::first_of, universe::state::UniverseState};
+use crate::{outbox::Outbox, peer::Peer, race::first_of, state::UniverseState};
 
 /// A connection with events that its client has not been sent.
 struct Owing {

@@ -1,18 +1,15 @@
 //! A universe: one tree with its sessions and clock, and the API that tests use.
 //!
-//! [`Universe`] is a handle on a [`state`]. Its methods are grouped by what they act on, one file
-//! each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value), `snapshots`
-//! (going back), `restarting`, `ensemble` (its servers), `import_export` (data directories),
-//! `inspect`, `locks`, `story`, and `registry`, which creates, forks and drops universes and finds
-//! the one that a path or session belongs to.
+//! [`Universe`] is a handle on a [`state`](crate::state). Its methods are grouped by what they act on,
+//! one file each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value),
+//! `snapshots` (going back), `restarting`, `ensemble` (its servers), `import_export` (data
+//! directories), `inspect`, `locks`, `story`, and `universes`, which creates, forks and drops
+//! universes.
 //!
-//! `session_info` describes a session, `flush_wait` waits until events reach their sockets,
-//! `fault_turn` serves requests that an injected fault applies to, `timers` takes turns when
-//! something is due, and `time_control` decides who may advance a frozen clock.
+//! `session_info` describes a session, and `flush_wait` waits until events reach their sockets.
 
 pub(crate) mod changes;
 pub(crate) mod ensemble;
-pub(crate) mod fault_turn;
 pub(crate) mod faults;
 mod flush_wait;
 #[cfg(test)]
@@ -21,17 +18,14 @@ pub(crate) mod inspect;
 mod journal;
 mod locks;
 mod recording;
-mod registry;
 mod restarting;
 pub(crate) mod seeding;
 pub(crate) mod session_info;
 mod sessions;
 mod snapshots;
-pub(crate) mod state;
 mod story;
 mod time;
-pub(crate) mod time_control;
-pub(crate) mod timers;
+mod universes;
 mod waiting;
 
 use std::{
@@ -39,16 +33,18 @@ use std::{
     sync::Arc,
 };
 
+pub use crate::state::registry::UniverseError;
+
 pub use self::{
     journal::JournalTail,
-    registry::{UniverseError, UniverseGuard},
     restarting::RestartError,
     seeding::Seeded,
     snapshots::{Change, Changes, RestoreError, Snapshot},
     time::Moment,
+    universes::UniverseGuard,
     waiting::WaitError,
 };
-use crate::{limits::LimitCounts, net::local::LocalStream, universe::state::UniverseState};
+use crate::{limits::LimitCounts, net::local::LocalStream, state::UniverseState};
 
 /// A tree with its own sessions and clock. A [`Server`](crate::Server) has one from the start.
 ///

@@ -8,7 +8,8 @@ use crate::{
     ensemble::ServerMode,
     net::reachability::{self, Phase},
     start::StartError,
-    universe::{Universe, state::UniverseState},
+    state::UniverseState,
+    universe::Universe,
 };
 
 /// The maximum wait for connections to end while the server goes down.

@@ -10,7 +10,8 @@ use crate::{
     order,
     outbox::Close,
     session_selector::{NoSession, SessionSelector},
-    universe::{Universe, fault_turn, flush_wait, session_info::SessionInfo, state::UniverseState},
+    state::{UniverseState, fault_turn},
+    universe::{Universe, flush_wait, session_info::SessionInfo},
 };
 
 /// The maximum wait for the events of an expiry to reach their sockets. A bound for a machine that

@@ -6,8 +6,9 @@ use minikeeper_engine::{Mark, ZnodeState};
 
 use crate::{
     recording::format::kind,
+    state::UniverseState,
     tree::Znode,
-    universe::{Universe, seeding, state::UniverseState},
+    universe::{Universe, seeding},
 };
 
 /// A state to restore: see [`Universe::snapshot`]. Dropping it frees its memory.

@@ -14,8 +14,8 @@ use crate::{
     config::Config,
     outbox::OutboxView,
     peer::Peer,
+    state::UniverseState,
     turn::{core::Look, stats::ConnStats},
-    universe::state::UniverseState,
 };
 
 /// The data of one line about a connection.

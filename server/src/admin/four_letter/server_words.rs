@@ -14,8 +14,8 @@ use crate::{
     config::Config,
     data,
     ensemble::ServerMode,
+    state::UniverseState,
     turn::stats::Counters,
-    universe::state::UniverseState,
 };
 
 /// Returns the first line of srvr and stat.

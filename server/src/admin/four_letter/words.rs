@@ -7,7 +7,7 @@ use std::{net::IpAddr, sync::atomic::Ordering};
 use minikeeper_engine::ConnId;
 
 use crate::admin::four_letter::{client_words, server_words};
-use crate::universe::state::UniverseState;
+use crate::state::UniverseState;
 
 /// The size of the pieces in which ZooKeeper writes an answer; each counts as a packet. Unit:
 /// characters.

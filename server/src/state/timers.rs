@@ -3,8 +3,8 @@
 
 use crate::{
     race::first_of,
+    state::{UniverseState, fault_turn},
     turn::turns::Jump,
-    universe::{fault_turn, state::UniverseState},
 };
 
 /// Returns the next deadline if the clock jumps, in milliseconds since the start; `None` on a

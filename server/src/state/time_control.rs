@@ -8,7 +8,7 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::{
     race::first_of,
-    universe::{state::UniverseState, timers},
+    state::{UniverseState, timers},
 };
 
 #[derive(Debug, Default)]

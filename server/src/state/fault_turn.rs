@@ -15,11 +15,11 @@ use crate::{
     },
     outbox::{Close, Outbox},
     session_selector::SessionSelector,
+    state::UniverseState,
     turn::{
         effects::TurnEffects,
         turns::{Batch, Leftover, Turns},
     },
-    universe::state::UniverseState,
 };
 
 /// A request to which faults may apply.

@@ -1,5 +1,18 @@
 //! The state that connections, background tasks and handles share: one universe's, and the
-//! server's.
+//! server's; and what acts on it without a socket.
+//!
+//! `registry` finds the universe that a path or session belongs to,
+//! `timers` takes turns when something is due, `time_control` decides who may advance a frozen clock,
+//! `fault_turn` serves requests that an injected fault applies to, `handshake_deadlines` closes
+//! connections that do not finish the handshake in time, and `scratch` lends buffers to busy
+//! connections, so that idle ones keep none.
+
+pub(crate) mod fault_turn;
+pub(crate) mod handshake_deadlines;
+pub(crate) mod registry;
+pub(crate) mod scratch;
+pub(crate) mod time_control;
+pub(crate) mod timers;
 
 use std::sync::{
     Arc,
@@ -13,12 +26,13 @@ use crate::{
     data::Saving,
     ensemble::Ensemble,
     limits::{Limits, open_connections::OpenConnections},
-    net::{
-        handshake_deadlines::HandshakeDeadlines, reachability::Reachability, scratch::ScratchPool,
-    },
+    net::reachability::Reachability,
     recording::recorder::FileEnd,
+    state::{
+        handshake_deadlines::HandshakeDeadlines, registry::Registry, scratch::ScratchPool,
+        time_control::TimeControl,
+    },
     turn::turns::Turns,
-    universe::{registry::Registry, time_control::TimeControl},
 };
 
 /// The answer to `gtmk` until `stmk` sets another value.
