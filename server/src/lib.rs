@@ -94,6 +94,7 @@ mod outbox;
 mod page;
 mod peer;
 mod race;
+mod random;
 #[doc(hidden)]
 pub mod recording;
 mod server;

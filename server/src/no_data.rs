@@ -1,12 +1,9 @@
-//! Replaces `data/` in builds without the feature `data`: every server starts with an empty tree, and
-//! nothing is saved or logged.
+//! Replaces `data/` in builds without the feature `data`: nothing is saved or logged.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use minikeeper_engine::{Engine, Settings};
-use tokio::task::JoinSet;
-
-use crate::{config::Config, start::StartError, state::UniverseState, turn::turns::Turns};
+use minikeeper_engine::{Change, ChangeHead};
+use minikeeper_protocol::Zxid;
 
 /// Why a server did not stop cleanly. With the feature `data`: why its state could not be saved.
 #[derive(Debug)]
@@ -26,61 +23,32 @@ impl fmt::Display for SaveError {
 
 impl std::error::Error for SaveError {}
 
-/// Returns the state to start with.
-#[expect(clippy::unused_async, reason = "loading a state waits for the disk")]
-pub(crate) async fn load(_: &mut Config, settings: Settings) -> Result<(Engine, ()), StartError> {
-    Ok((Engine::new(settings), ()))
-}
+/// There is no log.
+#[derive(Debug)]
+pub(crate) enum LogWriter {}
 
-/// Returns whether [`Config::seed`] is applied.
-pub(crate) const fn is_seeded(_: &Config, (): &()) -> bool {
-    true
-}
-
-/// Returns the path and the size in bytes of the saved state.
-pub(crate) const fn place(_: &Config) -> (String, u64) {
-    (String::new(), 0)
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Saving {}
-
-impl Saving {
-    #[expect(clippy::unused_self, reason = "a data directory would be released")]
-    pub(crate) const fn abandon(&self) {}
-}
-
-/// Saves a state that a log cannot express.
-pub(crate) struct Replacement;
-
-impl Replacement {
-    #[expect(
-        clippy::unused_self,
-        reason = "a log would continue from the saved state"
-    )]
-    pub(crate) const fn save(&mut self, _: &Engine) {}
-}
-
-impl UniverseState {
-    #[expect(clippy::unused_async, reason = "saving waits for the disk")]
-    pub(crate) async fn begin_saving(self: &Arc<Self>, (): ()) -> Result<(), StartError> {
-        Ok(())
+impl LogWriter {
+    pub(crate) const fn keep(&self, _: ChangeHead, _: &Change<'_>) {
+        match *self {}
     }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "with a data directory it would be saved"
-    )]
-    pub(crate) fn saving_tasks(self: &Arc<Self>) -> JoinSet<()> {
-        JoinSet::new()
+    pub(crate) const fn take_back(&self, _: Zxid) {
+        match *self {}
     }
 
-    #[expect(clippy::unused_async, reason = "saving waits for the disk")]
-    pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
-        Ok(())
+    pub(crate) const fn keep_up(&self, _: Zxid, _: i64) {
+        match *self {}
     }
 
-    pub(crate) fn replace_state<T>(&self, change: impl FnOnce(&Turns, &mut Replacement) -> T) -> T {
-        change(&self.turns, &mut Replacement)
+    pub(crate) const fn write(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) const fn go_on_from(&self, _: Zxid) {
+        match *self {}
+    }
+
+    pub(crate) const fn take_failure(&self) -> Option<SaveError> {
+        match *self {}
     }
 }

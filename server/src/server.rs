@@ -13,7 +13,7 @@ use crate::control::{Controls, own_port};
 use crate::net::listener::Spawner;
 use crate::{
     config::Config,
-    data::{self, SaveError},
+    data::SaveError,
     ensemble::Ensemble,
     net::reachability::{self, AbortedTasks, Listeners},
     start::{self, StartError},
@@ -81,11 +81,11 @@ impl Server {
         #[cfg(feature = "control")]
         let own_port = own_port::bind(&mut config)?;
         let address = config.client_addr();
-        let settings = start::settings(&config, &start::clock(&config));
-        let (engine, loaded) = data::load(&mut config, settings).await?;
-        let seeds = data::is_seeded(&config, &loaded);
+        let settings = config.engine_settings(&config.new_clock());
+        let (engine, loaded) = start::load::load(&mut config, settings).await?;
+        let seeds = start::load::is_seeded(&config, &loaded);
         // Starts the clock after loading, so that each session has its full timeout.
-        let clock = start::clock(&config);
+        let clock = config.new_clock();
         let ensemble = Arc::new(Ensemble::new(addresses));
         let turns = Turns::new(engine, clock, &config, Arc::clone(&ensemble))
             .with_journal(config.journal_size());
@@ -102,6 +102,7 @@ impl Server {
             }
         }
         // Last, so that a seed is saved whole or not at all, and that one that is refused writes nothing.
+        #[cfg(feature = "data")]
         shared.begin_saving(loaded).await?;
         recording.keep();
         #[cfg(feature = "control")]
@@ -489,7 +490,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn data_from(mut self, source: impl Into<data::DataSource>) -> Self {
+    pub fn data_from(mut self, source: impl Into<crate::data::DataSource>) -> Self {
         self.config.import = Some(source.into());
         self
     }
@@ -504,7 +505,7 @@ impl Builder {
     /// Starts with the state of another server, without a file. Each session has its full timeout, from
     /// the start on, to reconnect. Default: an empty tree.
     #[must_use]
-    pub fn state(mut self, state: data::SavedState) -> Self {
+    pub fn state(mut self, state: crate::data::SavedState) -> Self {
         self.config.state = Some(state);
         self
     }

@@ -83,7 +83,7 @@ commands! {
     };
     Read true "connections" | "cons" => |shared, _, _| connections(shared, full);
     Read true "dirs" => |shared, _, _| {
-        let (_, bytes) = data::place(&shared.config);
+        let (_, bytes) = shared.config.data_place();
         object(json!({"datadir_size": bytes, "logdir_size": bytes}))
     };
     Read true "dump" => |shared, _, _| dump(shared);
@@ -258,7 +258,7 @@ fn put_left_out(answer: &mut Map<String, Value>, left_out: usize) {
 
 fn configuration(shared: &UniverseState, server: u8) -> Map<String, Value> {
     let config = &shared.config;
-    let (dir, _) = data::place(config);
+    let (dir, _) = config.data_place();
     let ensemble = &shared.server.ensemble;
     let addresses = ensemble.addresses(server);
     let mut answer = object(json!({
@@ -417,7 +417,7 @@ fn hash(shared: &UniverseState) -> Map<String, Value> {
 }
 
 fn last_snapshot(shared: &UniverseState) -> Map<String, Value> {
-    let (zxid, timestamp) = match data::newest_snapshot(&shared.config) {
+    let (zxid, timestamp) = match data::newest_snapshot(shared.config.data_dir.as_deref()) {
         None => (-1, -1),
         Some((zxid, saved_at)) => {
             let since = saved_at.duration_since(UNIX_EPOCH);
@@ -444,7 +444,7 @@ fn monitor(shared: &UniverseState, server: u8) -> Map<String, Value> {
 fn server_stats(shared: &UniverseState, server: u8) -> Map<String, Value> {
     let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
-    let (_, bytes) = data::place(&shared.config);
+    let (_, bytes) = shared.config.data_place();
     let sizes = response_sizes(counters);
     object(json!({
         "version": VERSION,

@@ -4,6 +4,7 @@
 //! the same table.
 
 mod checks;
+mod engine;
 #[cfg(feature = "sasl")]
 pub(crate) mod jaas;
 pub mod settings;
@@ -78,6 +79,14 @@ impl Config {
     pub(crate) fn reply_bytes_max(&self) -> usize {
         self.reply_bytes_max
             .unwrap_or_else(|| REPLY_BYTES_MAX_DEFAULT.max(self.reply_bytes_min()))
+    }
+
+    /// Returns the path of the saved state, and its size in bytes.
+    pub(crate) fn data_place(&self) -> (String, u64) {
+        #[cfg(feature = "data")]
+        return crate::data::place(self.data_dir.as_deref());
+        #[cfg(not(feature = "data"))]
+        (String::new(), 0)
     }
 
     /// The size of a universe's journal if [`Config::journal_bytes`] is not set. Unit: bytes.

@@ -101,7 +101,7 @@ impl DataSource {
             sessions_max: usize::MAX,
             tree_bytes_max: usize::MAX,
             extended_types: true,
-            hash_seed: crate::start::hash_seed(),
+            hash_seed: crate::random::hash_seed(),
             ..Settings::default()
         };
         Ok(SavedState::of(&self.load(settings)?))

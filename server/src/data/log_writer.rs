@@ -16,16 +16,13 @@ use minikeeper_engine::{Change, ChangeHead};
 use minikeeper_protocol::{SessionId, Zxid, jute};
 use tokio::sync::Notify;
 
-use crate::{
-    data::{
-        error::SaveError,
-        load,
-        lock::DirectoryLock,
-        private_files,
-        snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
-        txn::TxnEntry,
-    },
-    turn::change_log::ChangeLog,
+use crate::data::{
+    error::SaveError,
+    load,
+    lock::DirectoryLock,
+    private_files,
+    snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
+    txn::TxnEntry,
 };
 
 /// The capacity that the buffer keeps between writes; more is freed. Unit: bytes.
@@ -188,8 +185,10 @@ impl LogWriter {
     }
 }
 
-impl ChangeLog for LogWriter {
-    fn keep(&mut self, head: ChangeHead, change: &Change<'_>) {
+/// Logs the changes of turns before any client sees them.
+impl LogWriter {
+    /// Adds a change to be written.
+    pub(crate) fn keep(&mut self, head: ChangeHead, change: &Change<'_>) {
         if self.entry.zxid() != Some(head.zxid) {
             self.seal();
             self.fill(head.zxid, head.wall_ms);
@@ -197,19 +196,24 @@ impl ChangeLog for LogWriter {
         self.entry.add(head, change);
     }
 
-    fn take_back(&mut self, zxid: Zxid) {
+    /// Discards the pending changes of the newest zxid.
+    pub(crate) fn take_back(&mut self, zxid: Zxid) {
         if self.entry.zxid() == Some(zxid) {
             self.entry.clear();
         }
     }
 
-    fn keep_up(&mut self, zxid: Zxid, wall_ms: i64) {
+    /// Records that refused requests have advanced the state to this zxid. They get entries too,
+    /// because ZooKeeper does not start from a log with a gap.
+    pub(crate) fn keep_up(&mut self, zxid: Zxid, wall_ms: i64) {
         self.wall_ms = wall_ms;
         self.seal();
         self.fill(Zxid(zxid.0 + 1), wall_ms);
     }
 
-    fn write(&mut self) -> bool {
+    /// Writes all pending changes, and makes them durable if so configured. Returns false if that
+    /// fails, and from then on, because it is unknown how much the file contains.
+    pub(crate) fn write(&mut self) -> bool {
         self.seal();
         if self.has_failed {
             return false;
@@ -227,13 +231,15 @@ impl ChangeLog for LogWriter {
         true
     }
 
-    fn go_on_from(&mut self, zxid: Zxid) {
+    /// Begins a new file with the next change: the saved state has every change up to this zxid.
+    pub(crate) fn go_on_from(&mut self, zxid: Zxid) {
         self.file = None;
         self.changes = 0;
         self.last = zxid;
     }
 
-    fn take_failure(&mut self) -> Option<SaveError> {
+    /// Takes the error that stopped the log, if any.
+    pub(crate) fn take_failure(&mut self) -> Option<SaveError> {
         self.failure.take()
     }
 }

@@ -5,28 +5,24 @@
 //! syncs it, renames it and syncs the folder; until then the previous snapshot remains the newest.
 //!
 //! [`DataDir`] is a directory in use: `lock` keeps other servers out and notes which zxids its files
-//! must reach, `load` finds the newest state and refuses a damaged directory, [`saves`] decides when to
-//! save. File formats: `snapshot_file` (with `snappy` for compressed ones), `log` and `log_writer` for
+//! must reach, `load` finds the newest state and refuses a damaged directory. File formats: `snapshot_file` (with `snappy` for compressed ones), `log` and `log_writer` for
 //! transaction logs, `txn` for one entry, `source` for checked reading. [`DataSource`] reads the
 //! directory of another server, [`SavedState`] holds a state in memory, `error` lists the faults.
-//! `start` loads the state that a server starts with. Builds without the feature `data` use
-//! `no_data.rs` instead of this folder.
+//! [`saving`](crate::state::saving) decides when to save, [`start`](crate::start::load) what to load.
+//! Builds without the feature `data` use `no_data.rs` instead of this folder.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `FileTxnSnapLog`.
 
 mod data_source;
 mod error;
-mod import_export;
 mod load;
 mod lock;
 mod log;
 mod log_writer;
 mod private_files;
-mod saves;
 mod snappy;
 mod snapshot_file;
 mod source;
-mod start;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -43,18 +39,20 @@ use minikeeper_engine::{Engine, Image, Settings};
 use minikeeper_protocol::Zxid;
 use tokio::sync::Notify;
 
-pub use self::data_source::DataSource;
-pub use self::error::{DataDirError, ExportError, LoadError, SaveError, SnapshotFault};
-pub(crate) use self::saves::Saving;
-pub(crate) use self::start::{is_seeded, load};
-pub use self::state::SavedState;
-use self::{
+pub use self::{
+    data_source::DataSource,
+    error::{DataDirError, ExportError, LoadError, SaveError, SnapshotFault},
+    state::SavedState,
+};
+pub(crate) use self::{
+    data_source::export,
     error::BeginError,
-    load::{FileKind, Files, Trust, list},
-    lock::DirectoryLock,
     log_writer::{LogSettings, LogWriter},
 };
-use crate::config::Config;
+use self::{
+    load::{FileKind, Files, Trust, list},
+    lock::DirectoryLock,
+};
 
 /// The folder in the data directory that holds the files, named after the version of the format.
 const FOLDER: &str = "version-2";
@@ -295,11 +293,11 @@ impl DataDir {
 }
 
 /// Returns the absolute path of a server's snapshots, and the size of snapshots and logs in bytes.
-pub(crate) fn place(config: &Config) -> (String, u64) {
-    let Some(dir) = &config.data_dir else {
+pub(crate) fn place(dir: Option<&Path>) -> (String, u64) {
+    let Some(dir) = dir else {
         return (String::new(), 0);
     };
-    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let folder = dir.join(FOLDER);
     let files = fs::read_dir(&folder).into_iter().flatten().flatten();
     let bytes = files
@@ -311,8 +309,8 @@ pub(crate) fn place(config: &Config) -> (String, u64) {
 
 /// Returns the zxid of the newest snapshot in a server's data directory, and when it was written.
 #[cfg(feature = "control")]
-pub(crate) fn newest_snapshot(config: &Config) -> Option<(Zxid, std::time::SystemTime)> {
-    let files = list(&config.data_dir.as_ref()?.join(FOLDER)).ok()?;
+pub(crate) fn newest_snapshot(dir: Option<&Path>) -> Option<(Zxid, std::time::SystemTime)> {
+    let files = list(&dir?.join(FOLDER)).ok()?;
     let mut snapshots = files.iter().filter(|(kind, ..)| *kind != FileKind::Log);
     let (_, zxid, path) = snapshots.next()?;
     let written_at = fs::metadata(path).and_then(|file| file.modified()).ok()?;

@@ -5,11 +5,17 @@
 //! `timers` takes turns when something is due, `time_control` decides who may advance a frozen clock,
 //! `fault_turn` serves requests that an injected fault applies to, `handshake_deadlines` closes
 //! connections that do not finish the handshake in time, and `scratch` lends buffers to busy
-//! connections, so that idle ones keep none.
+//! connections, so that idle ones keep none. `saving` decides when to save the state; builds without
+//! the feature `data` use `no_saving.rs` instead.
 
 pub(crate) mod fault_turn;
 pub(crate) mod handshake_deadlines;
 pub(crate) mod registry;
+#[cfg(feature = "data")]
+pub(crate) mod saving;
+#[cfg(not(feature = "data"))]
+#[path = "no_saving.rs"]
+pub(crate) mod saving;
 pub(crate) mod scratch;
 pub(crate) mod time_control;
 pub(crate) mod timers;
@@ -23,14 +29,13 @@ use tokio::{runtime::Handle, sync::Semaphore};
 
 use crate::{
     config::Config,
-    data::Saving,
     ensemble::Ensemble,
     limits::{Limits, open_connections::OpenConnections},
     net::reachability::Reachability,
     recording::recorder::FileEnd,
     state::{
-        handshake_deadlines::HandshakeDeadlines, registry::Registry, scratch::ScratchPool,
-        time_control::TimeControl,
+        handshake_deadlines::HandshakeDeadlines, registry::Registry, saving::Saving,
+        scratch::ScratchPool, time_control::TimeControl,
     },
     turn::turns::Turns,
 };

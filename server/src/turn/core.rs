@@ -6,10 +6,11 @@ use slab::Slab;
 
 use crate::{
     clock::Clock,
+    data::LogWriter,
     journal::{Journal, record::RecordKind},
     recording::recorder::Recorder,
     session_selector::SessionSelector,
-    turn::{change_log::ChangeLog, effects::Member, stats::Counters},
+    turn::{effects::Member, stats::Counters},
 };
 
 /// The engine, and everything else that only the holder of its lock may touch.
@@ -20,7 +21,7 @@ pub(crate) struct Core {
     pub(crate) members: Slab<Member>,
     pub(crate) counters: Counters,
     /// Logs changes, if a log is configured.
-    pub(crate) log: Option<Box<dyn ChangeLog>>,
+    pub(crate) log: Option<Box<LogWriter>>,
     /// Keeps what happened, if a journal is configured.
     pub(crate) journal: Option<Box<Journal>>,
     /// The number of connections registered so far.

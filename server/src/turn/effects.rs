@@ -13,12 +13,12 @@ use minikeeper_protocol::{
 use slab::Slab;
 
 use crate::{
+    data::LogWriter,
     faults::{EventFate, Faults, aftermath},
     journal::{Journal, RequestOutcome, Who},
     outbox::{Close, Outbox, UnsentTotal},
     recording::{format::kind, recorder::Recorder},
     turn::{
-        change_log::ChangeLog,
         prefix_replies,
         stats::{ConnStats, Counters},
         turns::Turns,
@@ -53,7 +53,7 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) close: Option<Close>,
     pub(crate) counters: &'a mut Counters,
     /// Logs changes, if a log is configured.
-    pub(crate) log: Option<&'a mut dyn ChangeLog>,
+    pub(crate) log: Option<&'a mut LogWriter>,
     /// The number of replies to the own connection, those to handshakes included.
     pub(crate) replies: u64,
     /// The number of events for the own connection.

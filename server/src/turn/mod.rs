@@ -3,7 +3,7 @@
 //! [`turns`] owns the lock, which only it and [`copies`] take: a connection hands in a batch of
 //! requests, and a turn applies them all. During the turn, [`effects`] carries out the engine's
 //! effects: it encodes replies into the connection's own output, events into the
-//! [outboxes](crate::outbox) of others, and changes into the [`change_log`]. [`copies`] reads a whole
+//! [outboxes](crate::outbox) of others, and changes into the log. [`copies`] reads a whole
 //! state in pieces, so that no turn waits for long. [`core`] is the state behind the lock, with the
 //! counters of [`stats`] and [`latency`]; [`prefix_replies`] adds a universe's name to reply paths.
 //! [`alarm`] has the next deadline, [`activity`] wakes tasks that wait for a turn,
@@ -12,7 +12,6 @@
 
 pub(crate) mod activity;
 pub(crate) mod alarm;
-pub(crate) mod change_log;
 pub(crate) mod copies;
 pub(crate) mod core;
 pub(crate) mod effects;

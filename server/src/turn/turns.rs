@@ -15,7 +15,7 @@ use slab::Slab;
 use crate::{
     clock::Clock,
     config::Config,
-    data::SaveError,
+    data::{LogWriter, SaveError},
     ensemble::{Ensemble, ServerMode},
     faults::{Faults, aftermath::Aftermath},
     journal::{Journal, RequestOutcome, record::RecordKind},
@@ -25,7 +25,6 @@ use crate::{
     turn::{
         activity::Activity,
         alarm::Alarm,
-        change_log::ChangeLog,
         core::{Core, Found, Look},
         effects::{Member, Timed, TurnEffects},
         health::{FailStop, Failure, Health},
@@ -512,7 +511,7 @@ impl Turns {
             wakes: Vec::new(),
             close: None,
             counters,
-            log: log.as_deref_mut().map(|log| log as &mut dyn ChangeLog),
+            log: log.as_deref_mut(),
             replies: 0,
             own_events: 0,
             own_event_bytes: 0,
@@ -677,14 +676,14 @@ impl Turns {
 
     /// Logs every change from now on.
     #[cfg(feature = "data")]
-    pub(crate) fn log_to(&self, log: impl ChangeLog + 'static) {
+    pub(crate) fn log_to(&self, log: LogWriter) {
         self.lock().log = Some(Box::new(log));
     }
 
     /// Takes the error that stopped the log, if any.
     fn take_log_failure(&self) -> Option<SaveError> {
         let log = &mut self.lock().log;
-        log.as_deref_mut().and_then(ChangeLog::take_failure)
+        log.as_deref_mut().and_then(|log| log.take_failure())
     }
 
     /// Reads the whole state between two turns.
@@ -919,7 +918,4 @@ fn drain(core: &Core, conn: ConnId, out: &mut Vec<u8>) -> Option<Close> {
 }
 
 /// What turns keep of what happens: the log of changes, and the journal.
-type Kept<'a> = (
-    &'a mut Option<Box<dyn ChangeLog>>,
-    &'a mut Option<Box<Journal>>,
-);
+type Kept<'a> = (&'a mut Option<Box<LogWriter>>, &'a mut Option<Box<Journal>>);

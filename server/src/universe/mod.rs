@@ -14,6 +14,8 @@ pub(crate) mod faults;
 mod flush_wait;
 #[cfg(test)]
 mod holds;
+#[cfg(feature = "data")]
+mod import_export;
 pub(crate) mod inspect;
 mod journal;
 mod locks;

@@ -8,7 +8,6 @@ use minikeeper_protocol::{SessionId, path};
 use crate::{
     clock::Clock,
     net::reachability::Phase,
-    start,
     state::{UniverseState, registry::UniverseError, time_control},
     story::panics,
     turn::turns::Turns,
@@ -80,8 +79,8 @@ impl Universe {
     /// # Errors
     /// When the name is not a single path component, or is taken.
     pub fn create_universe(&self, name: &str) -> Result<UniverseGuard, UniverseError> {
-        let clock = start::clock(&self.root.config);
-        let settings = start::settings(&self.root.config, &clock);
+        let clock = self.root.config.new_clock();
+        let settings = self.root.config.engine_settings(&clock);
         self.add(name, |_| (Engine::new(settings), clock))
     }
 

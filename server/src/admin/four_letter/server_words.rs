@@ -12,7 +12,6 @@ use crate::{
         version::VERSION,
     },
     config::Config,
-    data,
     ensemble::ServerMode,
     state::UniverseState,
     turn::stats::Counters,
@@ -60,7 +59,7 @@ pub(crate) fn isro(shared: &UniverseState, server: u8) -> String {
 /// Prints ZooKeeper's keys in its order. Without a data directory, its name is empty.
 pub(crate) fn conf(shared: &UniverseState, server: u8) -> String {
     let config = &shared.config;
-    let (dir, bytes) = data::place(config);
+    let (dir, bytes) = config.data_place();
     let ensemble = &shared.server.ensemble;
     let addresses = ensemble.addresses(server);
     format!(
@@ -95,7 +94,7 @@ pub(crate) fn backlog(config: &Config) -> i64 {
 
 /// Prints the sizes of snapshots and logs. Both are in one folder, which counts twice, as in ZooKeeper.
 pub(crate) fn dirs(shared: &UniverseState) -> String {
-    let (_, bytes) = data::place(&shared.config);
+    let (_, bytes) = shared.config.data_place();
     format!("datadir_size: {bytes}\nlogdir_size: {bytes}\n")
 }
 

@@ -23,12 +23,9 @@ use minikeeper_test_kit::random::{Random, number_of_environment, seed_or};
 use tokio::sync::Notify;
 
 use super::dir::Scratch;
-use crate::{
-    data::{
-        DataDir, DataSource, LogSettings, LogWriter, SavedState, copy,
-        log::{is_ours, is_whole},
-    },
-    turn::change_log::ChangeLog as _,
+use crate::data::{
+    DataDir, DataSource, LogSettings, LogWriter, SavedState, copy,
+    log::{is_ours, is_whole},
 };
 
 /// The number of variants without the environment variable.

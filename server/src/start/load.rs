@@ -6,7 +6,7 @@ use minikeeper_engine::{Engine, Settings};
 
 use crate::{
     config::Config,
-    data::{DataDir, data_source::DataSource, error::LoadError},
+    data::{DataDir, DataSource, LoadError},
 };
 
 /// The mask of zxid bits that are added to the first session id, to skip the ids that earlier runs used.

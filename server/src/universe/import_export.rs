@@ -5,8 +5,7 @@ use std::path::Path;
 use minikeeper_protocol::Zxid;
 
 use crate::{
-    data::{self, DataDirError, DataSource, ExportError, SavedState, data_source},
-    start,
+    data::{self, DataDirError, DataSource, ExportError, SavedState},
     universe::Universe,
 };
 
@@ -35,7 +34,7 @@ impl Universe {
     /// ```
     pub fn import_data(&self, source: impl Into<DataSource>) -> Result<(), DataDirError> {
         let shared = &self.shared;
-        let mut settings = start::settings(&shared.config, shared.turns.clock());
+        let mut settings = shared.config.engine_settings(shared.turns.clock());
         settings.zxid = Zxid(0);
         let imported = source.into().load(settings)?;
         shared.replace_state(|turns, replacement| {
@@ -65,7 +64,7 @@ impl Universe {
         }
         // One at a time, since the copy takes as much memory as the state.
         let ((zxid, copy), _only) = turns.view_alone(|engine| (engine.zxid(), data::copy(engine)));
-        data_source::export(dir.as_ref(), zxid, &copy)
+        data::export(dir.as_ref(), zxid, &copy)
     }
 
     /// Copies the state, so that another server can start with it: [`crate::Builder::state`].
