@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Input};
 
-use crate::{limits::Held, net::connection::Connection, outbox::Outbox};
+use crate::{limits::Held, outbox::Outbox};
 
 /// A request that is served later, or a reply that is sent later. A connection has at most one,
 /// because it reads nothing until then.
@@ -21,7 +21,7 @@ pub(crate) struct Delayed {
     /// The share of the limits that it takes.
     pub(crate) held: Held,
     /// The connection, if its client has left without waiting. Dropped once the request is served.
-    pub(crate) kept: Option<Box<Connection>>,
+    pub(crate) kept: Option<Box<dyn std::fmt::Debug + Send>>,
     /// An in-process client that waits to write more.
     pub(crate) writer: Option<Waker>,
 }

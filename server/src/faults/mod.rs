@@ -46,7 +46,7 @@ use self::{
     place::FaultPlace,
     rule::{HeldEvent, Rule, Subject},
 };
-use crate::{net::connection::Connection, outbox::Outbox, peer::Peer};
+use crate::{outbox::Outbox, peer::Peer};
 
 /// The maximum number of faults at a time. Every one of them is checked for every request.
 const FAULTS_MAX: usize = 1_000;
@@ -454,11 +454,11 @@ impl Faults {
 
     /// Keeps a connection until its delayed request is served. Returns the connection if it has
     /// none.
-    pub(crate) fn keep_until_served(
+    pub(crate) fn keep_until_served<C: std::fmt::Debug + Send + 'static>(
         &self,
         outbox: &Arc<Outbox>,
-        connection: Box<Connection>,
-    ) -> Option<Box<Connection>> {
+        connection: Box<C>,
+    ) -> Option<Box<C>> {
         let mut table = self.table.lock();
         match table.delayed.of(outbox) {
             None => Some(connection),
