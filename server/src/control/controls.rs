@@ -9,6 +9,7 @@ use crate::{
     config::ControlConfig,
     control::{access::WrongTokens, answer_body::UnreadAnswers, error::ControlError, tail},
     state::UniverseState,
+    sweep::remote::Sweeps,
     universe::{Snapshot, Universe},
 };
 
@@ -17,6 +18,7 @@ use crate::{
 pub(crate) struct Controls {
     own: Universe,
     pub(crate) snapshots: Snapshots,
+    pub(crate) sweeps: Sweeps,
     pub(crate) wrong_tokens: WrongTokens,
     pub(crate) unread: Arc<UnreadAnswers>,
     /// A permit for each stream of the journal.
@@ -35,6 +37,7 @@ impl Controls {
         Self {
             own,
             snapshots: Snapshots::default(),
+            sweeps: Sweeps::default(),
             wrong_tokens: WrongTokens::default(),
             unread: Arc::default(),
             streams: Arc::new(Semaphore::new(tail::STREAMS_MAX)),

@@ -71,8 +71,6 @@ pub(crate) struct ServerState {
     pub(crate) universes: Registry,
     pub(crate) reachability: Reachability,
     pub(crate) ensemble: Arc<Ensemble>,
-    #[cfg(feature = "control")]
-    pub(crate) sweeps: crate::sweep::remote::Sweeps,
     /// Runs the background tasks of universes created later.
     pub(crate) runtime: Handle,
     /// The number of connections that were given to a runtime, to choose that of the next one.
@@ -89,8 +87,6 @@ impl ServerState {
     fn new(ensemble: Arc<Ensemble>) -> Self {
         Self {
             ensemble,
-            #[cfg(feature = "control")]
-            sweeps: crate::sweep::remote::Sweeps::default(),
             scratches: ScratchPool::default(),
             open_connections: Arc::default(),
             saving: Saving::default(),

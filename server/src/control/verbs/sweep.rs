@@ -191,7 +191,7 @@ pub(super) const VERBS: &[Verb] = &[
 ];
 
 fn sweeps(call: &Call) -> &Sweeps {
-    &call.universe.shared.server.sweeps
+    &call.controls.sweeps
 }
 
 fn refused(error: SweepError) -> ControlError {
