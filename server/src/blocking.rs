@@ -9,14 +9,14 @@ use minikeeper_protocol::SessionId;
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
-    config::Config,
+    config::{Config, stories::Stories},
     data::SaveError,
     ensemble::ServerMode,
     faults::error::NotHit,
     server::{self, Builder},
     session_selector::{NoSession, SessionSelector},
     start::StartError,
-    story::panics::{self, Stories},
+    story::panics,
     tree::Tree,
     universe::{RestartError, Universe, WaitError, ensemble::EnsembleError},
 };

@@ -154,10 +154,6 @@ pub use recording::{
 pub use server::{Builder, Server};
 pub use session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use start::StartError;
-pub use story::{
-    Story,
-    panics::{Stories, StoryGuard},
-};
 #[cfg(feature = "control")]
 #[doc(hidden)]
 pub use sweep::command as sweeping;
@@ -181,6 +177,10 @@ pub use universe::session_info::{LastOperation, SessionInfo, WatchInfo};
 pub use universe::{
     Change, Changes, JournalTail, Moment, RestartError, RestoreError, Seeded, Snapshot, Universe,
     UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
+};
+pub use {
+    config::stories::Stories,
+    story::{Story, panics::StoryGuard},
 };
 pub use {
     ensemble::ServerMode,

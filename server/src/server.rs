@@ -12,13 +12,13 @@ use crate::control::{Controls, own_port};
 #[cfg(feature = "control")]
 use crate::net::listener::Spawner;
 use crate::{
-    config::Config,
+    config::{Config, stories::Stories},
     data::SaveError,
     ensemble::Ensemble,
     net::reachability::{self, AbortedTasks, Listeners},
     start::{self, StartError},
     state::UniverseState,
-    story::panics::{self, Stories},
+    story::panics,
     tree::Tree,
     turn::{health::Failure, turns::Turns},
     universe::{

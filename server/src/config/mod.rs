@@ -8,6 +8,7 @@ mod engine;
 #[cfg(feature = "sasl")]
 pub(crate) mod jaas;
 pub mod settings;
+pub(crate) mod stories;
 
 use std::net::SocketAddr;
 

@@ -24,7 +24,7 @@ use crate::{
     config::TxnLog,
     data::{DataSource, SavedState},
 };
-use crate::{story::panics::Stories, tree::Tree};
+use crate::{config::stories::Stories, tree::Tree};
 
 /// A row of the table and the field it describes.
 #[derive(Clone, Copy, Debug)]

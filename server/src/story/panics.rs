@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::universe::Universe;
+use crate::{config::stories::Stories, universe::Universe};
 
 /// How long to wait for the engine lock: should another thread hold it for ever, the test ends
 /// nevertheless.
@@ -22,48 +22,23 @@ const UNIVERSES_MAX: usize = 8;
 #[cfg(feature = "control")]
 const FOLDER: &str = "minikeeper-stories";
 
-/// What a [`Server`](crate::Server), or a [`UniverseGuard`](crate::UniverseGuard), does when a panic
-/// drops it, as the failed assertion of a test does.
-///
-/// The title of the [`Story`](crate::Story) is the name of the thread, which is that of the test. A
-/// universe tells its story once.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Stories {
-    /// Prints the story to stderr, where the test harness captures it. With the feature `control`,
-    /// also saves the page and the JSON: in the folder that the environment variable
-    /// `MINIKEEPER_STORIES` names, else in `minikeeper-stories` of cargo's target folder if the
-    /// program is there. If the variable is empty or `off`, saves nothing.
-    #[default]
-    Default,
-    /// Prints the story, and saves the page and the JSON in this folder.
-    #[cfg(feature = "control")]
-    SaveIn(PathBuf),
-    /// Prints the story and saves nothing.
-    Print,
-    /// Does nothing: for tests that expect a panic.
-    Off,
-}
-
-impl Stories {
-    #[cfg(feature = "control")]
-    fn folder(&self) -> Option<PathBuf> {
-        match self {
-            Self::SaveIn(folder) => Some(folder.clone()),
-            Self::Print | Self::Off => None,
-            Self::Default => match env::var_os("MINIKEEPER_STORIES") {
-                Some(folder) if folder.is_empty() || folder == "off" => None,
-                Some(folder) => Some(folder.into()),
-                None => {
-                    let program = env::current_exe().ok()?;
-                    // Cargo puts this file into every target folder.
-                    let is_target =
-                        |folder: &&std::path::Path| folder.join("CACHEDIR.TAG").is_file();
-                    let target = program.ancestors().skip(1).find(is_target)?;
-                    Some(target.join(FOLDER))
-                }
-            },
-        }
+/// Returns the folder in which to save a story.
+#[cfg(feature = "control")]
+fn folder(stories: &Stories) -> Option<PathBuf> {
+    match stories {
+        Stories::SaveIn(folder) => Some(folder.clone()),
+        Stories::Print | Stories::Off => None,
+        Stories::Default => match env::var_os("MINIKEEPER_STORIES") {
+            Some(folder) if folder.is_empty() || folder == "off" => None,
+            Some(folder) => Some(folder.into()),
+            None => {
+                let program = env::current_exe().ok()?;
+                // Cargo puts this file into every target folder.
+                let is_target = |folder: &&std::path::Path| folder.join("CACHEDIR.TAG").is_file();
+                let target = program.ancestors().skip(1).find(is_target)?;
+                Some(target.join(FOLDER))
+            }
+        },
     }
 }
 
@@ -126,12 +101,7 @@ fn tell_of(universe: &Universe) {
     eprintln!("\n{story}");
     #[cfg(feature = "control")]
     {
-        let saved = match state
-            .config
-            .stories
-            .folder()
-            .map(|folder| story.save(&folder))
-        {
+        let saved = match folder(&state.config.stories).map(|folder| story.save(&folder)) {
             None => String::new(),
             Some(Ok(page)) => format!("saved in {}\n", page.display()),
             Some(Err(error)) => format!("not saved: {error}\n"),

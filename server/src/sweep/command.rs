@@ -21,8 +21,8 @@ use tokio::runtime::Handle;
 use crate::{
     Builder, Server, Universe,
     clock::Stopwatch,
+    config::stories::Stories,
     recording::Recording,
-    story::panics::Stories,
     sweep::{
         SweepError,
         armed::Armed,

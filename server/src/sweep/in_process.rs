@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::{
     Builder, Server,
     clock::Stopwatch,
-    story::panics::Stories,
+    config::stories::Stories,
     sweep::{
         SweepError,
         armed::Armed,
