@@ -102,6 +102,7 @@ mod session_selector;
 mod start;
 mod state;
 mod story;
+mod stream;
 #[cfg(feature = "control")]
 mod sweep;
 mod tree;
@@ -145,8 +146,6 @@ pub use minikeeper_engine::{
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub use net::local::LocalStream;
-#[cfg(feature = "tls")]
-pub use net::tls::TlsError;
 pub use recording::{
     Recording, RecordingEnd, RecordingError,
     replay::{ReplayDifference, ReplayError, Replayed, replay},
@@ -154,6 +153,8 @@ pub use recording::{
 pub use server::{Builder, Server};
 pub use session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use start::StartError;
+#[cfg(feature = "tls")]
+pub use stream::tls::TlsError;
 #[cfg(feature = "control")]
 #[doc(hidden)]
 pub use sweep::command as sweeping;

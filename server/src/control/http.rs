@@ -32,9 +32,9 @@ use crate::{
         verb::Answer,
     },
     limits::open_connections::Slot,
-    net::stream::Stream,
     page::Asset,
     race::first_of,
+    stream::Stream,
 };
 
 /// How long a client may take to begin a request, and to send its head.

@@ -11,7 +11,7 @@ use std::{
 use bytes::{Buf as _, BytesMut};
 use hyper::rt::{self, Read, ReadBufCursor, Write};
 
-use crate::net::stream::Stream;
+use crate::stream::Stream;
 
 /// How long a client may leave an answer unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);

@@ -19,9 +19,9 @@ use crate::{
     net::{
         listener::{self, HeldPorts, PortUse},
         reachability,
-        stream::Stream,
     },
     start::StartError,
+    stream::Stream,
 };
 
 /// Listens on the address in the settings, if there is one, and stores the actual port in them.

@@ -19,10 +19,8 @@ use tokio::{
 #[cfg(feature = "control")]
 use crate::control::{Controls, Handover};
 use crate::{
-    limits::open_connections::Slot,
-    net::{socket::SocketTask, stream::Stream},
-    peer::Peer,
-    state::UniverseState,
+    limits::open_connections::Slot, net::socket::SocketTask, peer::Peer, state::UniverseState,
+    stream::Stream,
 };
 
 /// The number of file descriptors that connections leave to the log, snapshots and other files; of

@@ -1,7 +1,7 @@
 //! Connections: how they are accepted, limited, read and written.
 //!
 //! [`reachability`] binds the ports, [`listener`] accepts and counts connections, and each TCP
-//! connection runs as one task, [`socket`], over a [`stream`] with or without `tls`. The task
+//! connection runs as one task, [`socket`], over a [stream](crate::stream) with or without TLS. The task
 //! passes bytes to a [`connection`], which does no I/O: it splits frames, decodes requests, and
 //! takes turns ([`crate::turn`]). [`local`] drives the same `connection` inside the process,
 //! without a task. [`binding`] finds the universe that a connection belongs to.
@@ -14,6 +14,3 @@ pub(crate) mod listener;
 pub(crate) mod local;
 pub(crate) mod reachability;
 pub(crate) mod socket;
-pub(crate) mod stream;
-#[cfg(feature = "tls")]
-pub(crate) mod tls;

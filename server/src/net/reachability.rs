@@ -8,12 +8,10 @@ use tokio::{net::TcpListener, task::JoinSet};
 use crate::{
     config::Config,
     ensemble::ServerAddresses,
-    net::{
-        listener::{self, HeldPorts, Spawner},
-        stream::Stream,
-    },
+    net::listener::{self, HeldPorts, Spawner},
     start::StartError,
     state::{UniverseState, time_control},
+    stream::Stream,
 };
 
 /// How often a server looks for free ports in a row.
@@ -252,7 +250,7 @@ impl Listeners {
         let secure = match wanted.secure {
             None => None,
             Some(wanted) => {
-                let acceptor = crate::net::tls::acceptor(config)?;
+                let acceptor = crate::stream::tls::acceptor(config)?;
                 let (listener, address) = listen(wanted, config, held)?;
                 addresses.secure = Some(address);
                 Some((listener, acceptor))
@@ -331,7 +329,7 @@ impl Listeners {
                 tracing::info!(%address, "listening for TLS");
             }
             let wrap = move |stream| {
-                Stream::Tls(Box::new(crate::net::tls::TlsStream::accept(
+                Stream::Tls(Box::new(crate::stream::tls::TlsStream::accept(
                     &acceptor, stream,
                 )))
             };

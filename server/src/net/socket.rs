@@ -15,13 +15,11 @@ use std::{
 
 use crate::{
     limits::open_connections::Slot,
-    net::{
-        connection::{CloseCause, Connection, Flow},
-        stream::Stream,
-    },
+    net::connection::{CloseCause, Connection, Flow},
     outbox::Registered,
     peer::Peer,
     state::{UniverseState, scratch::Scratch},
+    stream::Stream,
 };
 
 /// The maximum number of connections that a turn wakes before it writes its own reply.

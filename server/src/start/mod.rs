@@ -35,7 +35,7 @@ pub enum StartError {
     Load(crate::data::LoadError),
     /// The certificate, its key, or the certificates that verify clients cannot be used.
     #[cfg(feature = "tls")]
-    Tls(crate::net::tls::TlsError),
+    Tls(crate::stream::tls::TlsError),
     /// The tree cannot be seeded with the given znodes.
     Seed(SeedError),
     /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
@@ -101,8 +101,8 @@ impl From<crate::data::LoadError> for StartError {
 }
 
 #[cfg(feature = "tls")]
-impl From<crate::net::tls::TlsError> for StartError {
-    fn from(error: crate::net::tls::TlsError) -> Self {
+impl From<crate::stream::tls::TlsError> for StartError {
+    fn from(error: crate::stream::tls::TlsError) -> Self {
         Self::Tls(error)
     }
 }

@@ -4,6 +4,9 @@
 //!
 //! An enum and not a trait object, so that TLS support costs plain TCP nothing.
 
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+
 use std::{
     future::Future,
     io,
@@ -20,7 +23,7 @@ use tokio::{
 };
 
 #[cfg(feature = "tls")]
-use crate::net::tls::TlsStream;
+use crate::stream::tls::TlsStream;
 
 /// The maximum number of bytes that [`Stream::poll_read_apart`] reads at once.
 #[cfg(feature = "control")]
