@@ -169,11 +169,11 @@ pub use sweep::{
 };
 #[cfg(feature = "seed-files")]
 pub use tree::TreeFileError;
+pub use tree::seed_error::SeedError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
 pub use turn::health::Failure;
 pub use universe::changes::ChangeError;
 pub use universe::inspect::{ChildListing, ListedChild, ListedZnode, TreeListing};
-pub use universe::seeding::SeedError;
 pub use universe::session_info::{LastOperation, SessionInfo, WatchInfo};
 pub use universe::{
     Change, Changes, JournalTail, Moment, RestartError, RestoreError, Seeded, Snapshot, Universe,

@@ -9,15 +9,15 @@ use tokio::task::JoinSet;
 
 #[cfg(feature = "control")]
 use crate::control::{Controls, own_port};
-#[cfg(feature = "control")]
-use crate::net::listener::Spawner;
 use crate::{
     config::{Config, stories::Stories},
     data::SaveError,
     ensemble::Ensemble,
-    net::reachability::{self, AbortedTasks, Listeners},
-    start::{self, StartError},
-    state::UniverseState,
+    start::{
+        self, StartError,
+        ports::{self, Listeners},
+    },
+    state::{UniverseState, reachability::AbortedTasks},
     story::panics,
     tree::Tree,
     turn::{health::Failure, turns::Turns},
@@ -112,14 +112,10 @@ impl Server {
             .then(|| Arc::new(Controls::new(universe.clone())));
         let reachability = &shared.server.reachability;
         #[cfg(feature = "control")]
-        reachability.set_spawner(Spawner {
-            controls: controls.clone().filter(|_| control.is_enabled),
-            ..Spawner::default()
-        });
-        reachability.set_up(reachability::serve(
-            listeners.into_iter().map(Some),
-            &shared,
-        ));
+        if let (Some(controls), true) = (&controls, control.is_enabled) {
+            reachability.set_upgrade(Arc::clone(controls) as _);
+        }
+        reachability.set_up(ports::serve(listeners.into_iter().map(Some), &shared));
         #[allow(unused_mut, reason = "the feature control adds one")]
         let mut tasks = shared.saving_tasks();
         #[cfg(feature = "control")]

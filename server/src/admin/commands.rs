@@ -26,10 +26,9 @@ use crate::{
     },
     data,
     ensemble::ServerMode,
-    net::reachability::Phase,
     order,
     peer::Peer,
-    state::UniverseState,
+    state::{UniverseState, reachability::Phase},
     turn::stats::Counters,
 };
 

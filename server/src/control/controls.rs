@@ -1,14 +1,18 @@
 //! The objects that verbs act on: the server, its universes, snapshots taken over HTTP.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use bytes::BytesMut;
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
     config::ControlConfig,
-    control::{access::WrongTokens, answer_body::UnreadAnswers, error::ControlError, tail},
-    state::UniverseState,
+    control::{access::WrongTokens, answer_body::UnreadAnswers, error::ControlError, http, tail},
+    limits::open_connections::Slot,
+    state::{UniverseState, upgrade::Upgrade},
+    stream::Stream,
     sweep::remote::Sweeps,
     universe::{Snapshot, Universe},
 };
@@ -105,6 +109,12 @@ impl Controls {
     pub(crate) async fn stopped(&self) {
         // Fails only when the sender is dropped, which `self` makes impossible.
         let _ = self.stopped.subscribe().wait_for(|stopped| *stopped).await;
+    }
+}
+
+impl Upgrade for Controls {
+    fn serve(self: Arc<Self>, stream: Stream, read: BytesMut, slot: Slot, peer: IpAddr) {
+        tokio::spawn(http::serve(self, (stream, read, slot), peer));
     }
 }
 

@@ -6,10 +6,10 @@
 //! [`Universe`](crate::Universe) or [`Server`](crate::Server) and a row in `control/verbs/`, which has
 //! one file per family.
 //!
-//! A request passes `handover` (a client connection turns out to speak HTTP) or `own_port`, then
-//! `http` (one connection, over `hyper_io`), `access` (may this client use control), `routing` (which
-//! verb), `parameter` (its arguments), and the verb's handler, which acts on `controls`. `verb`
-//! `admin_server` answers ZooKeeper's `/commands` and `/metrics` instead of a verb. `verb`
+//! A request passes [`Upgrade`](crate::state::upgrade::Upgrade) (a client connection turns out to speak
+//! HTTP) or `own_port`, then `http` (one connection, over `hyper_io`), `access` (may this client use
+//! control), `routing` (which verb), `parameter` (its arguments), and the verb's handler, which acts on
+//! `controls`. `admin_server` answers ZooKeeper's `/commands` and `/metrics` instead of a verb. `verb`
 //! describes verbs, `json` renders values and their schemas, `openapi` renders the description.
 //!
 //! Off unless [`Config::control`](crate::Config::control) enables it.
@@ -19,7 +19,6 @@ mod admin_server;
 mod answer_body;
 mod controls;
 mod error;
-pub(crate) mod handover;
 mod http;
 mod hyper_io;
 mod json;
@@ -31,7 +30,7 @@ mod tail;
 mod verb;
 pub(crate) mod verbs;
 
-pub(crate) use self::{controls::Controls, handover::Handover};
+pub(crate) use self::controls::Controls;
 pub use self::{
     parameter::{Parameter, ParameterKind},
     verb::{Field, FieldKind, Method, Part, Verb},

@@ -16,11 +16,9 @@ use crate::{
         error::{ControlError, with_causes},
         http,
     },
-    net::{
-        listener::{self, HeldPorts, PortUse},
-        reachability,
-    },
-    start::StartError,
+    net::listener::{self, PortUse},
+    start::{StartError, ports},
+    state::reachability::HeldPorts,
     stream::Stream,
 };
 
@@ -29,7 +27,7 @@ pub(crate) fn bind(config: &mut Config) -> Result<Option<TcpListener>, StartErro
     let Some(wanted) = config.control.listen else {
         return Ok(None);
     };
-    let (listener, address) = reachability::listen(wanted, config, &HeldPorts::default())?;
+    let (listener, address) = ports::listen(wanted, config, &HeldPorts::default())?;
     config.control.listen = Some(address);
     tracing::info!(%address, "listening for control");
     Ok(Some(listener))
@@ -67,7 +65,7 @@ pub(crate) async fn go_down(
         controls.go_down().await;
         return Ok(address);
     }
-    let bound = reachability::listen(with_port_0(asked_at), &shared.config, &HeldPorts::default());
+    let bound = ports::listen(with_port_0(asked_at), &shared.config, &HeldPorts::default());
     let (listener, address) = bound.map_err(|error| {
         let why = with_causes(&error);
         ControlError::cannot_now(format!(

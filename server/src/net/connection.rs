@@ -31,7 +31,7 @@ use crate::{
 };
 
 #[cfg(feature = "control")]
-use crate::control::handover;
+use crate::net::handover;
 
 /// The maximum length of a handshake. A usual one has 45 bytes, 16 of them the password. This also
 /// bounds the input that the server keeps for a connection without a handshake. Unit: bytes.

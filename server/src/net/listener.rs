@@ -3,21 +3,19 @@
 //! Source: `docs/zookeeper-protocol.md` sections 6.1 and 17.1.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
     io,
     net::{IpAddr, SocketAddr},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::{TcpListener, TcpStream},
     runtime::Handle,
 };
 
 #[cfg(feature = "control")]
-use crate::control::{Controls, Handover};
+use crate::net::handover::Handover;
 use crate::{
     limits::open_connections::Slot, net::socket::SocketTask, peer::Peer, state::UniverseState,
     stream::Stream,
@@ -41,85 +39,15 @@ pub(crate) enum PortUse {
 /// The pause before the next accept when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Sockets that hold the ports of servers that are down. They do not listen, so connections are
-/// refused; and nobody who asks the system for a free port is given one of these.
-#[derive(Debug, Default)]
-pub(crate) struct HeldPorts(Mutex<HashMap<SocketAddr, TcpSocket>>);
-
-impl HeldPorts {
-    /// Holds a port, unless another program has taken it: then listening reports that.
-    pub(crate) fn hold(&self, address: SocketAddr) {
-        if let Entry::Vacant(place) = self.0.lock().entry(address)
-            && let Ok(socket) = bind(address)
-        {
-            place.insert(socket);
-        }
-    }
-
-    /// Listens on an address, whether or not its port is held.
-    ///
-    /// # Errors
-    /// The system's, and [`io::ErrorKind::Unsupported`] if the runtime has no I/O.
-    pub(crate) fn listen(&self, address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
-        let held = self.0.lock().remove(&address);
-        let socket = held.map_or_else(|| bind(address), Ok)?;
-        // Tokio panics if there is no I/O, and cannot be asked before.
-        let listen = std::panic::AssertUnwindSafe(|| socket.listen(backlog));
-        std::panic::catch_unwind(listen).unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_held(&self, address: SocketAddr) -> bool {
-        self.0.lock().contains_key(&address)
-    }
-
-    /// Frees the ports.
-    pub(crate) fn clear(&self) {
-        self.0.lock().clear();
-    }
-}
-
-/// Binds a socket, which does not listen yet.
-fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A restarted server must not wait for the connections of the previous one to time out. On
-    // systems other than Unix the option means something else.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
-}
-
 /// Starts the task of an accepted connection.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Spawner {
-    /// The number of the server of the ensemble.
-    pub(crate) server: u8,
-    /// Serves connections that turn out to speak HTTP, if the clients' port also serves control.
+fn spawn(shared: &UniverseState, task: SocketTask, peer: IpAddr, runtime: &Handle) {
     #[cfg(feature = "control")]
-    pub(crate) controls: Option<Arc<Controls>>,
-}
-
-impl Spawner {
-    #[cfg_attr(
-        not(feature = "control"),
-        expect(
-            clippy::unused_self,
-            reason = "with `control` it looks at the controls"
-        )
-    )]
-    fn spawn(&self, task: SocketTask, peer: IpAddr, runtime: &Handle) {
-        #[cfg(feature = "control")]
-        if let Some(controls) = &self.controls {
-            runtime.spawn(Handover::new(task, Arc::clone(controls), peer));
-            return;
-        }
-        let _ = peer;
-        runtime.spawn(task);
+    if let Some(upgrade) = shared.server.reachability.upgrade() {
+        runtime.spawn(Handover::new(task, upgrade, peer));
+        return;
     }
+    let _ = (shared, peer);
+    runtime.spawn(task);
 }
 
 /// Moves a stream to the runtime that serves it: this one and the others take turns.
@@ -137,15 +65,16 @@ fn place(shared: &UniverseState, stream: TcpStream) -> io::Result<(TcpStream, Ha
     Ok((TcpStream::from_std(stream)?, runtime.clone()))
 }
 
-/// Accepts clients until dropped. `wrap` adds TLS to a stream, if the port uses it.
+/// Accepts clients of a server of the ensemble until dropped. `wrap` adds TLS to a stream, if the port
+/// uses it.
 pub(crate) async fn accept(
     listener: TcpListener,
     shared: Arc<UniverseState>,
     wrap: impl Fn(TcpStream) -> Stream,
-    spawner: Spawner,
+    server: u8,
 ) {
     each(listener, move |stream, peer| {
-        open(&shared, stream, peer, &wrap, &spawner);
+        open(&shared, stream, peer, &wrap, server);
     })
     .await;
 }
@@ -178,7 +107,7 @@ fn open(
     stream: TcpStream,
     peer: SocketAddr,
     wrap: impl Fn(TcpStream) -> Stream,
-    spawner: &Spawner,
+    server: u8,
 ) {
     let peer = Peer::from(peer);
     if shared.turns.faults.are_set() && shared.turns.faults.refuse(&peer) {
@@ -196,8 +125,8 @@ fn open(
             return;
         }
     };
-    let task = SocketTask::new(shared, wrap(stream), peer, spawner.server, slot);
-    spawner.spawn(task, address, &runtime);
+    let task = SocketTask::new(shared, wrap(stream), peer, server, slot);
+    spawn(shared, task, address, &runtime);
 }
 
 /// Counts a connection and prepares its socket. Returns `None` if a limit forbids it.

@@ -10,7 +10,8 @@
 
 pub(crate) mod binding;
 pub(crate) mod connection;
+#[cfg(feature = "control")]
+pub(crate) mod handover;
 pub(crate) mod listener;
 pub(crate) mod local;
-pub(crate) mod reachability;
 pub(crate) mod socket;

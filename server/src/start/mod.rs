@@ -1,16 +1,17 @@
 //! What a server starts with, and the errors of a start.
 //!
-//! [`load`] loads the state; builds without the feature `data` use `no_load.rs` instead.
+//! [`ports`] binds the ports, and [`load`] loads the state; builds without the feature `data` use `no_load.rs` instead.
 
 #[cfg(feature = "data")]
 pub(crate) mod load;
 #[cfg(not(feature = "data"))]
 #[path = "no_load.rs"]
 pub(crate) mod load;
+pub(crate) mod ports;
 
 use std::{error::Error, fmt, io, net::SocketAddr};
 
-use crate::{config::ConfigError, universe::seeding::SeedError};
+use crate::{config::ConfigError, tree::seed_error::SeedError};
 
 /// Why a server could not be started.
 #[derive(Debug)]

@@ -10,6 +10,7 @@
 
 pub(crate) mod fault_turn;
 pub(crate) mod handshake_deadlines;
+pub(crate) mod reachability;
 pub(crate) mod registry;
 #[cfg(feature = "data")]
 pub(crate) mod saving;
@@ -19,6 +20,8 @@ pub(crate) mod saving;
 pub(crate) mod scratch;
 pub(crate) mod time_control;
 pub(crate) mod timers;
+#[cfg(feature = "control")]
+pub(crate) mod upgrade;
 
 use std::sync::{
     Arc,
@@ -31,11 +34,10 @@ use crate::{
     config::Config,
     ensemble::Ensemble,
     limits::{Limits, open_connections::OpenConnections},
-    net::reachability::Reachability,
     recording::recorder::FileEnd,
     state::{
-        handshake_deadlines::HandshakeDeadlines, registry::Registry, saving::Saving,
-        scratch::ScratchPool, time_control::TimeControl,
+        handshake_deadlines::HandshakeDeadlines, reachability::Reachability, registry::Registry,
+        saving::Saving, scratch::ScratchPool, time_control::TimeControl,
     },
     turn::turns::Turns,
 };

@@ -9,6 +9,7 @@ mod differences;
 pub(crate) mod dump;
 #[cfg(feature = "seed-files")]
 pub(crate) mod files;
+pub(crate) mod seed_error;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 

@@ -6,12 +6,9 @@ use minikeeper_engine::{Engine, Now};
 use minikeeper_protocol::{Create, CreateMode, ErrorCode, Request, Stat};
 
 use crate::{
-    tree::{Lifetime, Tree, Znode},
+    tree::{Lifetime, Tree, Znode, seed_error::SeedError},
     turn::effects::TurnEffects,
-    universe::{
-        Universe,
-        seeding::{self, SeedError},
-    },
+    universe::{Universe, seeding},
     work,
 };
 

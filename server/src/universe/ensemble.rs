@@ -7,8 +7,9 @@ use tokio::task::JoinSet;
 
 use crate::{
     ensemble::{Ensemble, ServerMode},
-    net::reachability::Phase,
     order,
+    start::ports::Listeners,
+    state::reachability::Phase,
     universe::{Universe, reachable},
     work,
 };
@@ -146,7 +147,7 @@ impl Universe {
         if before == ServerMode::Down && mode != ServerMode::Down && is_up {
             let _on_its_runtime = server.runtime.enter();
             let addresses = ensemble.addresses(id);
-            let listeners = server.reachability.listen_again(addresses, &root.config);
+            let listeners = Listeners::bind_again(&server.reachability, addresses, &root.config);
             let listeners = listeners.map_err(EnsembleError::Start)?;
             ensemble.set_mode(id, mode);
             ended = Some(

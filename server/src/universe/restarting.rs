@@ -6,9 +6,11 @@ use minikeeper_engine::Keep;
 
 use crate::{
     ensemble::ServerMode,
-    net::reachability::{self, Phase},
-    start::StartError,
-    state::UniverseState,
+    start::{
+        StartError,
+        ports::{self, Listeners},
+    },
+    state::{UniverseState, reachability::Phase},
     universe::Universe,
 };
 
@@ -147,9 +149,12 @@ impl Universe {
             let ensemble = &server.ensemble;
             let listen = |id| match ensemble.mode(id) {
                 ServerMode::Down => Ok(None),
-                _ => (server.reachability)
-                    .listen_again(ensemble.addresses(id), &root.config)
-                    .map(Some),
+                _ => Listeners::bind_again(
+                    &server.reachability,
+                    ensemble.addresses(id),
+                    &root.config,
+                )
+                .map(Some),
             };
             let listeners: Result<Vec<_>, StartError> = ensemble.ids().map(listen).collect();
             if listeners.is_err() {
@@ -161,9 +166,7 @@ impl Universe {
                 renew(&universe, keep);
             }
             renew(root, keep);
-            server
-                .reachability
-                .set_up(reachability::serve(listeners, root))
+            server.reachability.set_up(ports::serve(listeners, root))
         };
         // The control port is closed only once its task has ended.
         ended.end().await;

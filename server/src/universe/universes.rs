@@ -7,8 +7,7 @@ use minikeeper_protocol::{SessionId, path};
 
 use crate::{
     clock::Clock,
-    net::reachability::Phase,
-    state::{UniverseState, registry::UniverseError, time_control},
+    state::{UniverseState, reachability::Phase, registry::UniverseError, time_control},
     story::panics,
     turn::turns::Turns,
     universe::Universe,

@@ -10,11 +10,10 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Call, Field, FieldKind, Handler, Method, Part, Verb},
     },
-    tree::{Lifetime, Tree, Znode},
+    tree::{Lifetime, Tree, Znode, seed_error::SeedError},
     universe::{
         changes::ChangeError,
         inspect::{ChildOrder, ListedChild, ListedZnode},
-        seeding::SeedError,
     },
 };
 

@@ -8,25 +8,22 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use crate::{
-    control::{controls::Controls, http},
-    net::socket::SocketTask,
-};
+use crate::{net::socket::SocketTask, state::upgrade::Upgrade};
 
 /// The task of a connection that may turn out to speak HTTP: until then, a client connection's task.
 #[derive(Debug)]
 pub(crate) struct Handover {
     /// `None` once the task has ended.
     task: Option<SocketTask>,
-    controls: Arc<Controls>,
+    upgrade: Arc<dyn Upgrade>,
     peer: IpAddr,
 }
 
 impl Handover {
-    pub(crate) const fn new(task: SocketTask, controls: Arc<Controls>, peer: IpAddr) -> Self {
+    pub(crate) const fn new(task: SocketTask, upgrade: Arc<dyn Upgrade>, peer: IpAddr) -> Self {
         Self {
             task: Some(task),
-            controls,
+            upgrade,
             peer,
         }
     }
@@ -43,8 +40,8 @@ impl Future for Handover {
         if let Some(task) = self.task.take()
             && end.is_http()
         {
-            let controls = Arc::clone(&self.controls);
-            tokio::spawn(http::serve(controls, task.into_parts(), self.peer));
+            let (stream, read, slot) = task.into_parts();
+            Arc::clone(&self.upgrade).serve(stream, read, slot, self.peer);
         }
         Poll::Ready(())
     }
