@@ -13,6 +13,7 @@ use crate::{
     config::{Config, stories::Stories},
     data::SaveError,
     ensemble::Ensemble,
+    recording::recorder::Recorder,
     start::{
         self, StartError,
         ports::{self, Listeners},
@@ -188,10 +189,10 @@ impl Server {
 
     /// Ends a recording in a file.
     fn end_recording(&self) {
-        self.shared.turns.journal(|journal| {
-            let recorder = &mut journal.recorder;
-            drop(recorder.take_if(|recorder| recorder.has_file()));
-        });
+        let end = |recorder: &mut Option<Box<_>>| {
+            recorder.take_if(|it: &mut Box<Recorder>| it.has_file())
+        };
+        drop(self.shared.turns.recorder(end));
     }
 
     /// Stops the server as [`Server::stop`] does, but waits at most `patience` for connections.

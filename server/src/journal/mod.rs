@@ -20,7 +20,7 @@ use self::{
     entry::{DeletionReason, JournalEntry},
     record::{Context, Decoder, Operation, Record, RecordKind, address_of},
 };
-use crate::{peer::Peer, recording::recorder::Recorder};
+use crate::peer::Peer;
 
 /// The room of a chunk. Unit: bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -83,8 +83,6 @@ pub(crate) struct Journal {
     contexts: Vec<usize>,
     /// The number of the first record since the journal was cleared.
     cleared: u64,
-    /// Writes a recording, if one is wanted: everything that a replay needs.
-    pub(crate) recorder: Option<Box<Recorder>>,
 }
 
 /// Consecutive records.
@@ -142,7 +140,6 @@ impl Journal {
             context: None,
             contexts: Vec::new(),
             cleared: 1,
-            recorder: None,
         }
     }
 
@@ -156,9 +153,6 @@ impl Journal {
 
     /// Ends a turn, which took this long.
     pub(crate) fn end_turn(&mut self, micros: u32) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.flush();
-        }
         self.write_pending();
         if self.omitted > 0 {
             let omitted = Record {
@@ -397,9 +391,6 @@ impl Journal {
 
     /// Adds the act of a fault on a client's message. The action is a word such as `delay`.
     pub(crate) fn fault(&mut self, who: Who<'_>, input: &Input, fault: u64, action: &str) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.fault(who, input, fault, action);
-        }
         let mut record = Record {
             kind: RecordKind::Fault,
             cause: fault,
@@ -441,9 +432,6 @@ impl Journal {
 
     /// Adds that a session ended.
     pub(crate) fn session_ended(&mut self, session: SessionId, expired: bool) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.session_ended(session, expired);
-        }
         let record = Record {
             kind: RecordKind::SessionEnded,
             is_flagged: expired,
@@ -454,24 +442,13 @@ impl Journal {
     }
 
     /// Adds something that happened outside of requests, with a text that says what.
-    pub(crate) fn happened(
-        &mut self,
-        now: Now,
-        kind: RecordKind,
-        who: Option<Who<'_>>,
-        text: &str,
-    ) {
-        self.begin_turn(now);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.note(who.map_or(0, |who| who.conn), text);
-        }
+    pub(crate) fn happened(&mut self, kind: RecordKind, who: Option<Who<'_>>, text: &str) {
         let record = Record {
             kind,
             ..Record::default()
         };
         let who = who.unwrap_or(Who::without_connection(SessionId::NONE));
         self.write(who, &record, record::bounded(text.as_bytes()), b"");
-        self.end_turn(0);
     }
 
     /// Copies the records from this number on, to decode them without the engine lock.

@@ -60,7 +60,9 @@ impl Connection {
                 let turns = &self.shared.turns;
                 let left = turns.alter(|engine, now, effects| {
                     let handover = engine.hand_over(self.id);
-                    if let (Some(recorder), true) = (effects.recorder(), handover.is_some()) {
+                    if let (Some(recorder), true) =
+                        (effects.observer.recorder(), handover.is_some())
+                    {
                         recorder.hand_over(now, self.id);
                     }
                     (handover, engine.zxid())
@@ -89,7 +91,7 @@ impl Connection {
         if let Some((handover, seen)) = session {
             let conn = self.id;
             let taken = to.turns.alter(|engine, now, effects| {
-                if let Some(recorder) = effects.recorder() {
+                if let Some(recorder) = effects.observer.recorder() {
                     recorder.take_over(now, conn, &handover, seen);
                 }
                 engine.take_over(conn, handover, seen, now)

@@ -204,8 +204,17 @@ impl Recorder {
         self.put(kind::MARK, &mut |_| {});
     }
 
-    /// Records that a mark is rewound to, or removed. Returns whether it was set in this recording.
-    pub(crate) fn return_to(&mut self, now: Now, kind: u8, mark: Mark) -> bool {
+    /// Records that a mark is rewound to. Returns whether it was set in this recording.
+    pub(crate) fn rewind(&mut self, now: Now, mark: Mark) -> bool {
+        self.use_mark(now, kind::REWIND, mark)
+    }
+
+    /// Records that a mark is removed.
+    pub(crate) fn forget(&mut self, now: Now, mark: Mark) {
+        self.use_mark(now, kind::FORGET, mark);
+    }
+
+    fn use_mark(&mut self, now: Now, kind: u8, mark: Mark) -> bool {
         let Some(place) = self.marks.iter().position(|known| *known == mark) else {
             return false;
         };

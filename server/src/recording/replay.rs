@@ -197,8 +197,8 @@ impl Player {
         };
         player.turns.turn(|core, now| {
             let recorder = Recorder::new(&core.engine, now, "", usize::MAX);
-            if let Some(journal) = &mut core.journal {
-                journal.recorder = Some(Box::new(recorder));
+            if let Some(sink) = &mut core.sink {
+                sink.recorder = Some(Box::new(recorder));
             }
             Vec::new()
         });
@@ -299,7 +299,7 @@ impl Player {
     fn take_output(&self) -> Vec<RawRecord> {
         let taken = self
             .turns
-            .journal(|journal| Some(journal.recorder.as_mut()?.take_bytes()));
+            .recorder(|recorder| Some(recorder.as_mut()?.take_bytes()));
         let mut bytes = Bytes::from(taken.flatten().unwrap_or_default());
         if bytes.starts_with(&format::MAGIC) {
             bytes = bytes.slice(format::MAGIC.len()..);
@@ -333,7 +333,7 @@ impl Player {
             kind::MARK => {
                 let mark = self.turns.alter(|engine, now, effects| {
                     let mark = engine.mark();
-                    if let Some(recorder) = effects.recorder() {
+                    if let Some(recorder) = effects.observer.recorder() {
                         recorder.mark(now, mark);
                     }
                     mark

@@ -11,15 +11,12 @@ use crate::{
         action::FaultAction,
         aftermath::{self, Aftermath, ReplyFate},
         delayed::Delayed,
-        rule::{HeldEvent, Subject},
+        rule::Subject,
     },
     outbox::{Close, Outbox},
     session_selector::SessionSelector,
     state::UniverseState,
-    turn::{
-        effects::TurnEffects,
-        turns::{Batch, Leftover, Turns},
-    },
+    turn::turns::{Batch, Leftover, Turns},
 };
 
 /// A request to which faults may apply.
@@ -217,7 +214,7 @@ pub(crate) fn send_delayed_events(shared: &UniverseState, to: Option<ConnId>) {
     }
     shared.turns.alter(|_, now, effects| {
         for event in faults.take_events(to, now.elapsed_ms) {
-            send(event, effects);
+            effects.send_held(event.conn, event.frame);
         }
     });
 }
@@ -302,7 +299,7 @@ pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
     let released = shared.turns.alter(|_, _, effects| {
         let mut released = faults.remove(id);
         for event in std::mem::take(&mut released.events) {
-            send(event, effects);
+            effects.send_held(event.conn, event.frame);
         }
         released
     });
@@ -312,28 +309,4 @@ pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
         serve_late(shared, delayed);
     }
     released.faults
-}
-
-/// Sends a held event.
-fn send(event: HeldEvent, effects: &mut TurnEffects<'_>) {
-    let Some(member) = effects.members.get(event.conn.0 as usize) else {
-        return;
-    };
-    let (to, bytes) = (event.conn, event.frame.len());
-    let pushed = member
-        .outbox
-        .push(effects.outbox_bytes_max, |out| out.extend(event.frame));
-    match pushed {
-        Ok(pushed) => {
-            effects.counters.event(bytes);
-            effects.wakes.extend(pushed.waker);
-            if effects.unsent.add(pushed.grown_bytes) {
-                effects.relieve_unsent();
-            }
-        }
-        Err(overflow) => {
-            effects.outbox_overflowed(to);
-            effects.wakes.extend(overflow.waker);
-        }
-    }
 }

@@ -4,7 +4,7 @@
 use crate::{
     race::first_of,
     state::{UniverseState, fault_turn},
-    turn::turns::Jump,
+    turn::time::Jump,
 };
 
 /// Returns the next deadline if the clock jumps, in milliseconds since the start; `None` on a

@@ -10,7 +10,7 @@ use crate::{
     journal::{Journal, record::RecordKind},
     recording::recorder::Recorder,
     session_selector::SessionSelector,
-    turn::{effects::Member, stats::Counters},
+    turn::{effects::Member, sink::Sink, stats::Counters},
 };
 
 /// The engine, and everything else that only the holder of its lock may touch.
@@ -23,7 +23,7 @@ pub(crate) struct Core {
     /// Logs changes, if a log is configured.
     pub(crate) log: Option<Box<LogWriter>>,
     /// Keeps what happened, if a journal is configured.
-    pub(crate) journal: Option<Box<Journal>>,
+    pub(crate) sink: Option<Box<Sink>>,
     /// The number of connections registered so far.
     pub(crate) registered: u64,
 }
@@ -104,7 +104,7 @@ impl Core {
             members: Slab::new(),
             counters: Counters::default(),
             log: None,
-            journal: None,
+            sink: None,
             registered: 0,
         }
     }
@@ -121,7 +121,7 @@ impl Core {
 
     /// Returns what writes the recording, if there is one.
     pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
-        self.journal.as_mut()?.recorder.as_deref_mut()
+        self.sink.as_mut()?.recorder.as_deref_mut()
     }
 
     /// Notifies the log, if there is one, that the state was replaced and saved.
@@ -135,20 +135,20 @@ impl Core {
     /// for the journal.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: &Clock) -> (Now, u64) {
-        let Some(journal) = &mut self.journal else {
+        let Some(sink) = &mut self.sink else {
             return (clock.now(), 0);
         };
         let (now, began_us) = clock.now_and_micros();
-        journal.begin_turn(now);
+        sink.journal.begin_turn(now);
         (now, began_us)
     }
 
     /// Ends the turn that began at this time.
     #[inline]
     pub(crate) fn end_journal(&mut self, began_us: u64, clock: &Clock) {
-        if let Some(journal) = &mut self.journal {
+        if let Some(sink) = &mut self.sink {
             let took_us = clock.micros().saturating_sub(began_us);
-            journal.end_turn(u32::try_from(took_us).unwrap_or(u32::MAX));
+            sink.end_turn(u32::try_from(took_us).unwrap_or(u32::MAX));
         }
     }
 
@@ -160,7 +160,7 @@ impl Core {
         conn: Option<ConnId>,
         text: impl FnOnce() -> String,
     ) {
-        let Some(journal) = &mut self.journal else {
+        let Some(sink) = &mut self.sink else {
             return;
         };
         let member = conn.and_then(|conn| self.members.get(conn.0 as usize));
@@ -168,7 +168,7 @@ impl Core {
             return;
         }
         let who = member.map(Member::who);
-        journal.happened(clock.now(), kind, who, &text());
+        sink.happened(clock.now(), kind, who, &text());
     }
 
     pub(crate) fn look(&self) -> Look<'_> {
@@ -176,7 +176,7 @@ impl Core {
             engine: &self.engine,
             members: &self.members,
             counters: &self.counters,
-            journal: self.journal.as_deref(),
+            journal: self.sink.as_ref().map(|sink| &sink.journal),
         }
     }
 }

@@ -7,19 +7,18 @@ use minikeeper_engine::{
     Removal,
 };
 use minikeeper_protocol::{
-    ConnectResponse, ErrorCode, MultiResult, ReplyHeader, ReplyRef, Request, SessionId, Xid, Zxid,
-    event, frame,
+    ConnectResponse, ErrorCode, ReplyHeader, ReplyRef, Request, SessionId, Xid, Zxid, event,
 };
 use slab::Slab;
 
 use crate::{
     data::LogWriter,
-    faults::{EventFate, Faults, aftermath},
-    journal::{Journal, RequestOutcome, Who},
-    outbox::{Close, Outbox, UnsentTotal},
-    recording::{format::kind, recorder::Recorder},
+    faults::{EventFate, Faults},
+    journal::Who,
+    outbox::{Close, Outbox, Pushed, UnsentTotal},
     turn::{
         prefix_replies,
+        sink::Observer,
         stats::{ConnStats, Counters},
         turns::Turns,
     },
@@ -65,14 +64,8 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) opens_session: bool,
     /// The session that the handshake opened or resumed.
     pub(crate) session: SessionId,
-    /// Keeps what happened, if a journal is configured.
-    pub(crate) journal: Option<&'a mut Journal>,
-    /// The outcome of the request, if it is recorded.
-    pub(crate) outcome: RequestOutcome,
-    /// Whether requests are recorded, in the journal or in the log.
-    pub(crate) is_recorded: bool,
-    /// Where the output for the request begins that is being recorded.
-    pub(crate) recorded_from: usize,
+    /// Writes what happens.
+    pub(crate) observer: Observer<'a>,
 }
 
 impl Member {
@@ -87,43 +80,40 @@ impl Member {
 }
 
 impl TurnEffects<'_> {
-    /// Notes that what follows belongs to an input, which is recorded afterwards.
-    #[inline]
-    pub(crate) fn begin_record(&mut self, now: Now, input: &Input) {
-        if let Some(journal) = &mut self.journal {
-            journal.begin_request();
-            if let Some(recorder) = &mut journal.recorder {
-                recorder.input(now, input);
-                self.recorded_from = self.out.len();
-            }
-        }
-        self.outcome.clear();
-    }
-
-    /// Returns what writes the recording, if there is one.
-    pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
-        self.journal.as_mut()?.recorder.as_deref_mut()
-    }
-
     /// Applies an input that is no client's request.
     #[inline(never)]
     pub(crate) fn apply(&mut self, engine: &mut Engine, now: Now, input: &Input) {
-        if let Some(recorder) = self.recorder() {
-            recorder.input(now, input);
-        }
+        self.observer.input(now, input);
         engine.apply(now, input, self);
     }
 
     /// Applies an input of a recording, as a turn applies a client's.
     pub(crate) fn replay(&mut self, engine: &mut Engine, now: Now, conn: ConnId, input: &Input) {
-        if let Some(journal) = &mut self.journal {
-            journal.begin_request();
+        self.observer.begin_input(now, input, self.out.len());
+        engine.apply(now, input, self);
+        let member = &self.members[conn.0 as usize];
+        self.observer.end_input(input, conn, member, self.out);
+    }
+
+    /// Sends an event that a fault has held back.
+    pub(crate) fn send_held(&mut self, to: ConnId, frame: Vec<u8>) {
+        let Some(member) = self.members.get(to.0 as usize) else {
+            return;
+        };
+        let bytes = frame.len();
+        let pushed = member
+            .outbox
+            .push(self.outbox_bytes_max, |out| out.extend(frame));
+        match pushed {
+            Ok(pushed) => {
+                self.counters.event(bytes);
+                self.pushed(pushed);
+            }
+            Err(overflow) => {
+                self.outbox_overflowed(to);
+                self.wakes.extend(overflow.waker);
+            }
         }
-        self.recorded_from = self.out.len();
-        self.outcome.clear();
-        self.apply(engine, now, input);
-        let members = self.members;
-        self.record(input, conn, &members[conn.0 as usize]);
     }
 
     /// Makes a change as the administrator. Returns the path of the created znode, if any.
@@ -137,71 +127,19 @@ impl TurnEffects<'_> {
         now: Now,
         request: &Request,
     ) -> Result<String, ErrorCode> {
-        if let Some(recorder) = self.recorder() {
-            recorder.administer(now, request);
-        }
+        self.observer.administer(now, request);
         engine.administer(now, request, self)
     }
 
     /// Rewinds to a mark. Returns whether it exists.
     #[inline(never)]
     pub(crate) fn rewind(&mut self, engine: &mut Engine, now: Now, mark: Mark) -> bool {
-        let is_known = self
-            .recorder()
-            .is_none_or(|recorder| recorder.return_to(now, kind::REWIND, mark));
+        let is_known = self.observer.rewind(now, mark);
         let is_there = engine.rewind(mark, now, self);
-        if let (false, true, Some(recorder)) = (is_known, is_there, self.recorder()) {
-            recorder.rewound(now, engine);
+        if !is_known && is_there {
+            self.observer.rewound(now, engine);
         }
         is_there
-    }
-
-    /// Records the reply to the request that was applied last.
-    #[cold]
-    fn record_reply(&mut self, conn: ConnId) {
-        let from = self.recorded_from;
-        let Some(reply) = aftermath::last_reply(self.out, from) else {
-            return;
-        };
-        let length = frame::next(&self.out[reply..], usize::MAX);
-        if let (Ok(Some(body)), Some(journal)) = (length, &mut self.journal)
-            && let Some(recorder) = &mut journal.recorder
-        {
-            recorder.sent(conn, &self.out[reply..reply + body.end]);
-        }
-    }
-
-    /// Records an input of this connection that was applied, with its outcome, in the journal and in
-    /// the server's log.
-    #[inline(never)]
-    pub(crate) fn record(&mut self, input: &Input, conn: ConnId, member: &Member) {
-        if self.recorder().is_some() {
-            self.record_reply(conn);
-        }
-        if let Some(journal) = &mut self.journal {
-            journal.request(member.who(), input, &self.outcome);
-        }
-        if tracing::enabled!(tracing::Level::DEBUG) {
-            trace_request(member, input, &self.outcome);
-        }
-    }
-
-    /// Notes what a reply with paths says of the outcome, for the journal.
-    #[inline(never)]
-    fn note_paths(&mut self, header: ReplyHeader, body: &ReplyRef<'_>) {
-        match body {
-            ReplyRef::Path(Some(path)) | ReplyRef::PathStat(path, _) => {
-                self.outcome.created.extend_from_slice(path);
-            }
-            ReplyRef::Multi(results) => {
-                let error = results.iter().find_map(|result| match result {
-                    MultiResult::Error(error) => *error,
-                    _ => None,
-                });
-                self.outcome.reply = Some(ReplyHeader { error, ..header });
-            }
-            _ => {}
-        }
     }
 
     /// Counts replies that ZooKeeper counts differently: to pings, auth and sasl.
@@ -225,14 +163,22 @@ impl TurnEffects<'_> {
         let encoded = ReplyRef::Empty.encode(header, self.out, ReplyRef::BYTES_MAX);
         debug_assert!(encoded.is_ok(), "a header alone fits");
         self.timed.failed = true;
-        self.outcome.reply = Some(header);
+        self.observer.reply(header);
         self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
+    }
+
+    /// Accounts for an event that was added to an outbox.
+    fn pushed(&mut self, pushed: Pushed) {
+        self.wakes.extend(pushed.waker);
+        if self.unsent.add(pushed.grown_bytes) {
+            self.relieve_unsent();
+        }
     }
 
     /// Enforces the limit on the unread output of all connections together.
     #[cold]
     #[inline(never)]
-    pub(crate) fn relieve_unsent(&mut self) {
+    fn relieve_unsent(&mut self) {
         let outboxes = self.members.iter().map(|(_, member)| &*member.outbox);
         let (closed, wakes) = self.unsent.relieve(outboxes);
         self.counters.limit_hits.unsent += closed;
@@ -276,7 +222,7 @@ impl TurnEffects<'_> {
 
     /// Counts a connection that is closed because its client does not read its events.
     #[cold]
-    pub(crate) fn outbox_overflowed(&mut self, conn: ConnId) {
+    fn outbox_overflowed(&mut self, conn: ConnId) {
         self.counters.limit_hits.outboxes += 1;
         tracing::warn!(
             conn = conn.0,
@@ -328,7 +274,7 @@ impl Effects for TurnEffects<'_> {
         self.timed.skipped += 1;
         self.timed.opened += u64::from(self.opens_session);
         self.session = response.session_id;
-        self.outcome.session = response.session_id;
+        self.observer.connected(response.session_id);
         response.encode(self.out);
     }
 
@@ -340,10 +286,10 @@ impl Effects for TurnEffects<'_> {
         let bytes_max = self.reply_bytes_max;
         self.timed.failed = header.error.is_some();
         let has_paths = prefix_replies::has_paths(&body);
-        if self.is_recorded {
-            self.outcome.reply = Some(header);
+        if self.observer.is_on {
+            self.observer.reply(header);
             if has_paths {
-                self.note_paths(header, &body);
+                self.observer.reply_with_paths(header, &body);
             }
         }
         let encoded = if has_paths && !self.prefix.is_empty() {
@@ -371,18 +317,9 @@ impl Effects for TurnEffects<'_> {
             return;
         }
         let is_held = self.faults.hold_events() && self.is_held_back(to, event);
-        if let Some(journal) = &mut self.journal {
-            let member = &self.members[to.0 as usize];
-            journal.event(member.who(), event, is_held);
-            if let Some(recorder) = &mut journal.recorder {
-                let path: Cow<'_, [u8]> = if self.prefix.is_empty() {
-                    Cow::Borrowed(event.path)
-                } else {
-                    Cow::Owned(prefix_replies::path(self.prefix, event.path))
-                };
-                recorder.event(to, (event, &path), is_held);
-            }
-        }
+        let member = &self.members[to.0 as usize];
+        self.observer
+            .event((to, member), event, self.prefix, is_held);
         if is_held {
             return;
         }
@@ -396,16 +333,8 @@ impl Effects for TurnEffects<'_> {
                 event::encode(event.kind, &path, event.zxid, out);
                 bytes = out.len() - before;
             };
-            match self.members[to.0 as usize]
-                .outbox
-                .push(self.outbox_bytes_max, write)
-            {
-                Ok(pushed) => {
-                    self.wakes.extend(pushed.waker);
-                    if self.unsent.add(pushed.grown_bytes) {
-                        self.relieve_unsent();
-                    }
-                }
+            match member.outbox.push(self.outbox_bytes_max, write) {
+                Ok(pushed) => self.pushed(pushed),
                 Err(overflow) => {
                     self.outbox_overflowed(to);
                     self.wakes.extend(overflow.waker);
@@ -419,9 +348,7 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn close(&mut self, conn: ConnId, why: CloseReason) {
-        if let Some(recorder) = self.recorder() {
-            recorder.close(conn, why);
-        }
+        self.observer.closed(conn, why);
         if self.own == Some(conn) {
             self.close = Some(Close::Engine(why));
         } else if let Some(member) = self.members.get(conn.0 as usize) {
@@ -440,22 +367,12 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn session_opened(&mut self, session: SessionId, timeout_ms: u32) {
-        if let (Some(journal), Some(own)) = (&mut self.journal, self.own)
-            && let Some(member) = self.members.get(own.0 as usize)
-        {
-            let who = Who {
-                session,
-                ..member.who()
-            };
-            journal.session_began(who, timeout_ms, self.opens_session);
-        }
-        tracing::info!(%session, timeout_ms, "session opened");
+        let member = self.own.and_then(|own| self.members.get(own.0 as usize));
+        (self.observer).session_began(member, session, timeout_ms, self.opens_session);
     }
 
     fn removed(&mut self, path: &[u8], zxid: Zxid, why: Removal) {
-        if let Some(journal) = &mut self.journal {
-            journal.deleted(path, zxid, why);
-        }
+        self.observer.deleted(path, zxid, why);
     }
 
     #[inline(always)]
@@ -484,47 +401,6 @@ impl Effects for TurnEffects<'_> {
     fn session_ended(&mut self, session: SessionId, expired: bool) {
         self.counters.sessions_expired += u64::from(expired);
         self.turns.refused_sessions.ended(session);
-        if let Some(journal) = &mut self.journal {
-            journal.session_ended(session, expired);
-        }
-        tracing::info!(%session, expired, "session ended");
-    }
-}
-
-/// Writes a request to the server's log.
-#[cold]
-#[inline(never)]
-fn trace_request(member: &Member, input: &Input, outcome: &RequestOutcome) {
-    let conn = member.stats.number;
-    let err = outcome.reply.and_then(|reply| reply.error);
-    let err = err.map(|error| error.name());
-    let request = match input {
-        Input::Request { xid, request, .. } => Some((xid, request)),
-        Input::Refused { xid, request, .. } => request.as_deref().map(|request| (xid, request)),
-        _ => None,
-    };
-    if let Some((xid, request)) = request {
-        tracing::debug!(
-            conn,
-            session = %member.session,
-            xid = xid.0,
-            op = request.op().name(),
-            // Quoted and escaped: a path with the end of a line would forge lines of the log.
-            path = request.path().map(tracing::field::debug),
-            zxid = outcome.reply.map(|reply| tracing::field::display(reply.zxid)),
-            err,
-            "request"
-        );
-        return;
-    }
-    match input {
-        Input::Connect { hello, .. } => tracing::debug!(
-            conn,
-            session = %outcome.session,
-            asked = %hello.session_id,
-            timeout_ms = hello.timeout_ms,
-            "handshake"
-        ),
-        other => tracing::debug!(conn, session = %member.session, ?other, err, "input"),
+        self.observer.session_ended(session, expired);
     }
 }

@@ -1,11 +1,11 @@
-//! Turns: with `copies`, the only file that locks the engine.
+//! The engine's lock, and turns that serve requests under it.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1 and 12.4.
 //!
 //! The rule behind every ordering guarantee: output for a connection is added only under the engine
 //! lock, and a turn empties its own connection's outbox before it applies anything.
 
-use std::{net::IpAddr, sync::Arc, task::Waker, time::Duration};
+use std::{sync::Arc, task::Waker, time::Duration};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
 use minikeeper_protocol::{ConnectRequest, SessionId, Zxid};
@@ -16,32 +16,22 @@ use crate::{
     clock::Clock,
     config::Config,
     data::{LogWriter, SaveError},
-    ensemble::{Ensemble, ServerMode},
+    ensemble::Ensemble,
     faults::{Faults, aftermath::Aftermath},
-    journal::{Journal, RequestOutcome, record::RecordKind},
-    outbox::{self, Close, Outbox, UnsentTotal},
-    peer::Peer,
+    outbox::{Close, UnsentTotal},
     recording::recorder::Recorder,
     turn::{
         activity::Activity,
         alarm::Alarm,
-        core::{Core, Found, Look},
+        core::Core,
         effects::{Member, Timed, TurnEffects},
         health::{FailStop, Failure, Health},
         refused_sessions::RefusedSessions,
-        stats::{ConnStats, Counters, Served},
+        sink::{Observer, Sink},
+        stats::{Counters, Served},
     },
     work,
 };
-
-/// The treatment of connected sessions when the clock jumps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Jump {
-    /// Renews the sessions whose clients would have sent pings in that time.
-    Keeping,
-    /// Renews no session.
-    Strict,
-}
 
 /// A turn that reads and writes at most this many bytes takes microseconds: its start time serves
 /// as its end time, and the clock is not read again.
@@ -53,16 +43,16 @@ pub(crate) struct Turns {
     core: Mutex<Core>,
     /// Locked while the state is copied in pieces, and while the copy is read.
     pub(crate) copying: Mutex<()>,
-    clock: Clock,
+    pub(super) clock: Clock,
     /// The injected faults.
     pub(crate) faults: Faults,
-    ensemble: Arc<Ensemble>,
+    pub(super) ensemble: Arc<Ensemble>,
     outbox_bytes_max: usize,
     reply_bytes_max: usize,
-    unsent: UnsentTotal,
+    pub(super) unsent: UnsentTotal,
     /// The prefix of the paths that clients use; empty for the server's own universe.
     prefix: String,
-    health: Health,
+    pub(super) health: Health,
     /// Wakes the expiry task.
     pub(crate) alarm: Alarm,
     /// Wakes tasks that wait for server activity.
@@ -109,14 +99,6 @@ impl Turns {
         &self.prefix
     }
 
-    /// Makes these turns write a journal of about this many bytes; of none if this is 0.
-    pub(crate) fn with_journal(self, bytes_max: usize) -> Self {
-        if bytes_max > 0 {
-            self.lock().journal = Some(Box::new(Journal::new(bytes_max)));
-        }
-        self
-    }
-
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         let core = self.core.lock();
         work::begin_hold();
@@ -127,77 +109,6 @@ impl Turns {
     pub(super) fn unlock(core: MutexGuard<'_, Core>) {
         MutexGuard::unlock_fair(core);
         work::end_hold();
-    }
-
-    /// Registers a connection.
-    pub(crate) fn register(&self, peer: Peer, server: u8) -> (ConnId, Arc<Outbox>) {
-        let outbox = Arc::new(Outbox::default());
-        let (number, wall_ms) = {
-            let mut core = self.lock();
-            core.registered += 1;
-            (core.registered, self.clock.now().wall_ms)
-        };
-        let stats = ConnStats::new(number, peer, server, wall_ms);
-        let conn = self.attach(Member {
-            outbox: Arc::clone(&outbox),
-            session: SessionId::NONE,
-            stats: Box::new(stats),
-        });
-        (conn, outbox)
-    }
-
-    /// Adds a connection: a new one, or one that another universe has detached.
-    pub(crate) fn attach(&self, member: Member) -> ConnId {
-        let (outbox, peer) = (Arc::clone(&member.outbox), member.stats.peer.ip());
-        let mut core = self.lock();
-        let key = core.members.insert(member);
-        let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
-        // Checked under the lock: either `close_all` finds this connection, or this check sees why
-        // it was called.
-        if self.is_broken() {
-            outbox.close(Close::Broken);
-            return conn;
-        }
-        if self.health.is_stopped() {
-            outbox.close(Close::Shutdown);
-        }
-        drop(core);
-        self.apply_unasked(&Input::Open { conn, peer });
-        conn
-    }
-
-    /// Removes a connection that moves to another universe. `None` on a broken server.
-    pub(crate) fn detach(&self, conn: ConnId) -> Option<Member> {
-        let mut member = None;
-        self.turn(|core, now| {
-            member = core.members.try_remove(conn.0 as usize);
-            let input = Input::Disconnect { conn };
-            self.alter_core(core, now, |engine, now, effects| {
-                effects.apply(engine, now, &input);
-            })
-            .1
-        });
-        member
-    }
-
-    /// Removes a closed connection; `dropped` says whether its client closed it.
-    pub(crate) fn unregister(&self, conn: ConnId, dropped: bool) {
-        if self.is_broken() {
-            self.lock().members.remove(conn.0 as usize);
-            return;
-        }
-        self.turn(|core, now| {
-            core.members.remove(conn.0 as usize);
-            core.counters.dropped += u64::from(dropped);
-            if self.faults.are_set() {
-                self.faults.forget_events(conn);
-            }
-            let input = Input::Disconnect { conn };
-            self.alter_core(core, now, |engine, now, effects| {
-                effects.apply(engine, now, &input);
-            })
-            .1
-        });
     }
 
     /// Serves a batch of one connection's inputs, in order.
@@ -277,32 +188,33 @@ impl Turns {
             members,
             counters,
             log,
-            journal,
+            sink,
             ..
         } = core;
-        let kept = (log, journal);
+        let kept = (log, sink);
         let mut effects = self.effects(members, counters, kept, Some(batch.conn), out);
         effects.opens_session = batch
             .hello()
             .is_some_and(|hello| hello.session_id == SessionId::NONE);
-        if batch.hello().is_some()
-            && let Some(journal) = &mut effects.journal
-        {
-            journal.opened(effects.members[batch.conn.0 as usize].who());
-        }
         let members = effects.members;
-        let recorded = effects.is_recorded.then(|| &members[batch.conn.0 as usize]);
+        if batch.hello().is_some() {
+            effects.observer.opened(&members[batch.conn.0 as usize]);
+        }
+        let recorded = effects
+            .observer
+            .is_on
+            .then(|| &members[batch.conn.0 as usize]);
         let mut count = 0;
         for input in batch.inputs {
             if close.is_some() || effects.out.len() > batch.out_bytes_max {
                 break;
             }
             if recorded.is_some() {
-                effects.begin_record(now, input);
+                effects.observer.begin_input(now, input, effects.out.len());
             }
             engine.apply(now, input, &mut effects);
             if let Some(own) = recorded {
-                effects.record(input, batch.conn, own);
+                (effects.observer).end_input(input, batch.conn, own, effects.out);
             }
             count += 1;
             close = effects.close;
@@ -399,102 +311,11 @@ impl Turns {
         is_logged
     }
 
-    /// Returns the next deadline if the clock jumps, in milliseconds since the start; the outer
-    /// `None` on a server that is broken or down.
-    pub(crate) fn next_deadline_ms(&self, jump: Jump) -> Option<Option<u64>> {
-        let mut core = self.lock();
-        let is_up = !self.is_broken() && !self.is_stopped();
-        is_up.then(|| {
-            let Core {
-                engine, members, ..
-            } = &mut *core;
-            let now = self.clock.now();
-            match jump {
-                Jump::Strict => engine.next_deadline_ms(now),
-                Jump::Keeping => engine.next_deadline_of_silent_ms(now, self.answers(members)),
-            }
-        })
-    }
-
-    /// Advances the clock between two turns; the caller makes sure that nothing falls due on the
-    /// way. Renews sessions under the same lock, so that none of them is due at the end. On a
-    /// broken or stopped server only the clock moves.
-    pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
-        let mut core = self.lock();
-        let is_up = !self.is_broken() && !self.is_stopped();
-        let before = self.clock.now();
-        if is_up {
-            let until_ms = before.elapsed_ms.saturating_add(by_ms);
-            core.engine.skip_idle_cleanups(before, until_ms);
-        }
-        self.clock.jump(by_ms);
-        let mut renewed = None;
-        if jump == Jump::Keeping {
-            let Core {
-                engine, members, ..
-            } = &*core;
-            let answers = self.answers(members);
-            let is_heard = |(session, timeout_ms, conn): &(SessionId, u32, Option<ConnId>)| {
-                conn.is_some_and(|conn| is_up && answers(*session, *timeout_ms, conn))
-            };
-            let heard = engine.sessions().filter(is_heard);
-            renewed = Some(heard.map(|(session, ..)| session).collect::<Vec<_>>());
-        }
-        if let Some(recorder) = core.recorder()
-            && by_ms > 0
-        {
-            recorder.jump(before, by_ms, is_up, renewed.as_deref());
-        }
-        if by_ms > 0 {
-            let how = match jump {
-                Jump::Keeping => "",
-                Jump::Strict => ", strictly",
-            };
-            core.note(&self.clock, RecordKind::Clock, None, || {
-                format!("advanced by {by_ms} ms{how}")
-            });
-        }
-        if let Some(renewed) = renewed {
-            core.engine.renew_sessions(self.clock.now(), &renewed);
-        }
-        drop(core);
-        self.clock.notify_changed();
-    }
-
-    /// Selects the sessions that pings would renew, however far the clock jumps: they are
-    /// connected, and neither a fault nor a server that is cut off keeps their pings from being
-    /// served.
-    fn answers(&self, members: &Slab<Member>) -> impl Fn(SessionId, u32, ConnId) -> bool {
-        let has_faults = self.faults.are_set();
-        move |session, timeout_ms, conn| {
-            let Some(Member { outbox, stats, .. }) = members.get(conn.0 as usize) else {
-                return false;
-            };
-            let is_silenced =
-                || has_faults && self.faults.silence(session, &stats.peer, timeout_ms);
-            let is_cut_off = || self.ensemble.mode(stats.server) == ServerMode::CutOff;
-            !outbox.is_closing() && !outbox.is_delayed() && !is_silenced() && !is_cut_off()
-        }
-    }
-
-    /// Reads the clock between two turns.
-    pub(crate) fn read_clock<T>(&self, read: impl FnOnce(&Clock) -> T) -> T {
-        let _core = self.lock();
-        read(&self.clock)
-    }
-
-    /// Changes the clock between two turns, so that they never see time run backwards.
-    pub(crate) fn change_clock<T>(&self, change: impl FnOnce(&Clock) -> T) -> T {
-        let changed = self.read_clock(change);
-        self.clock.notify_changed();
-        changed
-    }
-
     fn effects<'a>(
         &'a self,
         members: &'a Slab<Member>,
         counters: &'a mut Counters,
-        (log, journal): Kept<'a>,
+        (log, sink): Kept<'a>,
         own: Option<ConnId>,
         out: &'a mut Vec<u8>,
     ) -> TurnEffects<'a> {
@@ -518,100 +339,8 @@ impl Turns {
             timed: Timed::default(),
             opens_session: false,
             session: SessionId::NONE,
-            is_recorded: journal.is_some() || tracing::enabled!(tracing::Level::DEBUG),
-            journal: journal.as_deref_mut(),
-            outcome: RequestOutcome::default(),
-            recorded_from: 0,
+            observer: Observer::new(sink.as_deref_mut()),
         }
-    }
-
-    /// Adds to the journal, if there is one, what happened outside of requests. A connection that is
-    /// named is one whose handshake is done.
-    pub(crate) fn note(
-        &self,
-        kind: RecordKind,
-        conn: Option<ConnId>,
-        text: impl FnOnce() -> String,
-    ) {
-        self.lock().note(&self.clock, kind, conn, text);
-        if self.activity.is_wanted() {
-            self.activity.notify_recorded();
-        }
-    }
-
-    /// Returns the number of a connection, which is never reused; 0 if it has ended.
-    pub(crate) fn number_of(&self, conn: ConnId) -> u64 {
-        let core = self.lock();
-        let member = core.members.get(conn.0 as usize);
-        member.map_or(0, |member| member.stats.number)
-    }
-
-    /// Adds the act of a fault to the journal, if there is one.
-    pub(crate) fn note_fault(&self, conn: ConnId, input: &Input, fault: u64, action: &str) {
-        let mut core = self.lock();
-        let Core {
-            journal, members, ..
-        } = &mut *core;
-        if let (Some(journal), Some(member)) = (journal, members.get(conn.0 as usize)) {
-            journal.begin_turn(self.clock.now());
-            journal.fault(member.who(), input, fault, action);
-            journal.end_turn(0);
-        }
-        drop(core);
-        if self.activity.is_wanted() {
-            self.activity.notify_recorded();
-        }
-    }
-
-    /// Uses the journal; `None` if there is none.
-    pub(crate) fn journal<T>(&self, read: impl FnOnce(&mut Journal) -> T) -> Option<T> {
-        self.lock().journal.as_deref_mut().map(read)
-    }
-
-    /// Orders every connection to close.
-    pub(crate) fn close_all(&self, why: Close) {
-        self.wake(|member| member.outbox.close(why));
-    }
-
-    /// Orders every connection to a server of the ensemble to close.
-    pub(crate) fn close_server(&self, server: u8) {
-        self.wake(|member| {
-            let is_of_it = member.stats.server == server;
-            is_of_it.then(|| member.outbox.close(Close::Asked))?
-        });
-    }
-
-    /// Wakes every connection to a server of the ensemble.
-    pub(crate) fn wake_server(&self, server: u8) {
-        self.wake(|member| {
-            let is_of_it = member.stats.server == server;
-            is_of_it.then(|| member.outbox.take_waker())?
-        });
-    }
-
-    fn wake(&self, waker: impl Fn(&Member) -> Option<Waker>) {
-        let core = self.lock();
-        let members = core.members.iter();
-        let wakes: Vec<_> = members.filter_map(|(_, member)| waker(member)).collect();
-        drop(core);
-        wakes.into_iter().for_each(Waker::wake);
-    }
-
-    /// Orders the connections of sessions to close. Returns how many there were.
-    ///
-    /// Finds and closes them under one lock, because their numbers may be reused afterwards.
-    pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
-        let core = self.lock();
-        let found = find(&core.look());
-        let conns: Vec<_> = found.into_iter().filter_map(|(_, conn)| conn).collect();
-        let close = |conn: &ConnId| {
-            let member = core.members.get(conn.0 as usize)?;
-            member.outbox.close(Close::Asked)
-        };
-        let wakes: Vec<_> = conns.iter().filter_map(close).collect();
-        drop(core);
-        wakes.into_iter().for_each(Waker::wake);
-        conns.len()
     }
 
     /// Closes every connection, and those opened until [`Turns::resume`].
@@ -639,12 +368,8 @@ impl Turns {
             let wakes = members
                 .filter_map(|(_, member)| member.outbox.close(Close::Shutdown))
                 .collect();
-            let Core {
-                engine, journal, ..
-            } = core;
-            let recorder = journal
-                .as_mut()
-                .and_then(|journal| journal.recorder.as_deref_mut());
+            let Core { engine, sink, .. } = core;
+            let recorder = sink.as_mut().and_then(|sink| sink.recorder.as_deref_mut());
             change(engine, now, recorder);
             core.note_replaced();
             core.counters = Counters::default();
@@ -665,15 +390,6 @@ impl Turns {
         self.core.try_lock_for(patience).is_some()
     }
 
-    /// Reads the engine between two turns.
-    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
-        let core = self.lock();
-        let seen = look(&core.engine);
-        // A caller that looks at the state piece by piece lets others in between.
-        Self::unlock(core);
-        seen
-    }
-
     /// Logs every change from now on.
     #[cfg(feature = "data")]
     pub(crate) fn log_to(&self, log: LogWriter) {
@@ -686,63 +402,9 @@ impl Turns {
         log.as_deref_mut().and_then(|log| log.take_failure())
     }
 
-    /// Reads the whole state between two turns.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
-        look(self.lock().look())
-    }
-
-    /// Records the output of a connection that its socket has not taken. Must not be called in a
-    /// turn.
-    pub(crate) fn note_unsent(&self, outbox: &Outbox, bytes: usize) {
-        outbox.set_unsent(bytes);
-        if !self.unsent.add(bytes) {
-            return;
-        }
-        let mut core = self.lock();
-        let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
-        let (closed, wakes) = self.unsent.relieve(outboxes);
-        core.counters.limit_hits.unsent += closed;
-        drop(core);
-        wakes.into_iter().for_each(Waker::wake);
-    }
-
-    /// Closes connections as [`outbox::free_held`] does. Returns how many bytes this freed, and of
-    /// how many connections.
-    pub(crate) fn free_held(&self, since: u64, bytes: usize) -> (usize, u64) {
-        let core = self.lock();
-        let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
-        let (freed, closed, wakes) = outbox::free_held(outboxes, since, bytes);
-        drop(core);
-        wakes.into_iter().for_each(Waker::wake);
-        (freed, closed)
-    }
-
     /// Changes the server's counters: a reset, or a count from outside of turns.
     pub(crate) fn recount(&self, change: impl FnOnce(&mut Counters)) {
         change(&mut self.lock().counters);
-    }
-
-    /// Counts a connection's four-letter word. Returns the client's address.
-    pub(crate) fn count_word(&self, conn: ConnId, bytes: u64) -> IpAddr {
-        let mut core = self.lock();
-        core.counters.packets_received += 1;
-        core.counters.bytes_received += bytes;
-        let stats = &mut core.members[conn.0 as usize].stats;
-        stats.received += 1;
-        stats.is_word = true;
-        stats.peer.ip()
-    }
-
-    /// Resets the counters of every connection.
-    pub(crate) fn reset_connections(&self) {
-        for (_, member) in &mut self.lock().members {
-            member.stats.reset();
-            member.outbox.reset_events();
-        }
-    }
-
-    pub(crate) fn connections(&self) -> usize {
-        self.lock().members.len()
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -815,28 +477,6 @@ pub(crate) struct Leftover {
 }
 
 impl Turns {
-    /// Handles what is due in the engine, such as the expiry of sessions.
-    pub(crate) fn tick(&self) {
-        self.apply_unasked(&Input::Tick);
-    }
-
-    /// Expires sessions as if their timeout were over. Returns how many. Finds and expires them
-    /// under one lock.
-    pub(crate) fn expire(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
-        let mut count = 0;
-        let is_done = self.turn(|core, now| {
-            let found = find(&core.look());
-            count = found.len();
-            self.alter_core(core, now, |engine, now, effects| {
-                for (session, _) in found {
-                    effects.apply(engine, now, &Input::Expire { session });
-                }
-            })
-            .1
-        });
-        if is_done { count } else { 0 }
-    }
-
     pub(crate) fn apply_unasked(&self, input: &Input) {
         self.alter(|engine, now, effects| effects.apply(engine, now, input));
     }
@@ -867,10 +507,10 @@ impl Turns {
             members,
             counters,
             log,
-            journal,
+            sink,
             ..
         } = core;
-        let mut effects = self.effects(members, counters, (log, journal), None, &mut out);
+        let mut effects = self.effects(members, counters, (log, sink), None, &mut out);
         let changed = change(engine, now, &mut effects);
         let wakes = effects.wakes;
         if engine.deadline_moved() {
@@ -918,4 +558,4 @@ fn drain(core: &Core, conn: ConnId, out: &mut Vec<u8>) -> Option<Close> {
 }
 
 /// What turns keep of what happens: the log of changes, and the journal.
-type Kept<'a> = (&'a mut Option<Box<LogWriter>>, &'a mut Option<Box<Journal>>);
+type Kept<'a> = (&'a mut Option<Box<LogWriter>>, &'a mut Option<Box<Sink>>);

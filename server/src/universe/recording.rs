@@ -77,11 +77,11 @@ impl Universe {
         let mut outcome = Err(RecordingError::Stopped);
         let mut file = Some(file);
         turns.turn(|core, now| {
-            let Some(journal) = &mut core.journal else {
+            let Some(sink) = &mut core.sink else {
                 outcome = Err(RecordingError::NoJournal);
                 return Vec::new();
             };
-            if journal.recorder.is_some() {
+            if sink.recorder.is_some() {
                 outcome = Err(RecordingError::Running);
                 return Vec::new();
             }
@@ -113,7 +113,7 @@ impl Universe {
                     recorder.input(now, &Input::Open { conn, peer });
                 }
             }
-            journal.recorder = Some(Box::new(recorder));
+            sink.recorder = Some(Box::new(recorder));
             outcome = Ok(());
             wakes
         });
@@ -125,11 +125,8 @@ impl Universe {
     /// # Errors
     /// [`RecordingError::NotRunning`] if no recording is being made or it is in a file.
     pub fn stop_recording(&self) -> Result<Recording, RecordingError> {
-        let taken = self.shared.turns.journal(|journal| {
-            let recorder = &mut journal.recorder;
-            let is_here = recorder.as_ref().is_some_and(|it| !it.has_file());
-            is_here.then(|| recorder.take()).flatten()
-        });
+        let take = |recorder: &mut Option<Box<Recorder>>| recorder.take_if(|it| !it.has_file());
+        let taken = self.shared.turns.recorder(take);
         let recorder = taken.flatten().ok_or(RecordingError::NotRunning)?;
         Recording::from_bytes(recorder.copy_ended())
     }
@@ -139,8 +136,8 @@ impl Universe {
     /// # Errors
     /// [`RecordingError::NotRunning`] if no recording is being made, or it is in a file.
     pub fn recording(&self) -> Result<Recording, RecordingError> {
-        let copied = self.shared.turns.journal(|journal| {
-            let recorder = journal.recorder.as_ref().filter(|it| !it.has_file())?;
+        let copied = self.shared.turns.recorder(|recorder| {
+            let recorder = recorder.as_ref().filter(|it| !it.has_file())?;
             Some(recorder.copy_ended())
         });
         let bytes = copied.flatten().ok_or(RecordingError::NotRunning)?;

@@ -5,7 +5,6 @@ use std::{error::Error, fmt, sync::Arc};
 use minikeeper_engine::{Mark, ZnodeState};
 
 use crate::{
-    recording::format::kind,
     state::UniverseState,
     tree::Znode,
     universe::{Universe, seeding},
@@ -81,7 +80,7 @@ impl Universe {
         // A broken server takes none: restoring the default mark fails.
         let mark = shared.turns.alter(|engine, now, effects| {
             let mark = engine.mark();
-            if let Some(recorder) = effects.recorder() {
+            if let Some(recorder) = effects.observer.recorder() {
                 recorder.mark(now, mark);
             }
             mark
@@ -208,8 +207,8 @@ impl Drop for Snapshot {
         let turns = &self.shared.turns;
         turns.alter(|engine, now, effects| {
             engine.forget_mark(mark);
-            if let Some(recorder) = effects.recorder() {
-                recorder.return_to(now, kind::FORGET, mark);
+            if let Some(recorder) = effects.observer.recorder() {
+                recorder.forget(now, mark);
             }
         });
     }

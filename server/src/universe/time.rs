@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{
-    clock::Clock, journal::record::RecordKind, state::timers, turn::turns::Jump, universe::Universe,
+    clock::Clock, journal::record::RecordKind, state::timers, turn::time::Jump, universe::Universe,
 };
 
 /// The readings of a server's clock.
