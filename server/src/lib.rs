@@ -95,8 +95,9 @@ mod page;
 mod peer;
 mod race;
 mod random;
+mod recording;
 #[doc(hidden)]
-pub mod recording;
+pub mod replay;
 mod server;
 mod session_selector;
 mod start;
@@ -146,10 +147,8 @@ pub use minikeeper_engine::{
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub use net::local::LocalStream;
-pub use recording::{
-    Recording, RecordingEnd, RecordingError,
-    replay::{ReplayDifference, ReplayError, Replayed, replay},
-};
+pub use recording::{Recording, RecordingEnd, RecordingError};
+pub use replay::{ReplayDifference, ReplayError, Replayed, replay};
 pub use server::{Builder, Server};
 pub use session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use start::StartError;

@@ -10,8 +10,9 @@ use std::{
 use minikeeper::{
     Config, Keep, Recording, RecordingError, ReplayError,
     blocking::Server,
-    recording::{ReplayClock, canonical::Quirks, replay_against, version::Version},
-    replay, tree,
+    replay,
+    replay::{ReplayClock, canonical::Quirks, replay_against, version::Version},
+    tree,
 };
 use minikeeper_protocol::{CreateMode, ErrorCode, OpCode, Request};
 use minikeeper_test_kit::wire::{self, Wire};

@@ -68,7 +68,7 @@ pub enum Incoming {
     Closed,
 }
 
-pub use minikeeper::recording::canonical::Quirks;
+pub use minikeeper::replay::canonical::Quirks;
 
 /// A newly started server on which scenarios run.
 pub trait Target {

@@ -8,9 +8,8 @@ use std::{
 };
 
 use minikeeper::{
-    Recording, ReplayError, SessionId, files,
-    recording::{ReplayClock, canonical::Quirks, replay_against, version::Version},
-    replay,
+    Recording, ReplayError, SessionId, files, replay,
+    replay::{ReplayClock, canonical::Quirks, replay_against, version::Version},
 };
 use minikeeper_shell::{print_on_stdout, without_controls};
 use serde_json::{Map, Value, json};

@@ -1,24 +1,15 @@
-//! Recordings: everything that a universe was given, in order, and what followed; and their replay.
+//! Recordings: everything that a universe was given, in order, and what followed.
 //!
 //! The engine is a function of its inputs, so a recording lists them: messages as they were served,
 //! connections, moves of the clock, changes by the administrator, restarts. A fault needs no record
 //! of its own for that: what it lost on the way was not served, what it delayed was served later, and
 //! the connection that it cut closed.
 //!
-//! `format` has the records, `recorder` writes them during turns, `replay` gives them to an
-//! engine once more, and `against` sends them to another server, over `link`, with `canonical`
-//! to compare what differs by nature or by `version`.
+//! `format` has the records, and `recorder` writes them during turns. [`replay`](crate::replay) gives
+//! them to an engine once more.
 
-pub(crate) mod against;
-#[doc(hidden)]
-pub mod canonical;
 pub(crate) mod format;
-#[doc(hidden)]
-pub mod link;
 pub(crate) mod recorder;
-pub(crate) mod replay;
-#[doc(hidden)]
-pub mod version;
 
 use std::{error::Error, fmt};
 
@@ -26,10 +17,7 @@ use bytes::Bytes;
 use minikeeper_protocol::{DecodeError, Reader};
 
 use self::format::{MAGIC, RawRecord, kind};
-pub use self::{
-    against::{ReplayClock, replay_against},
-    recorder::RecordingEnd,
-};
+pub use self::recorder::RecordingEnd;
 
 /// A recording: see [`Universe::start_recording`](crate::Universe::start_recording).
 ///

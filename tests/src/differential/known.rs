@@ -1,6 +1,6 @@
 //! The known differences to ZooKeeper. Nothing else is excused.
 
-pub use minikeeper::recording::version::Version;
+pub use minikeeper::replay::version::Version;
 
 pub use crate::scenario::Quirks;
 

@@ -3,7 +3,7 @@
 
 use minikeeper::{
     Config, Recording, ReplayError, Replayed,
-    recording::{ReplayClock, replay_against},
+    replay::{ReplayClock, replay_against},
 };
 use minikeeper_protocol::SessionId;
 

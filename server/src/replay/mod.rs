@@ -1,4 +1,12 @@
 //! Replays a recording: gives an engine of this process the same once more, and compares what follows.
+//!
+//! [`against`] sends a recording to another server, over [`link`], with [`canonical`] to compare what
+//! differs by nature or by [`version`].
+
+pub(crate) mod against;
+pub mod canonical;
+pub mod link;
+pub mod version;
 
 use std::{error::Error, fmt, sync::Arc};
 
@@ -8,18 +16,19 @@ use minikeeper_protocol::{
     ConnectResponse, OpCode, Reader, Reply, ReplyHeader, SessionId, WatcherEvent, Xid, Zxid, frame,
 };
 
-use super::{
-    RecordedStep, Recording, RecordingError, damaged,
-    format::{self, RawRecord, kind},
-    null,
-    recorder::Recorder,
-};
+pub use self::against::{ReplayClock, replay_against};
 use crate::{
     clock::Clock,
     config::Config,
     ensemble::Ensemble,
     outbox::{Close, Outbox},
     peer::Peer,
+    recording::{
+        RecordedStep, Recording, RecordingError, damaged,
+        format::{self, RawRecord, kind},
+        null,
+        recorder::Recorder,
+    },
     turn::{
         effects::{Member, TurnEffects},
         stats::ConnStats,

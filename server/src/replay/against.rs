@@ -12,13 +12,18 @@ use minikeeper_protocol::{
     frame, jute,
 };
 
-use super::{
-    RecordedStep, Recording,
-    canonical::{self, Names, Quirks},
-    damaged,
-    format::{self, RawRecord, kind},
-    link::{Got, Link},
-    replay::{Player, ReplayError, Replayed, describe_message, operation, tell_apart},
+use crate::{
+    recording::{
+        RecordedStep, Recording, damaged,
+        format::{self, RawRecord, kind},
+    },
+    replay::{
+        Player, ReplayError, Replayed,
+        canonical::{self, Names, Quirks},
+        describe_message,
+        link::{Got, Link},
+        operation, tell_apart,
+    },
 };
 
 /// How much time may pass between two pings of sessions that must not expire. Unit: milliseconds.
