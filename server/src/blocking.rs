@@ -16,9 +16,8 @@ use crate::{
     server::{self, Builder},
     session_selector::{NoSession, SessionSelector},
     start::StartError,
-    story::panics,
     tree::Tree,
-    universe::{RestartError, Universe, WaitError, ensemble::EnsembleError},
+    universe::{RestartError, Universe, WaitError, ensemble::EnsembleError, panics},
 };
 
 /// A server with its own thread and runtime. It runs until dropped.

@@ -284,6 +284,18 @@ fn wall_ms() -> i64 {
     millis(since_1970).cast_signed()
 }
 
+/// The readings of a server's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Moment {
+    /// The age of the server. Sessions and times to live expire by it.
+    pub elapsed: Duration,
+    /// The time of day, as in the stats of znodes.
+    pub wall: SystemTime,
+    /// Whether the clock is frozen.
+    pub is_frozen: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -109,6 +109,8 @@ mod sweep;
 mod tree;
 mod turn;
 mod universe;
+#[cfg(feature = "control")]
+mod views;
 mod work;
 
 pub use advice::{Advice, AdviceRule, Finding};
@@ -152,6 +154,7 @@ pub use replay::{ReplayDifference, ReplayError, Replayed, replay};
 pub use server::{Builder, Server};
 pub use session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use start::StartError;
+pub use state::session_info::{LastOperation, SessionInfo, WatchInfo};
 #[cfg(feature = "tls")]
 pub use stream::tls::TlsError;
 #[cfg(feature = "control")]
@@ -173,15 +176,14 @@ pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
 pub use turn::health::Failure;
 pub use universe::changes::ChangeError;
 pub use universe::inspect::{ChildListing, ListedChild, ListedZnode, TreeListing};
-pub use universe::session_info::{LastOperation, SessionInfo, WatchInfo};
-pub use universe::{
-    Change, Changes, JournalTail, Moment, RestartError, RestoreError, Seeded, Snapshot, Universe,
-    UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
-};
 pub use {
-    config::stories::Stories,
-    story::{Story, panics::StoryGuard},
+    clock::Moment,
+    universe::{
+        Change, Changes, JournalTail, RestartError, RestoreError, Seeded, Snapshot, Universe,
+        UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
+    },
 };
+pub use {config::stories::Stories, story::Story, universe::panics::StoryGuard};
 pub use {
     ensemble::ServerMode,
     universe::ensemble::{EnsembleError, ServerStatus},

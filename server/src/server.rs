@@ -19,11 +19,10 @@ use crate::{
         ports::{self, Listeners},
     },
     state::{UniverseState, reachability::AbortedTasks},
-    story::panics,
     tree::Tree,
     turn::{health::Failure, turns::Turns},
     universe::{
-        Universe,
+        Universe, panics,
         seeding::{self, Seeded},
     },
 };

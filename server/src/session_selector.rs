@@ -171,3 +171,17 @@ impl From<SocketAddr> for SessionSelector {
         Self::Address(address.ip().to_canonical(), Some(address.port()))
     }
 }
+
+/// Parses a session id, hexadecimal with 0x or decimal.
+#[cfg(feature = "control")]
+pub(crate) fn session_id(text: &str) -> Option<SessionId> {
+    let is_number = |digits: &str, radix| {
+        !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
+    };
+    match text.strip_prefix("0x") {
+        Some(hex) if is_number(hex, 16) => u64::from_str_radix(hex, 16).ok(),
+        None if is_number(text, 10) => text.parse().ok(),
+        _ => None,
+    }
+    .map(|id| SessionId(id.cast_signed()))
+}

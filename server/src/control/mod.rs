@@ -10,7 +10,8 @@
 //! HTTP) or `own_port`, then `http` (one connection, over `hyper_io`), `access` (may this client use
 //! control), `routing` (which verb), `parameter` (its arguments), and the verb's handler, which acts on
 //! `controls`. `admin_server` answers ZooKeeper's `/commands` and `/metrics` instead of a verb. `verb`
-//! describes verbs, `json` renders values and their schemas, `openapi` renders the description.
+//! describes verbs, [`views`](crate::views) the fields of their answers, and `openapi` renders the
+//! description.
 //!
 //! Off unless [`Config::control`](crate::Config::control) enables it.
 
@@ -21,7 +22,6 @@ mod controls;
 mod error;
 mod http;
 mod hyper_io;
-mod json;
 mod openapi;
 pub(crate) mod own_port;
 mod parameter;
@@ -33,6 +33,7 @@ pub(crate) mod verbs;
 pub(crate) use self::controls::Controls;
 pub use self::{
     parameter::{Parameter, ParameterKind},
-    verb::{Field, FieldKind, Method, Part, Verb},
+    verb::{Method, Verb},
     verbs::all as verbs,
 };
+pub use crate::views::schema::{Field, FieldKind, Part};

@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::control::{
-    json, parameter,
-    verb::{Handler, Method, Verb},
-    verbs,
+use crate::{
+    control::{
+        parameter,
+        verb::{Handler, Method, Verb},
+        verbs,
+    },
+    views::json,
 };
 
 /// The error statuses of every verb, and their reasons.

@@ -6,7 +6,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use minikeeper_protocol::path;
 use serde_json::{Map, Value, json};
 
-use crate::control::{error::ControlError, json, routing};
+use crate::{
+    control::{error::ControlError, routing},
+    views::json,
+};
 
 /// The longest duration that a request may contain: a year. An advancing clock stops at every
 /// deadline, perhaps every minute. Unit: milliseconds.

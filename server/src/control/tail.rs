@@ -14,9 +14,10 @@ use hyper::body::{Body, Frame};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    control::{controls::Controls, error::ControlError, verbs::journal::shown},
+    control::{controls::Controls, error::ControlError},
     race::first_of,
     universe::JournalTail,
+    views,
 };
 
 /// The limit of the number of streams at a time, for the whole server.
@@ -81,7 +82,7 @@ impl TailStream {
         match first_of(async { Some(read.await) }, stopped).await? {
             Ok(Ok(entries)) if !entries.is_empty() => {
                 for entry in &entries {
-                    lines += &shown(entry).to_string();
+                    lines += &views::journal::entry(entry).to_string();
                     lines.push('\n');
                 }
             }

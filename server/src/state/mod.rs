@@ -1,7 +1,7 @@
 //! The state that connections, background tasks and handles share: one universe's, and the
 //! server's; and what acts on it without a socket.
 //!
-//! `registry` finds the universe that a path or session belongs to,
+//! `session_info` describes a session, `registry` finds the universe that a path or session belongs to,
 //! `timers` takes turns when something is due, `time_control` decides who may advance a frozen clock,
 //! `fault_turn` serves requests that an injected fault applies to, `handshake_deadlines` closes
 //! connections that do not finish the handshake in time, and `scratch` lends buffers to busy
@@ -18,6 +18,7 @@ pub(crate) mod saving;
 #[path = "no_saving.rs"]
 pub(crate) mod saving;
 pub(crate) mod scratch;
+pub(crate) mod session_info;
 pub(crate) mod time_control;
 pub(crate) mod timers;
 #[cfg(feature = "control")]

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::{
     admin::version::VERSION,
-    control::verbs::{advice, faults, journal, locks, sessions},
     page::bundle,
     story::Story,
+    views::{advice, faults, journal, locks, sessions},
 };
 
 /// The maximum length of [`Story::file_name`]. Unit: bytes.
@@ -91,11 +91,11 @@ fn json(story: &Story) -> Value {
         "now_ms": millis(story.at.elapsed),
         "wall_ms": wall.map_or(0, millis),
         "is_frozen": story.at.is_frozen,
-        "locks": locks::shown(&story.locks),
-        "sessions": list(&mut story.sessions.iter().map(sessions::shown)),
-        "faults": list(&mut story.faults.iter().map(faults::shown)),
+        "locks": locks::locks(&story.locks),
+        "sessions": list(&mut story.sessions.iter().map(sessions::session)),
+        "faults": list(&mut story.faults.iter().map(faults::fault)),
         "findings": advice::findings(&story.advice()),
-        "entries": list(&mut story.entries.iter().map(journal::shown)),
+        "entries": list(&mut story.entries.iter().map(journal::entry)),
         "oldest": story.oldest,
         "next": story.next,
     })

@@ -1,16 +1,15 @@
 //! The story of a failed test: everything that helps to understand it, read at one moment.
 //!
-//! [`text`] prints it, [`bundle`] makes a page and JSON of it, and [`panics`] tells it when a server
-//! is dropped during a panic.
+//! [`text`] prints it, and [`bundle`] makes a page and JSON of it. [`Universe`](crate::Universe) collects
+//! it, and prints it when a server is dropped during a panic.
 
 #[cfg(feature = "control")]
 mod bundle;
-pub(crate) mod panics;
 mod text;
 
 use crate::{
-    advice::Advice, faults::FaultInfo, journal::entry::JournalEntry, locks::Locks,
-    universe::Moment, universe::session_info::SessionInfo,
+    advice::Advice, clock::Moment, faults::FaultInfo, journal::entry::JournalEntry, locks::Locks,
+    state::session_info::SessionInfo,
 };
 
 /// The maximum number of entries of the journal in a story; it has the newest.
@@ -77,7 +76,7 @@ impl Story {
     }
 
     /// Returns whether the universe has a session, lock or fault of its own.
-    fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         let has_session = self.sessions.iter().any(|session| !session.is_unbound);
         has_session || !self.faults.is_empty() || !self.locks.locks.is_empty()
     }

@@ -9,8 +9,8 @@ use crate::{
     faults::FaultInfo,
     journal::entry::{JournalEntry, Occurrence},
     locks::LockInfo,
+    state::session_info::SessionInfo,
     story::{Story, cut},
-    universe::session_info::SessionInfo,
 };
 
 /// The maximum number of lines of each section. Further ones are counted.

@@ -6,9 +6,9 @@ use minikeeper_protocol::SessionId;
 use serde_json::Value;
 
 use crate::{
-    control::verbs::journal,
     journal::entry::{JournalEntry, Occurrence},
     sweep::acts,
+    views,
 };
 
 /// The maximum length of the entries before the fault. Unit: bytes of JSON.
@@ -53,7 +53,7 @@ impl SweepTimeline {
                 },
                 ..(*one).clone()
             };
-            shown.push((0, journal::shown(&gap)));
+            shown.push((0, views::journal::entry(&gap)));
         }
         shown.extend(last);
         let entries_shown: Vec<_> = shown.into_iter().map(|(_, entry)| entry).collect();
@@ -84,7 +84,7 @@ fn within<'a>(
     let mut bytes = 0;
     let mut found = Vec::new();
     for (place, entry) in entries.enumerate().filter(|(_, entry)| is_shown(entry)) {
-        let entry = journal::shown(entry);
+        let entry = views::journal::entry(entry);
         bytes += entry.to_string().len();
         if bytes > bytes_max {
             break;

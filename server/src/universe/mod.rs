@@ -6,7 +6,8 @@
 //! directories), `inspect`, `locks`, `story`, and `universes`, which creates, forks and drops
 //! universes.
 //!
-//! `session_info` describes a session, and `flush_wait` waits until events reach their sockets.
+//! `panics` reports the story of a failed test, and `flush_wait` waits until events reach their
+//! sockets.
 
 pub(crate) mod changes;
 pub(crate) mod ensemble;
@@ -19,10 +20,10 @@ mod import_export;
 pub(crate) mod inspect;
 mod journal;
 mod locks;
+pub(crate) mod panics;
 mod recording;
 mod restarting;
 pub(crate) mod seeding;
-pub(crate) mod session_info;
 mod sessions;
 mod snapshots;
 mod story;
@@ -42,7 +43,6 @@ pub use self::{
     restarting::RestartError,
     seeding::Seeded,
     snapshots::{Change, Changes, RestoreError, Snapshot},
-    time::Moment,
     universes::UniverseGuard,
     waiting::WaitError,
 };

@@ -10,8 +10,8 @@ use crate::{
     order,
     outbox::Close,
     session_selector::{NoSession, SessionSelector},
-    state::{UniverseState, fault_turn},
-    universe::{Universe, flush_wait, session_info::SessionInfo},
+    state::{UniverseState, fault_turn, session_info::SessionInfo},
+    universe::{Universe, flush_wait},
 };
 
 /// The maximum wait for the events of an expiry to reach their sockets. A bound for a machine that

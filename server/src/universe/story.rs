@@ -1,8 +1,8 @@
 //! Reads the story of a universe.
 
 use crate::{
-    story::{ENTRIES_MAX, Story, panics::StoryGuard},
-    universe::Universe,
+    story::{ENTRIES_MAX, Story},
+    universe::{Universe, panics::StoryGuard},
 };
 
 impl Universe {

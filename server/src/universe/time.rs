@@ -1,22 +1,14 @@
 //! Reads, advances, freezes and unfreezes the clock.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::{
-    clock::Clock, journal::record::RecordKind, state::timers, turn::time::Jump, universe::Universe,
+    clock::{Clock, Moment},
+    journal::record::RecordKind,
+    state::timers,
+    turn::time::Jump,
+    universe::Universe,
 };
-
-/// The readings of a server's clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Moment {
-    /// The age of the server. Sessions and times to live expire by it.
-    pub elapsed: Duration,
-    /// The time of day, as in the stats of znodes.
-    pub wall: SystemTime,
-    /// Whether the clock is frozen.
-    pub is_frozen: bool,
-}
 
 impl Universe {
     /// Reads the clock, in whole milliseconds.

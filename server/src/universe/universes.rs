@@ -8,9 +8,8 @@ use minikeeper_protocol::{SessionId, path};
 use crate::{
     clock::Clock,
     state::{UniverseState, reachability::Phase, registry::UniverseError, time_control},
-    story::panics,
     turn::turns::Turns,
-    universe::Universe,
+    universe::{Universe, panics},
 };
 
 /// A universe that is dropped with this guard: its connections close and its state is deleted.

@@ -1,33 +1,18 @@
 //! Advice on what clients did.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    advice::{Advice, Finding},
     control::{
         parameter::{Parameter, ParameterKind},
-        verb::{Field, FieldKind, Handler, Method, Part, Verb},
+        verb::{Handler, Method, Verb},
         verbs::journal,
     },
+    views::{
+        self,
+        schema::{Field, FieldKind},
+    },
 };
-
-const FINDING: Part = Part::new(
-    "Finding",
-    "A known mistake of clients",
-    &[
-        Field::new("rule", FieldKind::Text).help("The rule, such as `polling`"),
-        Field::new("title", FieldKind::Text).help("What the mistake is"),
-        Field::new("path", FieldKind::Text).help(
-            "The path concerned, with * for ids and numbers in it; empty if it is about sessions",
-        ),
-        Field::new("text", FieldKind::Text).help("What happened: of several occurrences the worst"),
-        Field::new("count", FieldKind::Count).help("How often it happened"),
-        Field::new("entries", FieldKind::Counts)
-            .help("The numbers of the entries of the journal that show it, at most 8"),
-        Field::new("why", FieldKind::Text).help("Why it matters"),
-        Field::new("do", FieldKind::Text).help("What to do instead"),
-    ],
-);
 
 pub(super) const VERBS: &[Verb] = &[Verb {
     name: "advise",
@@ -43,7 +28,8 @@ pub(super) const VERBS: &[Verb] = &[Verb {
     )],
     plain: None,
     answer: &[
-        Field::new("findings", FieldKind::Parts(&FINDING)).help("The mistakes, by rule"),
+        Field::new("findings", FieldKind::Parts(&views::advice::FINDING))
+            .help("The mistakes, by rule"),
         Field::new("entry_count", FieldKind::Count).help("The number of entries that were read"),
         Field::new("first", FieldKind::Count).help("The number of the oldest entry"),
         Field::new("text", FieldKind::Text).help("The same for people"),
@@ -52,7 +38,7 @@ pub(super) const VERBS: &[Verb] = &[Verb {
         let ignored = call.arguments.given("ignore").and_then(Value::as_str);
         let ignored = words(ignored.unwrap_or_default());
         let advice = call.universe.advise(&ignored);
-        Ok(shown(&advice.map_err(journal::refused)?))
+        Ok(views::advice::advice(&advice.map_err(journal::refused)?))
     }),
 }];
 
@@ -60,57 +46,4 @@ pub(super) const VERBS: &[Verb] = &[Verb {
 pub(crate) fn words(text: &str) -> Vec<&str> {
     let words = text.split(',').map(str::trim);
     words.filter(|word| !word.is_empty()).collect()
-}
-
-pub(crate) fn shown(advice: &Advice) -> Value {
-    json!({
-        "findings": findings(advice),
-        "entry_count": advice.entry_count,
-        "first": advice.first,
-        "text": advice.to_string(),
-    })
-}
-
-pub(crate) fn findings(advice: &Advice) -> Value {
-    advice.findings.iter().map(finding).collect()
-}
-
-fn finding(finding: &Finding) -> Value {
-    json!({
-        "rule": finding.rule.name,
-        "title": finding.rule.title,
-        "path": finding.path,
-        "text": finding.text,
-        "count": finding.count,
-        "entries": finding.entries,
-        "why": finding.rule.why,
-        "do": finding.rule.remedy,
-    })
-}
-
-impl Advice {
-    /// Finds the known mistakes in the JSON that `minikeeper ctl journal --json` prints, or in that of a
-    /// [`Story`](crate::Story).
-    ///
-    /// # Errors
-    /// [`JournalError::Json`](crate::JournalError::Json) if the text is not such JSON, otherwise as for [`Advice::of`].
-    ///
-    /// # Examples
-    /// ```
-    /// let journal = r#"{"entries": [{"number": 1, "kind": "request", "session": "0x1", "op": "create",
-    ///     "path": "/lock-", "mode": "EPHEMERAL_SEQUENTIAL", "result": "OK"}]}"#;
-    /// let advice = minikeeper::Advice::of_json(journal, &[])?;
-    /// assert_eq!(advice.findings[0].rule.name, "unprotected-sequential");
-    /// # Ok::<(), minikeeper::JournalError>(())
-    /// ```
-    pub fn of_json(text: &str, ignored: &[&str]) -> Result<Self, crate::JournalError> {
-        let entries = journal::read(text)?;
-        Self::of(&entries, ignored)
-    }
-
-    /// Returns the advice as JSON, as the verb `advise` does.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        shown(self).to_string()
-    }
 }

@@ -6,10 +6,11 @@ use crate::{
     control::{
         error::{ControlError, with_causes},
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Outcome, Part, Verb},
+        verb::{Call, Handler, Method, Outcome, Verb},
     },
     ensemble::ServerMode,
     universe::ensemble::{EnsembleError, ServerStatus},
+    views::schema::{Field, FieldKind, Part},
 };
 
 const SERVER: Parameter = Parameter::required(

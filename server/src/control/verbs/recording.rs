@@ -7,9 +7,10 @@ use crate::{
     control::{
         error::ControlError,
         parameter::{Parameter, ParameterKind},
-        verb::{Field, FieldKind, Handler, Method, Verb},
+        verb::{Handler, Method, Verb},
     },
     recording::RecordingError,
+    views::schema::{Field, FieldKind},
 };
 
 pub(super) const VERBS: &[Verb] = &[

@@ -9,9 +9,10 @@ use crate::{
         error::{ControlError, with_causes},
         own_port::go_down,
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Verb},
+        verb::{Call, Handler, Method, Verb},
     },
     universe::{RestartError, Universe},
+    views::schema::{Field, FieldKind},
 };
 use minikeeper_engine::Keep;
 

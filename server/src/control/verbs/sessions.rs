@@ -2,18 +2,20 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use minikeeper_protocol::SessionId;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     control::{
         error::ControlError,
         parameter::{Arguments, Parameter},
-        verb::{Field, FieldKind, Handler, Method, Outcome, Verb},
+        verb::{Handler, Method, Outcome, Verb},
     },
     faults::error::FaultError,
-    session_selector::{NoSession, SessionSelector},
-    universe::session_info::SessionInfo,
+    session_selector::{NoSession, SessionSelector, session_id},
+    views::{
+        self,
+        schema::{Field, FieldKind},
+    },
 };
 
 pub(super) const VERBS: &[Verb] = &[
@@ -29,7 +31,12 @@ pub(super) const VERBS: &[Verb] = &[
         plain: None,
         answer: &[Field::new("sessions", FieldKind::Sessions)],
         handler: Handler::AtOnce(|call| {
-            let sessions: Vec<_> = call.universe.sessions().iter().map(shown).collect();
+            let sessions: Vec<_> = call
+                .universe
+                .sessions()
+                .iter()
+                .map(views::sessions::session)
+                .collect();
             Ok(json!({"sessions": sessions}))
         }),
     },
@@ -116,34 +123,6 @@ fn counted(met: Result<usize, NoSession>, arguments: &Arguments) -> Outcome {
     Ok(json!({"count": count}))
 }
 
-pub(crate) fn shown(session: &SessionInfo) -> Value {
-    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let watches: Vec<_> = session
-        .watches
-        .iter()
-        .map(|watch| json!({"path": watch.path, "kind": watch.kind.to_string()}))
-        .collect();
-    let last = session.last_operation.map(|last| {
-        json!({
-            "name": last.name,
-            "at_ms": ms(last.at),
-        })
-    });
-    json!({
-        "id": session.id.to_string(),
-        "timeout_ms": ms(session.timeout),
-        "timeout_left_ms": ms(session.timeout_left),
-        "is_connected": session.is_connected,
-        "is_unbound": session.is_unbound,
-        "is_silenced": session.is_silenced,
-        "address": session.address.map(|address| address.to_string()),
-        "identities": session.identities,
-        "ephemerals": session.ephemerals,
-        "watches": watches,
-        "last_operation": last,
-    })
-}
-
 /// Returns the selected sessions.
 pub(super) fn who(arguments: &Arguments) -> Result<SessionSelector, ControlError> {
     let (field, text) = arguments.who()?;
@@ -162,17 +141,4 @@ pub(super) fn who(arguments: &Arguments) -> Result<SessionSelector, ControlError
         "identity" => Ok(SessionSelector::Identity(text.to_owned())),
         _ => Ok(SessionSelector::Owner(text.to_owned())),
     }
-}
-
-/// Parses a session id, hexadecimal with 0x or decimal.
-pub(crate) fn session_id(text: &str) -> Option<SessionId> {
-    let is_number = |digits: &str, radix| {
-        !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
-    };
-    match text.strip_prefix("0x") {
-        Some(hex) if is_number(hex, 16) => u64::from_str_radix(hex, 16).ok(),
-        None if is_number(text, 10) => text.parse().ok(),
-        _ => None,
-    }
-    .map(|id| SessionId(id.cast_signed()))
 }

@@ -7,10 +7,11 @@ use crate::{
     control::{
         error::ControlError,
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Part, Verb},
+        verb::{Call, Handler, Method, Verb},
     },
     tree::{Znode, files},
     universe::Change,
+    views::schema::{Field, FieldKind, Part},
 };
 
 const SNAPSHOT: Parameter = Parameter::required(

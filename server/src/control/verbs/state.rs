@@ -6,14 +6,17 @@ use serde_json::{Map, Value, json};
 use crate::{
     control::{
         error::ControlError,
-        json,
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Part, Verb},
+        verb::{Call, Handler, Method, Verb},
     },
     tree::{Lifetime, Tree, Znode, seed_error::SeedError},
     universe::{
         changes::ChangeError,
         inspect::{ChildOrder, ListedChild, ListedZnode},
+    },
+    views::{
+        json,
+        schema::{Field, FieldKind, Part},
     },
 };
 

@@ -2,9 +2,12 @@
 
 use serde_json::json;
 
-use crate::control::{
-    parameter::{Parameter, ParameterKind},
-    verb::{Field, FieldKind, Handler, Method, Verb},
+use crate::{
+    control::{
+        parameter::{Parameter, ParameterKind},
+        verb::{Handler, Method, Verb},
+    },
+    views::schema::{Field, FieldKind},
 };
 
 pub(super) const VERBS: &[Verb] = &[Verb {

@@ -8,7 +8,7 @@ use crate::{
     control::{
         error::ControlError,
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Field, FieldKind, Handler, Method, Outcome, Verb},
+        verb::{Call, Handler, Method, Outcome, Verb},
     },
     sweep::{
         SweepError,
@@ -18,6 +18,7 @@ use crate::{
         remote::Sweeps,
         report::{SweepFailure, text_of},
     },
+    views::schema::{Field, FieldKind},
 };
 
 const SWEEP: Parameter = Parameter::required(

@@ -6,9 +6,10 @@ use crate::{
     control::{
         error::ControlError,
         parameter::{Parameter, ParameterKind},
-        verb::{Field, FieldKind, Handler, Method, Outcome, Verb},
+        verb::{Handler, Method, Outcome, Verb},
     },
     universe::{UniverseError, UniverseGuard},
+    views::schema::{Field, FieldKind},
 };
 
 const NAME: Parameter =
