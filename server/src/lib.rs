@@ -106,6 +106,9 @@ mod story;
 mod stream;
 #[cfg(feature = "control")]
 mod sweep;
+#[cfg(feature = "control")]
+#[doc(hidden)]
+pub mod sweeping;
 mod tree;
 mod turn;
 mod universe;
@@ -158,17 +161,14 @@ pub use state::session_info::{LastOperation, SessionInfo, WatchInfo};
 #[cfg(feature = "tls")]
 pub use stream::tls::TlsError;
 #[cfg(feature = "control")]
-#[doc(hidden)]
-pub use sweep::command as sweeping;
-#[cfg(feature = "sweep")]
-pub use sweep::in_process::{Sweep, SweepOutcome};
-#[cfg(feature = "control")]
 pub use sweep::{
     SweepError,
     plan::SweepOptions,
     point::{FaultPoint, SweepFault},
     report::{SweepFailure, SweepReport, SweepState},
 };
+#[cfg(feature = "sweep")]
+pub use sweeping::in_process::{Sweep, SweepOutcome};
 #[cfg(feature = "seed-files")]
 pub use tree::TreeFileError;
 pub use tree::seed_error::SeedError;

@@ -14,8 +14,8 @@ use std::{
 };
 
 use minikeeper::{
-    Server, SweepError, SweepFault, SweepOptions, SweepState,
-    sweeping::{CommandSweep, SweepStop, points_of, supervise},
+    FaultPoint, Server, SweepError, SweepFault, SweepOptions, SweepState,
+    sweeping::command::{CommandSweep, SweepStop, supervise},
 };
 
 use minikeeper_shell::print_on_stdout;
@@ -119,7 +119,7 @@ impl SweepArgs {
             text: error.to_string(),
             exit_code: 2,
         };
-        let only = self.only.iter().map(|text| points_of(text));
+        let only = self.only.iter().map(|text| FaultPoint::parse_run(text));
         let mut options = SweepOptions::default();
         options.only = only.collect::<Result<_, _>>().map_err(usage)?;
         options.all = self.all;

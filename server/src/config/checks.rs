@@ -206,7 +206,7 @@ impl Config {
     fn validate_data(&self) -> Result<(), ConfigError> {
         for (setting, is_set) in [
             ("save_interval", !self.save_interval.is_zero()),
-            ("txn_log", self.txn_log != crate::TxnLog::Off),
+            ("txn_log", self.txn_log != crate::config::TxnLog::Off),
         ] {
             if is_set && self.data_dir.is_none() {
                 let needs = "data_dir";

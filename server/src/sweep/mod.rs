@@ -6,14 +6,11 @@
 //! [`point`] is the text of one. [`plan`] decides what the next run does and judges the last one; it is
 //! pure. [`armed`] injects the faults of a run into a universe. [`report`] tells what was found, with a
 //! [`map`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
-//! Three callers run tests so: [`in_process`] on paused time,
-//! `minikeeper sweep` a command, and the verbs `sweep_...` tests in other languages.
+//! Three callers run tests so: [`sweeping`](crate::sweeping) on paused time in the process, and a command
+//! for `minikeeper sweep`; and the verbs `sweep_...`, through [`remote`], tests in other languages.
 
 pub(crate) mod acts;
 pub(crate) mod armed;
-pub mod command;
-#[cfg(feature = "sweep")]
-pub(crate) mod in_process;
 pub(crate) mod map;
 pub(crate) mod model;
 pub(crate) mod names;

@@ -100,6 +100,32 @@ pub struct FaultPoint {
 }
 
 impl FaultPoint {
+    /// Parses the points of one run, with `+` between them: at most two.
+    ///
+    /// # Errors
+    /// When one is no point.
+    pub fn parse_run(text: &str) -> Result<Vec<Self>, SweepError> {
+        // A path may contain the sign, too: a point begins with the name of a fault.
+        let mut points: Vec<String> = Vec::new();
+        for part in text.split('+') {
+            let fault = part.split(':').next().unwrap_or_default();
+            match points.last_mut() {
+                Some(last) if fault.parse::<SweepFault>().is_err() => {
+                    last.push('+');
+                    last.push_str(part);
+                }
+                _ => points.push(part.to_owned()),
+            }
+        }
+        if points.len() > 2 {
+            return Err(SweepError(format!(
+                "points {text:?}: {} points, a run has at most 2",
+                points.len()
+            )));
+        }
+        points.iter().map(|point| point.parse()).collect()
+    }
+
     /// Returns the fault to inject, without what happens once it has acted.
     pub(crate) fn to_fault(&self, late: std::time::Duration) -> Result<Fault, SweepError> {
         let mut fault = match self.fault {

@@ -3,7 +3,6 @@
 use parking_lot::Mutex;
 
 use crate::{
-    Universe,
     clock::Stopwatch,
     sweep::{
         SweepError,
@@ -11,6 +10,7 @@ use crate::{
         plan::{Next, Plan, Run, RunVerdict, SweepOptions},
         report::SweepReport,
     },
+    universe::Universe,
 };
 
 /// The maximum number of sweeps that a server keeps; the oldest is forgotten.

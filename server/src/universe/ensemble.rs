@@ -49,7 +49,7 @@ pub enum EnsembleError {
         mode: ServerMode,
     },
     /// It cannot listen. It stays down; the caller may try again.
-    Start(crate::StartError),
+    Start(crate::start::StartError),
 }
 
 impl fmt::Display for EnsembleError {

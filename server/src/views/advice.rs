@@ -69,7 +69,10 @@ impl Advice {
     /// assert_eq!(advice.findings[0].rule.name, "unprotected-sequential");
     /// # Ok::<(), minikeeper::JournalError>(())
     /// ```
-    pub fn of_json(text: &str, ignored: &[&str]) -> Result<Self, crate::JournalError> {
+    pub fn of_json(
+        text: &str,
+        ignored: &[&str],
+    ) -> Result<Self, crate::journal::filter::JournalError> {
         let entries = journal::read(text)?;
         Self::of(&entries, ignored)
     }

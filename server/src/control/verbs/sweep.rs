@@ -12,7 +12,6 @@ use crate::{
     },
     sweep::{
         SweepError,
-        command::points_of,
         plan::{RunVerdict, SweepOptions},
         point::FaultPoint,
         remote::Sweeps,
@@ -220,7 +219,7 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
         options.faults = faults.collect::<Result<_, _>>()?;
     }
     if let Some(only) = text("only") {
-        options.only.push(points_of(only)?);
+        options.only.push(FaultPoint::parse_run(only)?);
     }
     Ok(options)
 }

@@ -14,9 +14,9 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 
 use crate::{
-    Builder, Server,
     clock::Stopwatch,
     config::stories::Stories,
+    server::{Builder, Server},
     sweep::{
         SweepError,
         armed::Armed,

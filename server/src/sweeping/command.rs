@@ -19,10 +19,10 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 
 use crate::{
-    Builder, Server, Universe,
     clock::Stopwatch,
     config::stories::Stories,
     recording::Recording,
+    server::{Builder, Server},
     sweep::{
         SweepError,
         armed::Armed,
@@ -30,6 +30,7 @@ use crate::{
         point::FaultPoint,
         report::{SweepFailure, SweepReport, printable, text_of},
     },
+    universe::Universe,
 };
 
 /// The end of a command's output that is read for its failure. Unit: bytes.
@@ -336,33 +337,7 @@ fn read_tried(file: &Path) -> Result<Vec<Vec<FaultPoint>>, SweepError> {
         }
     };
     let passed = text.lines().filter_map(|line| line.strip_prefix("passed "));
-    passed.map(points_of).collect()
-}
-
-/// Parses points with `+` between them.
-///
-/// # Errors
-/// When one is no point.
-pub fn points_of(text: &str) -> Result<Vec<FaultPoint>, SweepError> {
-    // A path may contain the sign, too: a point begins with the name of a fault.
-    let mut points: Vec<String> = Vec::new();
-    for part in text.split('+') {
-        let fault = part.split(':').next().unwrap_or_default();
-        match points.last_mut() {
-            Some(last) if fault.parse::<super::point::SweepFault>().is_err() => {
-                last.push('+');
-                last.push_str(part);
-            }
-            _ => points.push(part.to_owned()),
-        }
-    }
-    if points.len() > 2 {
-        return Err(SweepError(format!(
-            "points {text:?}: {} points, a run has at most 2",
-            points.len()
-        )));
-    }
-    points.iter().map(|point| point.parse()).collect()
+    passed.map(FaultPoint::parse_run).collect()
 }
 
 /// A sweep that is being done.
