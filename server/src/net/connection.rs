@@ -17,7 +17,7 @@ use minikeeper_protocol::{
 use crate::{
     admin::four_letter::words::{self, Word},
     ensemble::ServerMode,
-    faults::{Verdict, action::FaultAction, delayed::Delayed},
+    faults::{action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
     limits::{self, Breach, Held},
     outbox::{Close, Outbox},
@@ -603,25 +603,14 @@ impl Connection {
         arrived_ms: &mut Option<u64>,
         scratch: &mut Scratch,
     ) -> Flow {
-        let mut input = scratch.inputs.pop().expect("a frame is an input");
-        let mut verdict = fault_turn::judge(&self.shared, self.id, &input, 0);
-        while let Some(Verdict {
-            rule,
-            action: FaultAction::Delay(by),
-            ..
-        }) = verdict
-        {
-            match self.delay(input, batch, frame.clone(), rule, by) {
-                Ok(None) => {
-                    verdict.expect("it is matched").begun();
-                    return Flow::Delayed;
-                }
-                // The fault has just been removed.
-                Ok(Some(back)) => input = back,
-                Err(why) => return Flow::Close(why),
-            }
-            verdict = fault_turn::judge(&self.shared, self.id, &input, rule);
-        }
+        let input = scratch.inputs.pop().expect("a frame is an input");
+        let delay = |input, rule, by| self.delay(input, batch, frame.clone(), rule, by);
+        let judged = fault_turn::judge_or_delay(&self.shared, self.id, input, 0, delay);
+        let (mut input, verdict) = match judged {
+            Ok(Some(judged)) => judged,
+            Ok(None) => return Flow::Delayed,
+            Err(why) => return Flow::Close(why),
+        };
         if verdict.is_none() && self.is_too_late(read_ms) {
             limits::throttle(std::slice::from_mut(&mut input));
             let UniverseState { limits, config, .. } = &*self.shared;

@@ -1,6 +1,6 @@
 //! Serves the requests that an injected fault applies to.
 
-use std::{sync::Arc, task::Waker, time::Duration};
+use std::{convert::Infallible, sync::Arc, task::Waker, time::Duration};
 
 use minikeeper_engine::{ConnId, Input};
 use minikeeper_protocol::SessionId;
@@ -32,13 +32,38 @@ pub(crate) struct FaultedRequest {
     pub(crate) late: Option<Arc<Outbox>>,
 }
 
-/// Finds the fault that acts on a request, among those after `after`.
-pub(crate) fn judge(
+/// Finds the fault that acts on a request, among those after `after`, and delays the request if faults
+/// say so. Returns `None` if it is delayed.
+///
+/// `delay` delays a request for a fault, or returns it if that fault has just been removed.
+pub(crate) fn judge_or_delay<E>(
     shared: &UniverseState,
     conn: ConnId,
-    input: &Input,
+    mut input: Input,
     after: u64,
-) -> Option<Verdict> {
+    mut delay: impl FnMut(Input, u64, Duration) -> Result<Option<Input>, E>,
+) -> Result<Option<(Input, Option<Verdict>)>, E> {
+    let mut verdict = judge(shared, conn, &input, after);
+    while let Some(Verdict {
+        rule,
+        action: FaultAction::Delay(by),
+        ..
+    }) = verdict
+    {
+        match delay(input, rule, by)? {
+            Some(back) => input = back,
+            None => {
+                verdict.expect("it is matched").begun();
+                return Ok(None);
+            }
+        }
+        verdict = judge(shared, conn, &input, rule);
+    }
+    Ok(Some((input, verdict)))
+}
+
+/// Finds the fault that acts on a request, among those after `after`.
+fn judge(shared: &UniverseState, conn: ConnId, input: &Input, after: u64) -> Option<Verdict> {
     // Looked up for each request, because the one before may have been the handshake.
     let (session, peer) = shared.turns.look(|look| {
         let member = look.members.get(conn.0 as usize)?;
@@ -232,26 +257,23 @@ pub(crate) fn serve_due(shared: &UniverseState) {
 fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let conn = delayed.conn;
     let mut wakes = Vec::new();
-    if let Some(mut input) = delayed.input.take() {
-        let mut verdict = judge(shared, conn, &input, delayed.rule);
-        while let Some(Verdict {
-            rule,
-            action: FaultAction::Delay(by),
-            ..
-        }) = verdict
-        {
-            delayed.rule = rule;
-            delayed.input = Some(input);
-            match delay(shared, by, delayed) {
-                Ok(()) => return verdict.expect("it is matched").begun(),
-                Err(back) => delayed = *back,
-            }
-            let Some(back) = delayed.input.take() else {
-                return;
-            };
-            input = back;
-            verdict = judge(shared, conn, &input, rule);
-        }
+    if let Some(input) = delayed.input.take() {
+        let after = delayed.rule;
+        let mut waiting = Some(delayed);
+        let delay_again = |input, rule, by| {
+            let mut again = waiting.take().expect("it came back from the last delay");
+            (again.rule, again.input) = (rule, Some(input));
+            Ok::<_, Infallible>(delay(shared, by, again).err().and_then(|mut back| {
+                let input = back.input.take();
+                waiting = Some(*back);
+                input
+            }))
+        };
+        let Ok(judged) = judge_or_delay(shared, conn, input, after, delay_again);
+        let (Some((input, verdict)), Some(back)) = (judged, waiting) else {
+            return;
+        };
+        delayed = back;
         let request = FaultedRequest {
             conn,
             input,
