@@ -200,7 +200,7 @@ macro_rules! waits {
     ($($name:ident($(&$text:ident,)? $($value:ident: $type:ty),*);)*) => {
         impl Server {
             $(
-                #[doc = concat!("Like [`Universe::", stringify!($name), "`](crate::Universe::", stringify!($name), ").")]
+                #[doc = concat!("Like [`Universe::", stringify!($name), "`](crate::universe::Universe::", stringify!($name), ").")]
                 ///
                 /// # Errors
                 /// [`WaitError`] says what was seen instead.
@@ -347,7 +347,7 @@ impl BlockingBuilder {
     /// Starts from a ZooKeeper data directory, which is only read. See
     /// [`DataSource`](crate::DataSource).
     #[must_use]
-    pub fn data_from(self, source: impl Into<crate::DataSource>) -> Self {
+    pub fn data_from(self, source: impl Into<crate::data::DataSource>) -> Self {
         Self(self.0.data_from(source))
     }
 }

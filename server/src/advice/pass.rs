@@ -348,7 +348,8 @@ impl Pass {
 
     #[inline(never)]
     fn multi(&mut self, number: u64, session: SessionId, request: &JournalRequest, is_done: bool) {
-        let bytes = |it: &crate::JournalOperation| u64::from(it.data_bytes.unwrap_or(0));
+        let bytes =
+            |it: &crate::journal::entry::JournalOperation| u64::from(it.data_bytes.unwrap_or(0));
         let (sum, largest) = request
             .operations
             .iter()

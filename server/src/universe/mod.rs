@@ -13,8 +13,6 @@ pub(crate) mod changes;
 pub(crate) mod ensemble;
 pub(crate) mod faults;
 mod flush_wait;
-#[cfg(test)]
-mod holds;
 #[cfg(feature = "data")]
 mod import_export;
 pub(crate) mod inspect;
@@ -27,6 +25,8 @@ pub(crate) mod seeding;
 mod sessions;
 mod snapshots;
 mod story;
+#[cfg(test)]
+mod tests;
 mod time;
 mod universes;
 mod waiting;
