@@ -204,7 +204,7 @@ fn no_two_types_of_one_crate_share_a_name() {
     ];
     // Each takes the place of another file in a build without a feature; the types
     // of `blocking` are those of the crate without async; the program is a crate of its own.
-    const APART: [&str; 7] = [
+    const APART: [&str; 8] = [
         "server/src/no_data.rs",
         "server/src/state/no_saving.rs",
         "server/engine/src/auth/no_sasl.rs",
