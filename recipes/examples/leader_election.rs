@@ -22,7 +22,7 @@ struct Candidate {
     client: Client,
     /// The client's task.
     driver: JoinHandle<()>,
-    latch: LeaderLatch<Client>,
+    latch: LeaderLatch,
 }
 
 /// A change of leadership, with the number of its candidate.

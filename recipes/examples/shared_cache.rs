@@ -85,13 +85,13 @@ async fn main() -> Result<(), Failure> {
 }
 
 /// Returns a lock object with its own client: for the lock, each is a separate process.
-async fn lock(address: &str) -> Result<InterProcessReadWriteLock<Client>, Failure> {
+async fn lock(address: &str) -> Result<InterProcessReadWriteLock, Failure> {
     let client = Client::connect(address).await?;
     Ok(InterProcessReadWriteLock::new(client, "/locks/cache")?)
 }
 
 async fn read(
-    lock: InterProcessReadWriteLock<Client>,
+    lock: InterProcessReadWriteLock,
     cache: Arc<Cache>,
     all_in: Arc<Barrier>,
 ) -> Result<(), Failure> {
@@ -110,7 +110,7 @@ async fn read(
     Ok(())
 }
 
-async fn write(lock: InterProcessReadWriteLock<Client>, cache: Arc<Cache>) -> Result<(), Failure> {
+async fn write(lock: InterProcessReadWriteLock, cache: Arc<Cache>) -> Result<(), Failure> {
     for _ in 0..REFRESHES {
         let guard = lock.acquire_write().await?;
         let written = cache.refresh().await;

@@ -1,12 +1,10 @@
-//! The limit of one call: [`ZooKeeper::call_timeout`] bounds every call that waits for a server
+//! The limit of one call: [`Client::call_timeout`] bounds every call that waits for a server
 //! only.
 
 use std::{future::Future, time::Duration};
 
-use minikeeper_client::{AfterTimeout, Error};
+use minikeeper_client::{AfterTimeout, Client, Error};
 use tokio::time::timeout;
-
-use crate::client::ZooKeeper;
 
 /// The limit of one call, and what its error says.
 #[derive(Clone, Debug)]
@@ -19,17 +17,17 @@ pub(crate) struct CallLimit<'a> {
 
 impl<'a> CallLimit<'a> {
     /// The limit of a call that only reads.
-    pub(crate) fn read<C: ZooKeeper>(client: &C, call: &'static str, path: &'a str) -> Self {
+    pub(crate) fn read(client: &Client, call: &'static str, path: &'a str) -> Self {
         Self::of(client.call_timeout(), call, path, AfterTimeout::Nothing)
     }
 
     /// The limit of a call whose change may be made later.
-    pub(crate) fn change<C: ZooKeeper>(client: &C, call: &'static str, path: &'a str) -> Self {
+    pub(crate) fn change(client: &Client, call: &'static str, path: &'a str) -> Self {
         Self::of(client.call_timeout(), call, path, AfterTimeout::MayChange)
     }
 
     /// The limit of a call whose work continues in the background.
-    pub(crate) fn background<C: ZooKeeper>(client: &C, call: &'static str, path: &'a str) -> Self {
+    pub(crate) fn background(client: &Client, call: &'static str, path: &'a str) -> Self {
         Self::of(client.call_timeout(), call, path, AfterTimeout::Continues)
     }
 

@@ -188,7 +188,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`naming`], [`order`] | names of znodes, and which contender holds the lock: pure functions |
-//! | [`client`] | the trait that a ZooKeeper client implements to run the recipes |
+//! | `client.rs` | what the recipes need of a client beyond its methods |
 //! | `queue/` | entering a queue, waiting in it, leaving it |
 //! | `locks/` | mutex, read/write lock, semaphore, multi-lock, and their guards |
 //! | `leaders/` | latch, selector |
@@ -205,7 +205,7 @@ mod barriers;
 pub mod blocking;
 mod caches;
 mod call_limit;
-pub mod client;
+mod client;
 mod clock;
 #[cfg(feature = "discovery")]
 mod discovery;

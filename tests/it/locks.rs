@@ -614,7 +614,7 @@ async fn deadlock_of_two_recipes_is_named() {
 }
 
 /// Leads for ever.
-fn lead(_: &Guard<Client>) -> Work<'_> {
+fn lead(_: &Guard) -> Work<'_> {
     Box::pin(std::future::pending())
 }
 

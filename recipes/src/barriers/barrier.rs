@@ -5,11 +5,10 @@
 
 use std::fmt;
 
-use minikeeper_client::{CreateMode, Error, ErrorCode, Multi, ZnodePath};
+use minikeeper_client::{Client, CreateMode, Error, ErrorCode, Multi, ZnodePath};
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
     error::LockError,
     locks::acquire::Acquire,
     options::LockOptions,
@@ -43,11 +42,11 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct DistributedBarrier<C: ZooKeeper> {
-    queue: Queue<C>,
+pub struct DistributedBarrier {
+    queue: Queue,
 }
 
-impl<C: ZooKeeper> fmt::Debug for DistributedBarrier<C> {
+impl fmt::Debug for DistributedBarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DistributedBarrier")
             .field("path", &self.queue.path)
@@ -55,12 +54,12 @@ impl<C: ZooKeeper> fmt::Debug for DistributedBarrier<C> {
     }
 }
 
-impl<C: ZooKeeper> DistributedBarrier<C> {
+impl DistributedBarrier {
     /// Creates a barrier object for this path. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+    pub fn new(client: Client, path: &str) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
             queue: Queue::new("DistributedBarrier", client, path, LockOptions::default()),
@@ -76,7 +75,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     pub async fn set(&self) -> Result<bool, LockError> {
         let limit = CallLimit::change(&self.queue.client, "set", &self.queue.path);
         limit.run(self.create()).await
@@ -113,7 +112,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     pub async fn remove(&self) -> Result<bool, LockError> {
         let limit = CallLimit::change(&self.queue.client, "remove", &self.queue.path);
         limit.run(self.delete()).await
@@ -153,7 +152,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
         let mut pace = Pace::of(client);
         loop {
             self.queue.connected(wait).await?;
-            let read = client.watch_data(path);
+            let read = client.get_data_and_watch(path);
             match self.queue.limited(wait, read).await? {
                 Ok((_, watch)) => match wait.event(watch).await {
                     Some(fired) if fired.is_deleted() => return Ok(()),

@@ -5,12 +5,12 @@
 use std::fmt;
 
 use minikeeper_client::{
-    CreateMode, CreateOptions, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped,
+    Client, CreateMode, CreateOptions, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped,
     ZnodePath, Zxid,
 };
 
 use crate::{
-    client::{ZooKeeper, reconnected},
+    client::{names, new_id, reconnected},
     error::LockError,
     locks::acquire::Acquire,
     options::LockOptions,
@@ -55,12 +55,12 @@ const READY: &str = "ready";
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct DistributedDoubleBarrier<C: ZooKeeper> {
-    queue: Queue<C>,
+pub struct DistributedDoubleBarrier {
+    queue: Queue,
     members: usize,
 }
 
-impl<C: ZooKeeper> fmt::Debug for DistributedDoubleBarrier<C> {
+impl fmt::Debug for DistributedDoubleBarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DistributedDoubleBarrier")
             .field("path", &self.queue.path)
@@ -69,12 +69,12 @@ impl<C: ZooKeeper> fmt::Debug for DistributedDoubleBarrier<C> {
     }
 }
 
-impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
+impl DistributedDoubleBarrier {
     /// Creates a barrier object for this path and number of members; 0 counts as 1. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: C, path: &str, members: usize) -> Result<Self, Error> {
+    pub fn new(client: Client, path: &str, members: usize) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
             queue: Queue::new(
@@ -99,11 +99,11 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// the session is lost too often during the wait, [`LockError::Client`] when a server refuses
     /// or the client is closed. A lost connection is not an error: it waits for the next
     /// connection.
-    pub fn enter(&self) -> Acquire<'_, &Self, Member<C>> {
+    pub fn enter(&self) -> Acquire<'_, &Self, Member> {
         Acquire::new(self, |barrier, how| Box::pin(barrier.begin(how.wait())))
     }
 
-    async fn begin(&self, wait: Wait) -> Result<Member<C>, LockError> {
+    async fn begin(&self, wait: Wait) -> Result<Member, LockError> {
         let attempts = self.queue.options.attempts_max.max(1);
         for _ in 0..attempts {
             let mut pace = Pace::of(&self.queue.client);
@@ -124,17 +124,13 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// The epoch comes from the reply: the session that was known before may be over by the time
     /// the request is sent.
-    async fn announce(
-        &self,
-        wait: Wait,
-        pace: &mut Pace,
-    ) -> Result<Option<QueueNode<C>>, LockError> {
+    async fn announce(&self, wait: Wait, pace: &mut Pace) -> Result<Option<QueueNode>, LockError> {
         let Queue {
             client,
             path: directory,
             ..
         } = &self.queue;
-        let name = client.new_id().hyphenated().to_string();
+        let name = new_id(client).hyphenated().to_string();
         let path = naming::join(directory, &name);
         let mut unanswered = Unanswered {
             client,
@@ -146,7 +142,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         loop {
             self.queue.connected(wait).await?;
             let options = CreateOptions::new(CreateMode::Ephemeral).withdrawn_if_dropped(true);
-            let create = client.create(&path, b"", options);
+            let create = client.create(&path, b"", options).stamped();
             let failed = match self.queue.limited(wait, create).await? {
                 Ok(created) => {
                     unanswered.is_due = false;
@@ -155,7 +151,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 }
                 // An earlier creation whose reply was lost: no other client knows the name.
                 Err(error) if error.is(ErrorCode::NodeExists) => {
-                    let look = client.exists(&path);
+                    let look = client.exists(&path).stamped();
                     match self.queue.limited(wait, look).await? {
                         Ok(Stamped {
                             value: Some(stat),
@@ -166,7 +162,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                             // Dropping this deletes the znode: one of an earlier session may count
                             // as a member until it is gone.
                             let place = QueueNode::new(client.clone(), path, stat.czxid, epoch);
-                            let is_own = Some(stat.ephemeral_owner) == client.session();
+                            let is_own = Some(stat.ephemeral_owner) == client.session_id();
                             return Ok(is_own.then_some(place));
                         }
                         // It was just deleted with its session.
@@ -202,10 +198,10 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// Waits until all members have entered. `None` if the member's znode or its session is gone.
     async fn gather(
         &self,
-        mut place: QueueNode<C>,
+        mut place: QueueNode,
         wait: Wait,
         pace: &mut Pace,
-    ) -> Result<Option<Member<C>>, LockError> {
+    ) -> Result<Option<Member>, LockError> {
         let queue = &self.queue;
         let ready_path = naming::join(&queue.path, READY);
         let member = |place, round| {
@@ -222,8 +218,8 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             }
             let connections = queue.client.connections();
             // The watch before the list: a member missing in the list creates `ready` after it.
-            let ready = queue.client.watch_exists(&ready_path);
-            let list = queue.client.children(&queue.path);
+            let ready = queue.client.exists_and_watch(&ready_path);
+            let list = queue.client.children(&queue.path).stamped();
             let ready = queue.limited(wait, ready).await?;
             let list = match queue.limited(wait, list).await? {
                 Ok(list) => list,
@@ -239,7 +235,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             if list.epoch != place.epoch {
                 return Ok(None);
             }
-            let there = members(list.value);
+            let there = members(names(&list.value));
             let (ready, watch) = match ready {
                 Ok(ready) => ready,
                 Err(error) => {
@@ -279,7 +275,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 }
                 continue;
             }
-            let own = queue.client.watch_data(place.path());
+            let own = queue.client.get_data_and_watch(place.path());
             match queue.limited(wait, own).await? {
                 Ok((_, watch)) => place.watch = Some(watch),
                 // The list says more.
@@ -328,7 +324,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             let mut failed = None;
             for look in looks {
                 match queue.limited(wait, look).await? {
-                    Ok(seen) if seen.value.is_some_and(|stat| stat.czxid < ready) => {
+                    Ok(seen) if seen.is_some_and(|stat| stat.czxid < ready) => {
                         return Ok(true);
                     }
                     Ok(_) => {}
@@ -345,12 +341,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
 }
 
 /// Waits before a retry; returns the error if a retry cannot help.
-async fn retry<C: ZooKeeper>(
-    queue: &Queue<C>,
-    wait: Wait,
-    pace: &mut Pace,
-    error: Error,
-) -> Result<(), LockError> {
+async fn retry(queue: &Queue, wait: Wait, pace: &mut Pace, error: Error) -> Result<(), LockError> {
     if !error.is_retryable() {
         return Err(error.into());
     }
@@ -380,14 +371,14 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 /// # Ok(()) }
 /// ```
 #[must_use = "a member that is dropped leaves the barrier"]
-pub struct Member<C: ZooKeeper> {
-    queue: Queue<C>,
-    place: QueueNode<C>,
+pub struct Member {
+    queue: Queue,
+    place: QueueNode,
     /// The known members of this round, including this one.
     round: Vec<String>,
 }
 
-impl<C: ZooKeeper> fmt::Debug for Member<C> {
+impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Member")
             .field("path", &self.place.path())
@@ -395,7 +386,7 @@ impl<C: ZooKeeper> fmt::Debug for Member<C> {
     }
 }
 
-impl<C: ZooKeeper> Member<C> {
+impl Member {
     /// Returns the path of the member's znode.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -430,9 +421,9 @@ impl<C: ZooKeeper> Member<C> {
             let epoch = queue.connected(wait).await?;
             // A znode of an ended session is gone or about to go.
             place = place.filter(|place| place.epoch == epoch);
-            let list = queue.client.children(&queue.path);
+            let list = queue.client.children(&queue.path).stamped();
             let (names, seen_in) = match queue.limited(wait, list).await? {
-                Ok(list) => (list.value, list.epoch),
+                Ok(list) => (names(&list.value), list.epoch),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => {
                     retry(&queue, wait, &mut pace, error).await?;
@@ -466,7 +457,9 @@ impl<C: ZooKeeper> Member<C> {
                 }
                 continue;
             }
-            let read = queue.client.watch_data(&naming::join(&queue.path, awaited));
+            let read = queue
+                .client
+                .get_data_and_watch(&naming::join(&queue.path, awaited));
             let read = queue.limited(wait, read);
             let watch = match read.await? {
                 Ok((_, watch)) => watch,
@@ -490,9 +483,9 @@ impl<C: ZooKeeper> Member<C> {
 }
 
 /// Deletes the member's znode and waits for the confirmation.
-async fn leave_by<C: ZooKeeper>(
-    queue: &Queue<C>,
-    place: QueueNode<C>,
+async fn leave_by(
+    queue: &Queue,
+    place: QueueNode,
     wait: Wait,
     pace: &mut Pace,
 ) -> Result<(), LockError> {
@@ -502,12 +495,7 @@ async fn leave_by<C: ZooKeeper>(
     delete(queue, &path, wait, pace).await
 }
 
-async fn delete<C: ZooKeeper>(
-    queue: &Queue<C>,
-    path: &str,
-    wait: Wait,
-    pace: &mut Pace,
-) -> Result<(), LockError> {
+async fn delete(queue: &Queue, path: &str, wait: Wait, pace: &mut Pace) -> Result<(), LockError> {
     loop {
         queue.connected(wait).await?;
         let delete = queue.client.multi(Multi::new().delete(path, None));

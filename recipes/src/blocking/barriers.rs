@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{Client as AsyncClient, Error};
+use minikeeper_client::Error;
 
 use crate::{
     LockError,
@@ -29,7 +29,7 @@ use crate::{
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type DistributedBarrier = Blocking<crate::DistributedBarrier<AsyncClient>>;
+pub type DistributedBarrier = Blocking<crate::DistributedBarrier>;
 
 impl DistributedBarrier {
     /// Creates a barrier object for this path. Sends nothing.
@@ -69,7 +69,7 @@ fn no_object<T>(_: &T, (): ()) {}
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type DistributedDoubleBarrier = Blocking<crate::DistributedDoubleBarrier<AsyncClient>>;
+pub type DistributedDoubleBarrier = Blocking<crate::DistributedDoubleBarrier>;
 
 impl DistributedDoubleBarrier {
     /// Creates a barrier object for this path and number of members. Sends nothing.
@@ -85,7 +85,7 @@ impl DistributedDoubleBarrier {
 acquires! { DistributedDoubleBarrier: enter, enter_timeout() -> Member, Blocking::with }
 
 /// A member of a double barrier. Dropping it removes the member, in the background.
-pub type Member = Blocking<crate::Member<AsyncClient>>;
+pub type Member = Blocking<crate::Member>;
 
 impl Member {
     /// Like [`Member::leave`](crate::Member::leave), and waits without a time limit.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use minikeeper_client::{Client as AsyncClient, Error};
+use minikeeper_client::Error;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -35,7 +35,7 @@ use crate::{
 /// second.wait()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type LeaderLatch = Blocking<crate::LeaderLatch<AsyncClient>>;
+pub type LeaderLatch = Blocking<crate::LeaderLatch>;
 
 impl LeaderLatch {
     /// Starts to contend for leadership at this path. Other clients can read the id.
@@ -132,7 +132,7 @@ impl LeadershipChanges {
 /// selector.close()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type LeaderSelector = Blocking<crate::LeaderSelector<AsyncClient>>;
+pub type LeaderSelector = Blocking<crate::LeaderSelector>;
 
 impl LeaderSelector {
     /// Starts to contend for leadership at this path, and runs the work once per turn, each on a
@@ -174,7 +174,7 @@ fn turns(
     client: &Client,
     current: Arc<Mutex<Interrupt>>,
     work: impl Fn(&LeaderTurn) + Send + Sync + 'static,
-) -> impl for<'a> Fn(&'a crate::Guard<AsyncClient>) -> Work<'a> + Send + Sync + 'static {
+) -> impl for<'a> Fn(&'a crate::Guard) -> Work<'a> + Send + Sync + 'static {
     let work = Arc::new(work);
     // The task of the selector keeps it, and must not keep the session open.
     let (session, async_client) = (client.session.downgrade(), client.to_async());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{Bytes, Client as AsyncClient, Error, Multi, MultiResult};
+use minikeeper_client::{Bytes, Error, Multi, MultiResult};
 
 use crate::{
     LockError, LockOptions, Loss, MaxLeases, MultiMember, Released, Status,
@@ -143,7 +143,7 @@ macro_rules! guards {
 /// assert_eq!(guard.lost()?, Loss::NodeDeleted);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type Guard = Blocking<crate::Guard<AsyncClient>>;
+pub type Guard = Blocking<crate::Guard>;
 
 guards! { Guard, WriteGuard, Lease, MultiGuard }
 
@@ -207,7 +207,7 @@ locks! { InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreMute
 /// guard.release()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type InterProcessMutex = Blocking<crate::InterProcessMutex<AsyncClient>>;
+pub type InterProcessMutex = Blocking<crate::InterProcessMutex>;
 
 acquires! { InterProcessMutex: acquire, acquire_timeout, try_acquire() -> Guard, Blocking::with }
 
@@ -231,7 +231,7 @@ waits! { InterProcessMutex of "crate" {
 /// let other = catalogue.acquire_read()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type InterProcessReadWriteLock = Blocking<crate::InterProcessReadWriteLock<AsyncClient>>;
+pub type InterProcessReadWriteLock = Blocking<crate::InterProcessReadWriteLock>;
 
 acquires! { InterProcessReadWriteLock:
 acquire_read, acquire_read_timeout, try_acquire_read() -> Guard, Blocking::with }
@@ -244,7 +244,7 @@ waits! { InterProcessReadWriteLock of "crate" {
 } }
 
 /// A lock that is held to write. Dropping the guard releases the lock, in the background.
-pub type WriteGuard = Blocking<crate::WriteGuard<AsyncClient>>;
+pub type WriteGuard = Blocking<crate::WriteGuard>;
 
 impl WriteGuard {
     /// Like [`WriteGuard::downgrade`](crate::WriteGuard::downgrade), and waits.
@@ -273,7 +273,7 @@ impl WriteGuard {
 /// assert!(lock.try_acquire()?.is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type InterProcessSemaphoreMutex = Blocking<crate::InterProcessSemaphoreMutex<AsyncClient>>;
+pub type InterProcessSemaphoreMutex = Blocking<crate::InterProcessSemaphoreMutex>;
 
 acquires! { InterProcessSemaphoreMutex:
 acquire, acquire_timeout, try_acquire() -> Guard, Blocking::with }
@@ -295,18 +295,14 @@ acquire, acquire_timeout, try_acquire() -> Guard, Blocking::with }
 /// one.release()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type InterProcessSemaphoreV2 = Blocking<crate::InterProcessSemaphoreV2<AsyncClient>>;
+pub type InterProcessSemaphoreV2 = Blocking<crate::InterProcessSemaphoreV2>;
 
 impl InterProcessSemaphoreV2 {
     /// Creates a semaphore at this path with this number of leases. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(
-        client: &Client,
-        path: &str,
-        max: impl Into<MaxLeases<AsyncClient>>,
-    ) -> Result<Self, Error> {
+    pub fn new(client: &Client, path: &str, max: impl Into<MaxLeases>) -> Result<Self, Error> {
         Self::with_options(client, path, max, LockOptions::default())
     }
 
@@ -317,7 +313,7 @@ impl InterProcessSemaphoreV2 {
     pub fn with_options(
         client: &Client,
         path: &str,
-        max: impl Into<MaxLeases<AsyncClient>>,
+        max: impl Into<MaxLeases>,
         options: LockOptions,
     ) -> Result<Self, Error> {
         let semaphore =
@@ -340,14 +336,14 @@ fn with_each<T, U>(one: &Blocking<T>, objects: Vec<U>) -> Vec<Blocking<U>> {
     objects.into_iter().map(|object| one.with(object)).collect()
 }
 
-impl From<&SharedCount> for MaxLeases<AsyncClient> {
+impl From<&SharedCount> for MaxLeases {
     fn from(count: &SharedCount) -> Self {
         count.to_async().into()
     }
 }
 
 /// A lease of a semaphore. Dropping it returns the lease, in the background.
-pub type Lease = Blocking<crate::Lease<AsyncClient>>;
+pub type Lease = Blocking<crate::Lease>;
 
 waits! { Lease of "crate" {
     wait data() -> Bytes, Error;
@@ -373,15 +369,12 @@ waits! { Lease of "crate" {
 /// guard.release()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type InterProcessMultiLock = Blocking<crate::InterProcessMultiLock<AsyncClient>>;
+pub type InterProcessMultiLock = Blocking<crate::InterProcessMultiLock>;
 
 impl InterProcessMultiLock {
     /// Combines these locks, in this order.
     #[must_use]
-    pub fn new(
-        client: &Client,
-        members: impl IntoIterator<Item = impl Into<MultiMember<AsyncClient>>>,
-    ) -> Self {
+    pub fn new(client: &Client, members: impl IntoIterator<Item = impl Into<MultiMember>>) -> Self {
         client.bind(crate::InterProcessMultiLock::new(members))
     }
 
@@ -400,11 +393,11 @@ impl InterProcessMultiLock {
 
 acquires! { InterProcessMultiLock: acquire, acquire_timeout, try_acquire() -> MultiGuard, Blocking::with }
 
-impl<T: Clone + Into<Self>> From<&Blocking<T>> for MultiMember<AsyncClient> {
+impl<T: Clone + Into<Self>> From<&Blocking<T>> for MultiMember {
     fn from(lock: &Blocking<T>) -> Self {
         lock.to_async().into()
     }
 }
 
 /// The members of a multi-lock that are held. Dropping the guard releases them, in the background.
-pub type MultiGuard = Blocking<crate::MultiGuard<AsyncClient>>;
+pub type MultiGuard = Blocking<crate::MultiGuard>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{Bytes, Client as AsyncClient, CreateMode, Error};
+use minikeeper_client::{Bytes, CreateMode, Error};
 
 use crate::{
     AtomicData, AtomicError, AtomicNumber, AtomicOptions, AtomicValue, CacheError, GroupError,
@@ -34,7 +34,7 @@ pub type DistributedAtomicInteger = DistributedAtomic<i32>;
 pub type DistributedAtomicValue = DistributedAtomic<Vec<u8>>;
 
 /// A value that many processes change; see [`DistributedAtomic`](crate::DistributedAtomic).
-pub type DistributedAtomic<T> = Blocking<crate::DistributedAtomic<AsyncClient, T>>;
+pub type DistributedAtomic<T> = Blocking<crate::DistributedAtomic<T>>;
 
 impl<T: AtomicData> DistributedAtomic<T> {
     /// Creates an object for the value at this path. Sends nothing.
@@ -88,7 +88,7 @@ waits! { DistributedAtomic<T: AtomicNumber> of "crate" {
 /// assert_eq!(ids.next()?.previous, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type CachedAtomicLong = Blocking<crate::CachedAtomicLong<AsyncClient>>;
+pub type CachedAtomicLong = Blocking<crate::CachedAtomicLong>;
 
 impl CachedAtomicLong {
     /// Hands out numbers of this counter, and reserves so many at once; 0 counts as 1.
@@ -120,10 +120,10 @@ waits! { CachedAtomicLong of "crate" {
 /// assert_eq!(&changes.next()?.value[..], b"steadily");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SharedValue = Blocking<crate::SharedValue<AsyncClient>>;
+pub type SharedValue = Blocking<crate::SharedValue>;
 
 /// A stream of changes of a shared value. Returned by [`SharedValue::changes`].
-pub type ValueChanges = Blocking<crate::ValueChanges<AsyncClient>>;
+pub type ValueChanges = Blocking<crate::ValueChanges>;
 
 /// A number that many processes read and watch, compatible with Curator's; see
 /// [`SharedCount`](crate::SharedCount).
@@ -139,10 +139,10 @@ pub type ValueChanges = Blocking<crate::ValueChanges<AsyncClient>>;
 /// assert_eq!(limit.get()?.value, 5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SharedCount = Blocking<crate::SharedCount<AsyncClient>>;
+pub type SharedCount = Blocking<crate::SharedCount>;
 
 /// A stream of changes of a shared count. Returned by [`SharedCount::changes`].
-pub type CountChanges = Blocking<crate::CountChanges<AsyncClient>>;
+pub type CountChanges = Blocking<crate::CountChanges>;
 
 /// Defines what shared values and counts have.
 macro_rules! shared {

@@ -27,9 +27,8 @@ use crate::{call_limit::CallLimit, task::spawn};
 /// - The root may be missing; the cache is then empty until it is created.
 /// - A subscriber that is too slow gets the next snapshot instead of the changes that it missed.
 ///
-/// A background task reads. It ends when the cache is closed or all its clones are dropped. It takes
-/// a [`Client`], not the trait [`ZooKeeper`](crate::client::ZooKeeper), because it needs persistent
-/// watches, which servers have since 3.6 and the trait does not have.
+/// A background task reads. It ends when the cache is closed or all its clones are dropped. It needs
+/// persistent watches, which servers have since 3.6.
 ///
 /// Cheap to clone. Clones are the same cache.
 ///

@@ -8,10 +8,6 @@
 //! | `snapshot.rs`, `znode.rs` | the znodes at one moment; one znode, decompression |
 //! | `changes.rs`, `options.rs` | the stream of changes, errors; settings |
 //! | `views.rs` | Curator's older caches, as views |
-//!
-//! They are built on [`minikeeper_client::Client`] and not on the trait
-//! [`ZooKeeper`](crate::client::ZooKeeper): they need persistent watches, which few other clients
-//! have.
 
 pub(crate) mod changes;
 pub(crate) mod curator_cache;

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
+    client::{names, new_id},
     clock,
     error::LockError,
     options::LockOptions,
@@ -43,8 +43,6 @@ const QUERY_BYTES_MAX: usize = 64 << 20;
 /// A registration survives lost connections and sessions: a background task creates the znode again.
 /// Closing this, or dropping all clones, deletes the znodes of all registrations, whatever their
 /// type, as Curator's `close` does. If the process dies, the ephemeral ones end with its session.
-///
-/// It takes a [`Client`], not the trait [`ZooKeeper`], because caches do.
 ///
 /// Cheap to clone. Clones share the registrations.
 ///
@@ -274,9 +272,9 @@ impl<P> ServiceDiscovery<P> {
 
     async fn children(&self, path: &str) -> Result<Vec<String>, DiscoveryError> {
         let client = &self.shared.client;
-        let list = || ZooKeeper::children(client, path);
-        let names = self.shared.answered(path, list).await?;
-        let mut names = names.map(|names| names.value).unwrap_or_default();
+        let list = || client.children(path);
+        let children = self.shared.answered(path, list).await?;
+        let mut names = children.as_ref().map(names).unwrap_or_default();
         names.sort_unstable();
         Ok(names)
     }
@@ -310,7 +308,7 @@ impl<P: Serialize> ServiceDiscovery<P> {
             client, registered, ..
         } = &*self.shared;
         if instance.id.is_empty() {
-            instance.id = client.new_id().to_string();
+            instance.id = new_id(client).to_string();
         }
         if instance.registration_time_utc == 0 {
             instance.registration_time_utc = clock::unix_ms();
@@ -460,14 +458,11 @@ impl<P: DeserializeOwned> ServiceDiscovery<P> {
             let path_of = |id: &String| naming::join(directory, id);
             let paths: Vec<_> = ids.iter().map(path_of).collect();
             // Collected first: all requests leave before the first reply is awaited.
-            let reads: Vec<_> = paths
-                .iter()
-                .map(|path| ZooKeeper::data(client, path))
-                .collect();
+            let reads: Vec<_> = paths.iter().map(|path| client.get_data(path)).collect();
             for (path, first) in paths.iter().zip(reads) {
                 let mut first = Some(first);
                 let data = || {
-                    let again = || ZooKeeper::data(client, path);
+                    let again = || client.get_data(path);
                     first.take().unwrap_or_else(again)
                 };
                 if let Some(data) = self.shared.answered(path, data).await? {
@@ -502,7 +497,7 @@ impl<P: DeserializeOwned> ServiceDiscovery<P> {
     ) -> Result<Option<ServiceInstance<P>>, DiscoveryError> {
         let path = self.shared.path_of(name, id)?;
         let client = &self.shared.client;
-        let read = || ZooKeeper::data(client, &path);
+        let read = || client.get_data(&path);
         let limit = CallLimit::read(client, "ServiceDiscovery::query_for_instance", &path);
         let Some(data) = limit.run(self.shared.answered(&path, read)).await? else {
             return Ok(None);
@@ -571,7 +566,7 @@ impl<P> DiscoveryShared<P> {
                 if error.is_retryable() && mode == CreateMode::Persistent =>
             {
                 let path = self.path_of(name, id)?;
-                let delete = || ZooKeeper::delete(&self.client, &path);
+                let delete = || self.client.delete_for_certain(&path);
                 self.answered(&path, delete).await.map(drop)
             }
             closed => Ok(closed?),
@@ -605,19 +600,19 @@ impl<P> DiscoveryShared<P> {
     /// another type.
     async fn make_room(&self, path: &str, mode: CreateMode) -> Result<(), DiscoveryError> {
         let client = &self.client;
-        let look = || ZooKeeper::exists(client, path);
+        let look = || client.exists(path);
         let seen = self.answered(path, look).await?;
-        let Some(stat) = seen.and_then(|seen| seen.value) else {
+        let Some(stat) = seen.flatten() else {
             return Ok(());
         };
         let is_ours = match mode {
             CreateMode::Persistent => stat.ephemeral_owner.0 == 0,
-            CreateMode::Ephemeral => Some(stat.ephemeral_owner) == client.session(),
+            CreateMode::Ephemeral => Some(stat.ephemeral_owner) == client.session_id(),
             // A sequential one gets another name.
             _ => true,
         };
         if !is_ours {
-            let delete = || ZooKeeper::delete(client, path);
+            let delete = || client.delete_for_certain(path);
             self.answered(path, delete).await?;
         }
         Ok(())

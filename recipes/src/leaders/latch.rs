@@ -5,12 +5,11 @@
 
 use std::{fmt, sync::Arc};
 
-use minikeeper_client::{Error, ZnodePath};
+use minikeeper_client::{Client, Error, ZnodePath};
 use tokio::sync::watch;
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
     error::LockError,
     leaders::{
         Participant,
@@ -134,16 +133,16 @@ impl From<Error> for LatchError {
 /// latch.close().await?;
 /// # Ok(()) }
 /// ```
-pub struct LeaderLatch<C: ZooKeeper> {
+pub struct LeaderLatch {
     /// For the calls of this handle, within its limit.
-    queue: Queue<C>,
-    contender: Arc<Contender<C>>,
+    queue: Queue,
+    contender: Arc<Contender>,
     closing: watch::Sender<bool>,
     close_mode: CloseMode,
     _task: Task,
 }
 
-impl<C: ZooKeeper> fmt::Debug for LeaderLatch<C> {
+impl fmt::Debug for LeaderLatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaderLatch")
             .field("path", &self.contender.queue.path)
@@ -152,14 +151,14 @@ impl<C: ZooKeeper> fmt::Debug for LeaderLatch<C> {
     }
 }
 
-impl<C: ZooKeeper> LeaderLatch<C> {
+impl LeaderLatch {
     /// Starts to contend for leadership at this path. Other clients can read the id
     /// ([`LeaderLatch::participants`]), which may be empty.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a
     /// tokio runtime.
-    pub fn start(client: C, path: &str, id: &str) -> Result<Self, Error> {
+    pub fn start(client: Client, path: &str, id: &str) -> Result<Self, Error> {
         Self::start_with(client, path, id, LatchOptions::default())
     }
 
@@ -169,14 +168,14 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a
     /// tokio runtime.
     pub fn start_with(
-        client: C,
+        client: Client,
         path: &str,
         id: &str,
         options: LatchOptions,
     ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let lock = options.lock.with_data(id);
-        let unlimited = client.unlimited();
+        let unlimited = client.without_timeout();
         let queue = Queue::new("LeaderLatch", client, path, lock);
         let contender = queue.with_client(unlimited);
         let contender = Arc::new(Contender::new(contender, options.error_policy));
@@ -272,7 +271,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -285,7 +284,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -306,7 +305,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// connection or at the end of the session. Without a server this returns when the session is
     /// over and no new session has begun within 5 s. [`Error::TaskEnded`] when the task of the latch
     /// had ended before: the latch no longer contends.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     pub async fn close(&self) -> Result<(), Error> {
         self.close_with(self.close_mode).await
     }
@@ -343,7 +342,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     }
 }
 
-impl<C: ZooKeeper> Drop for LeaderLatch<C> {
+impl Drop for LeaderLatch {
     fn drop(&mut self) {
         if !*self.closing.borrow() {
             self.contender.set_close_mode(self.close_mode);

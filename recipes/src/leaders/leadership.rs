@@ -13,7 +13,7 @@ use std::{
     task::Poll,
 };
 
-use minikeeper_client::{Cause, CreateMode, Epoch, Error, ErrorCode, Fired};
+use minikeeper_client::{Cause, Client, CreateMode, Epoch, Error, ErrorCode, Fired};
 use parking_lot::Mutex;
 use tokio::{
     sync::watch,
@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    client::{Standing, StateStream as _, ZooKeeper},
+    client::{Standing, Standings},
     clock,
     error::LockError,
     leaders::latch::CloseMode,
@@ -168,8 +168,8 @@ pub(crate) enum LeadershipState {
 }
 
 /// The state that the latch shares with its task.
-pub(crate) struct Contender<C: ZooKeeper> {
-    pub(crate) queue: Queue<C>,
+pub(crate) struct Contender {
+    pub(crate) queue: Queue,
     pub(crate) error_policy: ErrorPolicy,
     pub(crate) state: watch::Sender<LeadershipState>,
     terms: Mutex<u64>,
@@ -195,8 +195,8 @@ enum End {
 /// the error. Retries then continue in the background.
 const CLOSES_MAX: u32 = 5;
 
-impl<C: ZooKeeper> Contender<C> {
-    pub(crate) fn new(queue: Queue<C>, error_policy: ErrorPolicy) -> Self {
+impl Contender {
+    pub(crate) fn new(queue: Queue, error_policy: ErrorPolicy) -> Self {
         Self {
             queue,
             error_policy,
@@ -240,7 +240,7 @@ impl<C: ZooKeeper> Contender<C> {
     /// server; `None` if it does not lead.
     fn sure_until(&self, epoch: Epoch) -> Option<Instant> {
         let is_kept = self.error_policy == ErrorPolicy::Session;
-        match self.queue.client.standing() {
+        match Standing::of(&self.queue.client) {
             Standing::Suspended { .. } if !is_kept => None,
             Standing::Connected {
                 epoch: now,
@@ -286,11 +286,11 @@ impl<C: ZooKeeper> Contender<C> {
         // However this ends, the znode does not stay for as long as the session.
         let mut left = LeftBehind {
             client,
-            epoch: client.standing().epoch(),
+            epoch: Standing::of(client).epoch(),
             path: &path,
         };
         loop {
-            let deleted = in_session(client, client.delete(&path)).await;
+            let deleted = in_session(client, client.delete_for_certain(&path)).await;
             match deleted.unwrap_or_else(|| Err(no_session("delete", &path))) {
                 Ok(()) => {
                     left.epoch = None;
@@ -368,21 +368,21 @@ impl<C: ZooKeeper> Contender<C> {
     /// Leads while that is certain. `None` if the znode is gone, or is not of this session.
     async fn lead(
         &self,
-        mut place: QueueNode<C>,
+        mut place: QueueNode,
         pace: &mut Pace,
-    ) -> Result<Option<QueueNode<C>>, LockError> {
+    ) -> Result<Option<QueueNode>, LockError> {
         let client = &self.queue.client;
         let connections = client.connections();
-        let mut states = client.states();
+        let mut states = Standings::of(client);
         // Dropped before the place, however this future ends.
         let mut term = None;
         loop {
             let mut again = None;
-            match client.watch_data(place.path()).await {
+            match client.get_data_and_watch(place.path()).await {
                 Ok((data, watch)) => {
                     // The first in the list may be this latch's znode of an ended session (hazard
                     // H5).
-                    if Some(data.stat.ephemeral_owner) != client.session() {
+                    if Some(data.stat.ephemeral_owner) != client.session_id() {
                         return Ok(None);
                     }
                     place.watch = Some(watch);
@@ -426,8 +426,8 @@ impl<C: ZooKeeper> Contender<C> {
 
     async fn until_unsure(
         &self,
-        place: &mut QueueNode<C>,
-        states: &mut C::States,
+        place: &mut QueueNode,
+        states: &mut Standings,
         connections: u64,
         again: Option<Instant>,
     ) -> End {
@@ -461,7 +461,7 @@ impl<C: ZooKeeper> Contender<C> {
             if is_refused {
                 continue;
             }
-            let is_connected = matches!(client.standing(), Standing::Connected { .. });
+            let is_connected = matches!(Standing::of(client), Standing::Connected { .. });
             if place.watch.is_none() && is_connected {
                 return End::Changed;
             }
@@ -476,7 +476,7 @@ struct Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    fn begin<C: ZooKeeper>(contender: &'a Contender<C>, place: &QueueNode<C>) -> Self {
+    fn begin(contender: &'a Contender, place: &QueueNode) -> Self {
         let mut terms = contender.terms.lock();
         *terms += 1;
         let token = FencingToken::new(place.czxid);
@@ -500,17 +500,18 @@ impl Drop for Term<'_> {
 
 /// The znode of a latch that closes, until it is known to be gone. Dropping this deletes it in the
 /// background.
-struct LeftBehind<'a, C: ZooKeeper> {
-    client: &'a C,
+struct LeftBehind<'a> {
+    client: &'a Client,
     /// The session of the znode, or a later one; `None` if nothing is left.
     epoch: Option<Epoch>,
     path: &'a str,
 }
 
-impl<C: ZooKeeper> Drop for LeftBehind<'_, C> {
+impl Drop for LeftBehind<'_> {
     fn drop(&mut self) {
         if let Some(epoch) = self.epoch {
-            self.client.clean_up(epoch, self.path);
+            // A server's path is valid.
+            let _ = self.client.clean_up(epoch, self.path);
         }
     }
 }

@@ -16,10 +16,7 @@ pub use self::{
 
 use minikeeper_client::Error;
 
-use crate::{
-    client::ZooKeeper,
-    queue::{contending::Queue, order::Claim},
-};
+use crate::queue::{contending::Queue, order::Claim};
 
 /// A contender for leadership, as any client can read it.
 ///
@@ -51,10 +48,7 @@ pub struct Participant {
 
 /// Reads the contenders in a directory and their ids, in order of the queue. Omits contenders that
 /// leave during the call.
-pub(crate) async fn participants<C: ZooKeeper>(
-    queue: &Queue<C>,
-    claim: Claim,
-) -> Result<Vec<Participant>, Error> {
+pub(crate) async fn participants(queue: &Queue, claim: Claim) -> Result<Vec<Participant>, Error> {
     let read = queue.participants_with_data(claim).await?;
     let participant = |(place, (path, data)): (usize, (String, Vec<u8>))| Participant {
         id: String::from_utf8_lossy(&data).into_owned(),

@@ -12,13 +12,12 @@ use std::{
     task::Poll,
 };
 
-use minikeeper_client::{Error, ZnodePath};
+use minikeeper_client::{Client, Error, ZnodePath};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
     error::LockError,
     leaders::{Participant, leadership::ErrorPolicy, participants},
     locks::{guard::Guard, held::Held, mutex::InterProcessMutex},
@@ -38,7 +37,7 @@ use crate::{
 /// use minikeeper_recipes::{Guard, LeaderSelector, SelectorOptions, Work};
 /// use minikeeper_client::Client;
 ///
-/// fn report(guard: &Guard<Client>) -> Work<'_> {
+/// fn report(guard: &Guard) -> Work<'_> {
 ///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
 /// }
 ///
@@ -109,14 +108,14 @@ pub struct SelectorOptions {
 /// selector.close().await?;
 /// # Ok(()) }
 /// ```
-pub struct LeaderSelector<C: ZooKeeper> {
-    shared: Arc<SelectorShared<C>>,
+pub struct LeaderSelector {
+    shared: Arc<SelectorShared>,
     orders: watch::Sender<SelectorOrders>,
     stage: watch::Receiver<SelectorStage>,
     _task: Task,
 }
 
-impl<C: ZooKeeper> fmt::Debug for LeaderSelector<C> {
+impl fmt::Debug for LeaderSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaderSelector")
             .field("path", &self.shared.queue.path)
@@ -125,12 +124,12 @@ impl<C: ZooKeeper> fmt::Debug for LeaderSelector<C> {
     }
 }
 
-struct SelectorShared<C: ZooKeeper> {
-    queue: Queue<C>,
-    mutex: InterProcessMutex<C>,
+struct SelectorShared {
+    queue: Queue,
+    mutex: InterProcessMutex,
     options: SelectorOptions,
     /// The lock, while the work runs.
-    held: Mutex<Option<Arc<Held<C>>>>,
+    held: Mutex<Option<Arc<Held>>>,
     /// The error of the latest attempt that failed, or of the latest work that panicked.
     last_error: Mutex<Option<LockError>>,
     stop: Option<Stop>,
@@ -159,29 +158,29 @@ enum SelectorStage {
     Failed(Error),
 }
 
-impl<C: ZooKeeper> LeaderSelector<C> {
+impl LeaderSelector {
     /// Starts to contend for leadership at this path, and runs the work once per turn. Other
     /// clients can read the id ([`LeaderSelector::participants`]), which may be empty.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a tokio runtime.
     pub fn start(
-        client: C,
+        client: Client,
         path: &str,
         id: &str,
         options: SelectorOptions,
-        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+        work: impl for<'a> Fn(&'a Guard) -> Work<'a> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         Self::start_with_stop(client, path, id, options, work, None)
     }
 
     /// Like [`Self::start`]. A turn whose work cannot be dropped ends with its work, after `stop`.
     pub(crate) fn start_with_stop(
-        client: C,
+        client: Client,
         path: &str,
         id: &str,
         options: SelectorOptions,
-        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+        work: impl for<'a> Fn(&'a Guard) -> Work<'a> + Send + Sync + 'static,
         stop: Option<Stop>,
     ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
@@ -189,7 +188,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         lock.attempts_max = u32::MAX;
         let shared = Arc::new(SelectorShared {
             // The limit of a handle is that of its calls, not of the task.
-            mutex: InterProcessMutex::with_options(client.unlimited(), path, lock.clone())?
+            mutex: InterProcessMutex::with_options(client.without_timeout(), path, lock.clone())?
                 .observed_as("LeaderSelector"),
             queue: Queue::new("LeaderSelector", client, path, lock),
             options,
@@ -315,7 +314,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -328,7 +327,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -347,7 +346,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// confirmed. The caller need not do anything: the lock is released with the next connection or
     /// at the end of the session. [`Error::TaskEnded`] when the task of the selector had ended before,
     /// which has released the lock.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     pub async fn close(&self) -> Result<(), Error> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
@@ -369,12 +368,12 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     }
 }
 
-impl<C: ZooKeeper> SelectorShared<C> {
+impl SelectorShared {
     async fn run(
         self: Arc<Self>,
         stage: watch::Sender<SelectorStage>,
         mut orders: watch::Receiver<SelectorOrders>,
-        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+        work: impl for<'a> Fn(&'a Guard) -> Work<'a> + Send + Sync + 'static,
     ) {
         let mut released = Ok(());
         let mut requeues = 0;
@@ -450,10 +449,10 @@ impl<C: ZooKeeper> SelectorShared<C> {
     /// no turn.
     async fn lead(
         &self,
-        guard: &Guard<C>,
+        guard: &Guard,
         mut orders: watch::Receiver<SelectorOrders>,
         before: u64,
-        work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
+        work: &(impl for<'a> Fn(&'a Guard) -> Work<'a> + Send + Sync + 'static),
     ) -> Option<Result<(), LockError>> {
         // Dropped before the guard, however this future ends.
         let _leading = Leading::begin(&self.held, guard);
@@ -513,16 +512,16 @@ async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
 }
 
 /// Shows that the selector leads, until this is dropped.
-struct Leading<'a, C: ZooKeeper>(&'a Mutex<Option<Arc<Held<C>>>>);
+struct Leading<'a>(&'a Mutex<Option<Arc<Held>>>);
 
-impl<'a, C: ZooKeeper> Leading<'a, C> {
-    fn begin(held: &'a Mutex<Option<Arc<Held<C>>>>, guard: &Guard<C>) -> Self {
+impl<'a> Leading<'a> {
+    fn begin(held: &'a Mutex<Option<Arc<Held>>>, guard: &Guard) -> Self {
         *held.lock() = Some(Arc::clone(&guard.held));
         Self(held)
     }
 }
 
-impl<C: ZooKeeper> Drop for Leading<'_, C> {
+impl Drop for Leading<'_> {
     fn drop(&mut self) {
         *self.0.lock() = None;
     }

@@ -11,7 +11,6 @@ use std::{
 };
 
 use crate::{
-    client::ZooKeeper,
     error::LockError,
     locks::{guard::Guard, owner::Owner},
     queue::{
@@ -139,7 +138,7 @@ impl<L, G> Acquire<'_, L, G> {
     }
 }
 
-impl<L, C: ZooKeeper> Acquire<'_, L, Guard<C>> {
+impl<L> Acquire<'_, L, Guard> {
     /// Acquires the lock, runs the work while it is held, and releases it, however the work ends.
     ///
     /// If the release is not confirmed, the result is still that of the work; the client retries in
@@ -168,10 +167,7 @@ impl<L, C: ZooKeeper> Acquire<'_, L, Guard<C>> {
     /// println!("done under token {token}");
     /// # Ok(()) }
     /// ```
-    pub async fn with_lock<T>(
-        self,
-        work: impl AsyncFnOnce(&Guard<C>) -> T,
-    ) -> Result<T, LockError> {
+    pub async fn with_lock<T>(self, work: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
         let guard = self.await?;
         let done = guard.run(work(&guard)).await;
         let result = done.map_err(|loss| LockError::WorkDropped {

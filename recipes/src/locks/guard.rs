@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
     error::Released,
     locks::held::Held,
     queue::contending::{in_session, no_session},
@@ -34,14 +33,14 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[must_use = "a guard that is dropped releases its lock"]
-pub struct Guard<C: ZooKeeper> {
-    pub(crate) held: Arc<Held<C>>,
+pub struct Guard {
+    pub(crate) held: Arc<Held>,
     /// Whether the hold still counts it.
     counts: bool,
 }
 
-impl<C: ZooKeeper> Guard<C> {
-    pub(crate) fn new(held: Held<C>) -> Self {
+impl Guard {
+    pub(crate) fn new(held: Held) -> Self {
         Self {
             held: Arc::new(held),
             counts: true,
@@ -49,7 +48,7 @@ impl<C: ZooKeeper> Guard<C> {
     }
 
     /// Returns another guard of the same hold; `None` if the last one has been dropped.
-    pub(crate) fn another(held: Arc<Held<C>>) -> Option<Self> {
+    pub(crate) fn another(held: Arc<Held>) -> Option<Self> {
         held.enter().then_some(Self { held, counts: true })
     }
 
@@ -172,7 +171,7 @@ impl<C: ZooKeeper> Guard<C> {
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the caller's operations have the
     /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no
     /// session: read the znodes to find out whether the multi was carried out.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](minikeeper_client::Client::call_timeout).
     ///
     /// # Examples
     /// ```
@@ -227,7 +226,7 @@ impl<C: ZooKeeper> Guard<C> {
     /// times, and the last error is returned; any other [`Error::Refused`] is returned at once. The
     /// caller need not do anything: the client retries in the background, and the lock is released at
     /// the end of the session at the latest. [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout); the release continues in the background.
+    /// [`call_timeout`](minikeeper_client::Client::call_timeout); the release continues in the background.
     pub async fn release(mut self) -> Result<Released, Error> {
         self.counts = false;
         if self.held.leave() {
@@ -239,7 +238,7 @@ impl<C: ZooKeeper> Guard<C> {
     }
 }
 
-impl<C: ZooKeeper> Drop for Guard<C> {
+impl Drop for Guard {
     fn drop(&mut self) {
         if self.counts && self.held.leave() {
             self.held.give_up();
@@ -247,7 +246,7 @@ impl<C: ZooKeeper> Drop for Guard<C> {
     }
 }
 
-impl<C: ZooKeeper> fmt::Debug for Guard<C> {
+impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("path", &self.held.path)

@@ -8,12 +8,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use minikeeper_client::{Data, Epoch, Error, ErrorCode};
+use minikeeper_client::{Call, Client, Data, Epoch, Error, ErrorCode, OneShot};
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::{
-    client::{Standing, StateStream as _, ZooKeeper},
+    client::{Standing, Standings},
     clock,
     error::Released,
     locks::local::Turn,
@@ -28,25 +28,25 @@ use crate::{
 
 /// The hold of a lock, shared by its guards. Dropping the last guard deletes the znode. The hold
 /// counts guards, not references: other code keeps references to read the status.
-pub(crate) struct Held<C: ZooKeeper> {
-    pub(crate) client: C,
+pub(crate) struct Held {
+    pub(crate) client: Client,
     pub(crate) path: String,
     pub(crate) epoch: Epoch,
     pub(crate) token: FencingToken,
-    state: Mutex<HoldState<C>>,
+    state: Mutex<HoldState>,
 }
 
-struct HoldState<C: ZooKeeper> {
+struct HoldState {
     guards: usize,
-    place: Option<QueueNode<C>>,
-    turn: Option<Turn<C>>,
+    place: Option<QueueNode>,
+    turn: Option<Turn>,
     /// Never changes once it is set.
     loss: Option<Loss>,
     /// Until the release begins.
     hold: Option<HoldObserver>,
 }
 
-impl<C: ZooKeeper> HoldState<C> {
+impl HoldState {
     /// Records the loss, unless an earlier one is known.
     fn lose(&mut self, loss: Loss) {
         if self.loss.is_none() {
@@ -58,13 +58,13 @@ impl<C: ZooKeeper> HoldState<C> {
     }
 }
 
-impl<C: ZooKeeper> Held<C> {
+impl Held {
     /// Begins a hold. The turn is that among the tasks of this process, if the lock is passed on
     /// between them.
     pub(crate) fn new(
-        queue: &Queue<C>,
-        place: QueueNode<C>,
-        turn: Option<Turn<C>>,
+        queue: &Queue,
+        place: QueueNode,
+        turn: Option<Turn>,
         token: FencingToken,
     ) -> Self {
         let hold = queue.observed.hold(token, queue.options.hold_warn_after);
@@ -136,7 +136,7 @@ impl<C: ZooKeeper> Held<C> {
     }
 
     /// Ends the hold.
-    fn take(&self) -> (Option<QueueNode<C>>, Option<Turn<C>>, Option<HoldObserver>) {
+    fn take(&self) -> (Option<QueueNode>, Option<Turn>, Option<HoldObserver>) {
         let (place, turn, mut hold) = {
             let state = &mut *self.state.lock();
             (state.place.take(), state.turn.take(), state.hold.take())
@@ -161,8 +161,8 @@ impl<C: ZooKeeper> Held<C> {
         status
     }
 
-    fn judge(&self, state: &mut HoldState<C>) -> Status {
-        let standing = self.client.standing();
+    fn judge(&self, state: &mut HoldState) -> Status {
+        let standing = Standing::of(&self.client);
         let now = clock::now();
         match standing {
             Standing::Closed => return Status::Lost(Loss::Closed),
@@ -188,7 +188,7 @@ impl<C: ZooKeeper> Held<C> {
 
     /// Returns the time at which the status may change without a message from a server.
     pub(crate) fn safe_until(&self) -> Option<Instant> {
-        match self.client.standing() {
+        match Standing::of(&self.client) {
             Standing::Connected { safe_until, .. } | Standing::Suspended { safe_until, .. } => {
                 Some(safe_until)
             }
@@ -198,16 +198,16 @@ impl<C: ZooKeeper> Held<C> {
 
     /// Waits until `fits` returns a value for the status.
     pub(crate) async fn until<T>(&self, fits: impl Fn(Status) -> Option<T>) -> T {
-        let mut states = self.client.states();
-        let mut own = OwnWatch::<C>::None;
+        let mut states = Standings::of(&self.client);
+        let mut own = OwnWatch::None;
         let mut pace = Pace::of(&self.client);
         loop {
             if let Some(result) = fits(self.status()) {
                 return result;
             }
-            let is_connected = matches!(self.client.standing(), Standing::Connected { .. });
+            let is_connected = matches!(Standing::of(&self.client), Standing::Connected { .. });
             if matches!(own, OwnWatch::None) && is_connected {
-                own = OwnWatch::Asking(Box::pin(self.client.watch_data(&self.path)));
+                own = OwnWatch::Asking(self.client.get_data_and_watch(&self.path));
             }
             let mut change = pin!(states.next());
             let mut alarm = pin!(self.safe_until().map(sleep_until));
@@ -256,7 +256,7 @@ impl<C: ZooKeeper> Held<C> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let delete = self.client.delete(place.path());
+            let delete = self.client.delete_for_certain(place.path());
             // The next task of this process queues behind the deletion.
             drop(turn.take());
             // From here on the request deletes it, even if its reply is lost.
@@ -287,7 +287,7 @@ impl<C: ZooKeeper> Held<C> {
 
     /// Waits until the lock is lost with its session or with the client. Sends no request.
     pub(crate) async fn session_over(&self) {
-        let mut states = self.client.states();
+        let mut states = Standings::of(&self.client);
         while !matches!(self.status(), Status::Lost(_)) {
             let due = async {
                 match self.safe_until() {
@@ -309,23 +309,21 @@ impl<C: ZooKeeper> Held<C> {
 /// error. Retries then continue in the background.
 const RELEASES_MAX: u32 = 5;
 
-/// The read that registers the watch.
-type Asking<W> = Pin<Box<dyn Future<Output = Result<(Data, W), Error>> + Send>>;
-
 /// The watch on the holder's znode while a caller waits for the loss.
-enum OwnWatch<C: ZooKeeper> {
+enum OwnWatch {
     None,
-    Asking(Asking<C::Watch>),
+    /// The read that registers the watch.
+    Asking(Call<(Data, OneShot)>),
     /// The server has refused the read temporarily.
     Pausing(Pin<Box<Sleep>>),
-    Watching(C::Watch),
+    Watching(OneShot),
 }
 
-impl<C: ZooKeeper> OwnWatch<C> {
+impl OwnWatch {
     /// Ready when the status must be checked again; true if the znode is gone.
     fn poll(&mut self, pace: &mut Pace, cx: &mut Context<'_>) -> Poll<bool> {
         if let Self::Asking(asking) = self {
-            match asking.as_mut().poll(cx) {
+            match Pin::new(asking).poll(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok((_, watch))) => *self = Self::Watching(watch),
                 Poll::Ready(Err(error)) => {

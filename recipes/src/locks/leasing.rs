@@ -2,13 +2,15 @@
 //!
 //! Source: `docs/curator-recipes.md` section 6; Curator's `InterProcessSemaphoreV2`.
 
-use std::{future::pending, pin::Pin, sync::Arc};
+use std::{future::pending, sync::Arc};
 
-use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, EventKind, Fired, Stamped};
+use minikeeper_client::{
+    Call, Children, CreateMode, Epoch, ErrorCode, EventKind, Fired, OneShot, Stamped,
+};
 use tokio::time::sleep_until;
 
 use crate::{
-    client::{StateStream as _, ZooKeeper},
+    client::{Standings, names},
     error::{LockError, ValueError},
     locks::{
         guard::Guard,
@@ -27,29 +29,27 @@ use crate::{
 
 /// The parts of a semaphore.
 #[derive(Clone)]
-pub(crate) struct Leasing<C: ZooKeeper> {
+pub(crate) struct Leasing {
     pub(crate) path: Arc<str>,
     /// The inner lock.
-    pub(crate) locks: Queue<C>,
-    pub(crate) leases: Queue<C>,
-    pub(crate) max: MaxLeases<C>,
+    pub(crate) locks: Queue,
+    pub(crate) leases: Queue,
+    pub(crate) max: MaxLeases,
 }
 
 /// The request for the list of leases, with a watch.
-type LeaseListing<C> = Pin<
-    Box<dyn Future<Output = Result<(Stamped<Vec<String>>, <C as ZooKeeper>::Watch), Error>> + Send>,
->;
+type LeaseListing = Call<Stamped<(Children, OneShot)>>;
 
 /// The znodes of the leases of one acquisition. They are dropped in reverse order.
-pub(crate) struct Places<C: ZooKeeper>(Vec<QueueNode<C>>);
+pub(crate) struct Places(Vec<QueueNode>);
 
-impl<C: ZooKeeper> Places<C> {
-    pub(crate) fn into_inner(mut self) -> Vec<QueueNode<C>> {
+impl Places {
+    pub(crate) fn into_inner(mut self) -> Vec<QueueNode> {
         std::mem::take(&mut self.0)
     }
 }
 
-impl<C: ZooKeeper> Drop for Places<C> {
+impl Drop for Places {
     fn drop(&mut self) {
         while self.0.pop().is_some() {}
     }
@@ -67,9 +67,9 @@ enum LeasingEvent {
     TimedOut,
 }
 
-impl<C: ZooKeeper> Leasing<C> {
+impl Leasing {
     /// Acquires leases (sections 6.2 and 6.3).
-    pub(crate) async fn contend(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
+    pub(crate) async fn contend(&self, wanted: u32, wait: Wait) -> Result<Places, LockError> {
         if wanted == 0 {
             return Err(LockError::NothingWanted {
                 path: self.path.to_string(),
@@ -102,7 +102,7 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Acquires one lease after the other and releases the inner lock in between, as Curator does.
-    async fn take_in_turn(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
+    async fn take_in_turn(&self, wanted: u32, wait: Wait) -> Result<Places, LockError> {
         let mut places = Places(Vec::new());
         for _ in 0..wanted {
             let mut changes = self.max.changes();
@@ -114,7 +114,7 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Acquires all leases under one hold of the inner lock.
-    async fn take_together(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
+    async fn take_together(&self, wanted: u32, wait: Wait) -> Result<Places, LockError> {
         let mut changes = self.max.changes();
         let mut max = self.fresh_max(wait).await?;
         let mut pace = Pace::of(&self.leases.client);
@@ -129,9 +129,9 @@ impl<C: ZooKeeper> Leasing<C> {
     async fn take_at_once(
         &self,
         wanted: u32,
-        changes: &mut MaxChanges<C>,
+        changes: &mut MaxChanges,
         wait: Wait,
-    ) -> Result<Places<C>, LockError> {
+    ) -> Result<Places, LockError> {
         let attempts_max = self.leases.options.attempts_max.max(1);
         for attempt in 0..attempts_max {
             if attempt > 0 {
@@ -160,10 +160,10 @@ impl<C: ZooKeeper> Leasing<C> {
     async fn enter(
         &self,
         wanted: u32,
-        inner: &mut QueueNode<C>,
-        changes: &mut MaxChanges<C>,
+        inner: &mut QueueNode,
+        changes: &mut MaxChanges,
         wait: Wait,
-    ) -> Result<Option<Places<C>>, LockError> {
+    ) -> Result<Option<Places>, LockError> {
         let leases = &self.leases;
         let is_listed = leases.options.create_and_list_together && !leases.options.watch_own;
         let list = || is_listed.then(|| self.ask());
@@ -181,7 +181,7 @@ impl<C: ZooKeeper> Leasing<C> {
             return Ok(None);
         }
         let mut pace = Pace::of(&leases.client);
-        let mut states = leases.client.states();
+        let mut states = Standings::of(&leases.client);
         if leases.options.watch_own && !self.watch_own(&mut places.0, wait).await? {
             return Ok(None);
         }
@@ -195,7 +195,7 @@ impl<C: ZooKeeper> Leasing<C> {
             let Some((names, mut changed, connections)) = looked else {
                 return Ok(None);
             };
-            let is_missing = |place: &QueueNode<C>| names.iter().all(|name| name != place.name());
+            let is_missing = |place: &QueueNode| names.iter().all(|name| name != place.name());
             if places.0.iter().any(is_missing) {
                 return Ok(None);
             }
@@ -239,10 +239,10 @@ impl<C: ZooKeeper> Leasing<C> {
     /// Waits for the first event that matters.
     async fn next(
         &self,
-        changed: &mut C::Watch,
+        changed: &mut OneShot,
         reconnected: impl Future<Output = ()>,
-        inner: &mut QueueNode<C>,
-        changes: &mut MaxChanges<C>,
+        inner: &mut QueueNode,
+        changes: &mut MaxChanges,
         wait: Wait,
     ) -> LeasingEvent {
         let time = async {
@@ -266,28 +266,33 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Requests the list; also returns the number of connections so far.
-    fn ask(&self) -> (u64, LeaseListing<C>) {
+    fn ask(&self) -> (u64, LeaseListing) {
         let connections = self.leases.client.connections();
-        let list = self.leases.client.watch_children(&self.leases.path);
-        (connections, Box::pin(list))
+        let list = self.leases.client.children_and_watch(&self.leases.path);
+        (connections, list.stamped())
     }
 
     /// Waits for the list, or requests it. `None` if it is from another session, or the directory
     /// is gone. Also returns the number of connections at the time of the request.
     async fn look(
         &self,
-        mut asked: Option<(u64, LeaseListing<C>)>,
+        mut asked: Option<(u64, LeaseListing)>,
         epoch: Epoch,
         wait: Wait,
         pace: &mut Pace,
-    ) -> Result<Option<(Vec<String>, C::Watch, u64)>, LockError> {
+    ) -> Result<Option<(Vec<String>, OneShot, u64)>, LockError> {
         loop {
             let (connections, listing) = asked.take().unwrap_or_else(|| self.ask());
             match self.leases.limited(wait, listing).await? {
                 // A list of another session may still show the leases of the one before.
-                Ok((list, watch)) => {
-                    let is_current = list.epoch == epoch;
-                    return Ok(is_current.then_some((list.value, watch, connections)));
+                Ok(Stamped {
+                    value,
+                    epoch: seen_in,
+                    ..
+                }) => {
+                    let (children, watch) = value;
+                    let looked = (names(&children), watch, connections);
+                    return Ok((seen_in == epoch).then_some(looked));
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(None),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
@@ -302,11 +307,11 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Watches these znodes; false if one of them is gone.
-    async fn watch_own(&self, places: &mut [QueueNode<C>], wait: Wait) -> Result<bool, LockError> {
+    async fn watch_own(&self, places: &mut [QueueNode], wait: Wait) -> Result<bool, LockError> {
         let client = &self.leases.client;
         let reads: Vec<_> = places
             .iter()
-            .map(|place| client.watch_data(place.path()))
+            .map(|place| client.get_data_and_watch(place.path()))
             .collect();
         for (place, read) in places.iter_mut().zip(reads) {
             match self.leases.limited(wait, read).await? {
@@ -358,7 +363,7 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Begins the hold of a lease.
-    pub(crate) fn lease(&self, place: QueueNode<C>) -> Lease<C> {
+    pub(crate) fn lease(&self, place: QueueNode) -> Lease {
         let token = FencingToken::new(place.czxid);
         Lease {
             guard: Guard::new(Held::new(&self.leases, place, None, token)),

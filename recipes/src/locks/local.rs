@@ -13,16 +13,13 @@ use std::{
     time::Duration,
 };
 
+use minikeeper_client::Client;
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
     time::Instant,
 };
 
-use crate::{
-    client::{Standing, ZooKeeper},
-    clock,
-    queue::queue_node::QueueNode,
-};
+use crate::{client::Standing, clock, queue::queue_node::QueueNode};
 
 /// Limits how long a lock stays within a process while other processes wait for it.
 ///
@@ -54,8 +51,8 @@ impl Default for LocalHandOver {
 }
 
 /// A znode that is passed on to the next task.
-struct Kept<C: ZooKeeper> {
-    place: QueueNode<C>,
+struct Kept {
+    place: QueueNode,
     hold: LocalHold,
 }
 
@@ -77,13 +74,13 @@ impl LocalHold {
 }
 
 /// The tasks of a process that acquire one lock object.
-pub(crate) struct Local<C: ZooKeeper> {
+pub(crate) struct Local {
     limit: LocalHandOver,
-    turns: Arc<Mutex<Option<Kept<C>>>>,
+    turns: Arc<Mutex<Option<Kept>>>,
     waiting: AtomicUsize,
 }
 
-impl<C: ZooKeeper> Local<C> {
+impl Local {
     pub(crate) fn new(limit: LocalHandOver) -> Self {
         Self {
             limit,
@@ -93,7 +90,7 @@ impl<C: ZooKeeper> Local<C> {
     }
 
     /// Waits for the caller's turn.
-    pub(crate) async fn turn(self: Arc<Self>) -> Turn<C> {
+    pub(crate) async fn turn(self: Arc<Self>) -> Turn {
         let waiting = LocalWaiter::begin(&self);
         let turn = Arc::clone(&self.turns).lock_owned().await;
         drop(waiting);
@@ -116,16 +113,16 @@ impl<C: ZooKeeper> Local<C> {
 }
 
 /// A task that waits for its turn.
-struct LocalWaiter<'a, C: ZooKeeper>(&'a Local<C>);
+struct LocalWaiter<'a>(&'a Local);
 
-impl<'a, C: ZooKeeper> LocalWaiter<'a, C> {
-    fn begin(local: &'a Local<C>) -> Self {
+impl<'a> LocalWaiter<'a> {
+    fn begin(local: &'a Local) -> Self {
         local.waiting.fetch_add(1, Ordering::SeqCst);
         Self(local)
     }
 }
 
-impl<C: ZooKeeper> Drop for LocalWaiter<'_, C> {
+impl Drop for LocalWaiter<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
         self.0.sweep();
@@ -133,20 +130,20 @@ impl<C: ZooKeeper> Drop for LocalWaiter<'_, C> {
 }
 
 /// The right to queue for this process, or to hold the lock.
-pub(crate) struct Turn<C: ZooKeeper> {
-    local: Arc<Local<C>>,
-    turn: OwnedMutexGuard<Option<Kept<C>>>,
+pub(crate) struct Turn {
+    local: Arc<Local>,
+    turn: OwnedMutexGuard<Option<Kept>>,
     hold: LocalHold,
 }
 
-impl<C: ZooKeeper> Turn<C> {
+impl Turn {
     /// Returns the znode that the last holder has passed on, if it certainly still holds the lock.
-    pub(crate) fn take_over(&mut self, client: &C) -> Option<QueueNode<C>> {
+    pub(crate) fn take_over(&mut self, client: &Client) -> Option<QueueNode> {
         let Kept { mut place, hold } = self.turn.take()?;
         self.hold = hold;
         // The caller did not see the grant, so it must be certain.
         let is_certain = matches!(
-            client.standing(),
+            Standing::of(client),
             Standing::Connected { epoch, safe_until }
                 if epoch == place.epoch && clock::now() < safe_until
         );
@@ -171,7 +168,7 @@ impl<C: ZooKeeper> Turn<C> {
     }
 
     /// Passes the lock on.
-    pub(crate) fn pass(self, place: QueueNode<C>) {
+    pub(crate) fn pass(self, place: QueueNode) {
         let Self {
             local,
             mut turn,

@@ -11,10 +11,9 @@ use std::{
     time::Duration,
 };
 
-use minikeeper_client::Error;
+use minikeeper_client::{Client, Error};
 
 use crate::{
-    client::ZooKeeper,
     clock,
     error::{LockError, Released},
     locks::{
@@ -49,18 +48,19 @@ use crate::{
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
-pub enum MultiMember<C: ZooKeeper> {
+#[expect(clippy::large_enum_variant, reason = "few, and nothing copies them")]
+pub enum MultiMember {
     /// A mutex.
-    Mutex(InterProcessMutex<C>),
+    Mutex(InterProcessMutex),
     /// A semaphore mutex. It ignores owners.
-    SemaphoreMutex(InterProcessSemaphoreMutex<C>),
+    SemaphoreMutex(InterProcessSemaphoreMutex),
     /// A read/write lock, acquired to read.
-    Read(InterProcessReadWriteLock<C>),
+    Read(InterProcessReadWriteLock),
     /// A read/write lock, acquired to write.
-    Write(InterProcessReadWriteLock<C>),
+    Write(InterProcessReadWriteLock),
 }
 
-impl<C: ZooKeeper> fmt::Debug for MultiMember<C> {
+impl fmt::Debug for MultiMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mutex(lock) => lock.fmt(f),
@@ -71,25 +71,25 @@ impl<C: ZooKeeper> fmt::Debug for MultiMember<C> {
     }
 }
 
-impl<C: ZooKeeper> From<InterProcessMutex<C>> for MultiMember<C> {
-    fn from(lock: InterProcessMutex<C>) -> Self {
+impl From<InterProcessMutex> for MultiMember {
+    fn from(lock: InterProcessMutex) -> Self {
         Self::Mutex(lock)
     }
 }
 
-impl<C: ZooKeeper> From<InterProcessSemaphoreMutex<C>> for MultiMember<C> {
-    fn from(lock: InterProcessSemaphoreMutex<C>) -> Self {
+impl From<InterProcessSemaphoreMutex> for MultiMember {
+    fn from(lock: InterProcessSemaphoreMutex) -> Self {
         Self::SemaphoreMutex(lock)
     }
 }
 
-impl<C: ZooKeeper> MultiMember<C> {
+impl MultiMember {
     /// Acquires the member. A semaphore mutex ignores the owner.
     async fn acquire(
         &self,
         owner: Option<&Owner>,
         within: Option<Duration>,
-    ) -> Result<Guard<C>, LockError> {
+    ) -> Result<Guard, LockError> {
         match self {
             Self::Mutex(lock) => lock.acquire().with(owner, within).await,
             Self::SemaphoreMutex(lock) => lock.acquire().with(None, within).await,
@@ -99,7 +99,7 @@ impl<C: ZooKeeper> MultiMember<C> {
     }
 }
 
-fn plain<C: ZooKeeper>(guard: WriteGuard<C>) -> Guard<C> {
+fn plain(guard: WriteGuard) -> Guard {
     guard.guard
 }
 
@@ -129,33 +129,18 @@ fn plain<C: ZooKeeper>(guard: WriteGuard<C>) -> Guard<C> {
 /// guard.release().await?;
 /// # Ok(()) }
 /// ```
-pub struct InterProcessMultiLock<C: ZooKeeper> {
-    members: Arc<[MultiMember<C>]>,
+#[derive(Clone, Debug)]
+pub struct InterProcessMultiLock {
+    members: Arc<[MultiMember]>,
 }
 
-impl<C: ZooKeeper> Clone for InterProcessMultiLock<C> {
-    fn clone(&self) -> Self {
-        Self {
-            members: Arc::clone(&self.members),
-        }
-    }
-}
+impl Reentrant for &InterProcessMultiLock {}
 
-impl<C: ZooKeeper> fmt::Debug for InterProcessMultiLock<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InterProcessMultiLock")
-            .field("members", &self.members)
-            .finish()
-    }
-}
-
-impl<C: ZooKeeper> Reentrant for &InterProcessMultiLock<C> {}
-
-impl<C: ZooKeeper> InterProcessMultiLock<C> {
+impl InterProcessMultiLock {
     /// Combines these locks, in this order. A lock that occurs twice waits for itself, unless it is
     /// acquired [as an owner](Acquire::as_owner).
     #[must_use]
-    pub fn new(members: impl IntoIterator<Item = impl Into<MultiMember<C>>>) -> Self {
+    pub fn new(members: impl IntoIterator<Item = impl Into<MultiMember>>) -> Self {
         Self {
             members: members.into_iter().map(Into::into).collect(),
         }
@@ -166,7 +151,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Errors
     /// [`Error::Path`] if a path is invalid.
     pub fn from_paths<P: AsRef<str>>(
-        client: C,
+        client: Client,
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, Error> {
         let mutex = |path: P| InterProcessMutex::new(client.clone(), path.as_ref());
@@ -195,7 +180,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Ok(()) }
     /// ```
     pub fn from_paths_sorted<P: AsRef<str>>(
-        client: C,
+        client: Client,
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, Error> {
         let mut paths: Vec<P> = paths.into_iter().collect();
@@ -215,7 +200,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// The error of the first member that fails, see [`InterProcessMutex::acquire`]. The members
     /// before it are released. [`LockError::TimedOut`] names the member that was not free.
     /// [`LockError::Lost`] is also returned if a member was lost while a later one was acquired.
-    pub fn acquire(&self) -> Acquire<'_, &Self, MultiGuard<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, MultiGuard> {
         Acquire::new(self, |lock, how| Box::pin(lock.take(how.owner, how.wait())))
     }
 
@@ -226,11 +211,11 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessMultiLock::acquire`].
-    pub async fn try_acquire(&self) -> Result<Option<MultiGuard<C>>, LockError> {
+    pub async fn try_acquire(&self) -> Result<Option<MultiGuard>, LockError> {
         self.acquire().at_once().await
     }
 
-    async fn take(&self, owner: Option<&Owner>, wait: Wait) -> Result<MultiGuard<C>, LockError> {
+    async fn take(&self, owner: Option<&Owner>, wait: Wait) -> Result<MultiGuard, LockError> {
         // Dropping this releases the acquired members in reverse order.
         let mut got = MultiGuard { guards: Vec::new() };
         for member in &*self.members {
@@ -247,7 +232,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
             })?);
         }
         // The first members may have been lost by the time the last one is acquired.
-        let is_lost = |guard: &&Guard<C>| matches!(guard.status(), Status::Lost(_));
+        let is_lost = |guard: &&Guard| matches!(guard.status(), Status::Lost(_));
         match got.guards.iter().find(is_lost) {
             Some(lost) => Err(LockError::Lost {
                 path: lost.path().to_owned(),
@@ -275,11 +260,11 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
 /// # Ok(()) }
 /// ```
 #[must_use = "a guard that is dropped releases its locks"]
-pub struct MultiGuard<C: ZooKeeper> {
-    pub(crate) guards: Vec<Guard<C>>,
+pub struct MultiGuard {
+    pub(crate) guards: Vec<Guard>,
 }
 
-impl<C: ZooKeeper> MultiGuard<C> {
+impl MultiGuard {
     /// Returns the fencing tokens, in the order of the members. Send to each resource the token of
     /// its own lock.
     #[must_use]
@@ -288,7 +273,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     }
 
     /// Returns the guards of the members, in their order.
-    pub fn guards(&self) -> &[Guard<C>] {
+    pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
 
@@ -403,13 +388,13 @@ impl Release<'_> {
     }
 }
 
-impl<C: ZooKeeper> Drop for MultiGuard<C> {
+impl Drop for MultiGuard {
     fn drop(&mut self) {
         while self.guards.pop().is_some() {}
     }
 }
 
-impl<C: ZooKeeper> fmt::Debug for MultiGuard<C> {
+impl fmt::Debug for MultiGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.guards).finish()
     }

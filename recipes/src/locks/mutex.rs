@@ -2,10 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
-use minikeeper_client::{Error, ZnodePath};
+use minikeeper_client::{Client, Error, ZnodePath};
 
 use crate::{
-    client::ZooKeeper,
     error::LockError,
     locks::{
         acquire::{Acquire, Reentrant},
@@ -46,23 +45,14 @@ use crate::{
 /// guard.release().await?;
 /// # Ok(()) }
 /// ```
-pub struct InterProcessMutex<C: ZooKeeper> {
-    queue: Queue<C>,
-    holds: Arc<Holds<C>>,
-    local: Option<Arc<Local<C>>>,
+#[derive(Clone)]
+pub struct InterProcessMutex {
+    queue: Queue,
+    holds: Arc<Holds>,
+    local: Option<Arc<Local>>,
 }
 
-impl<C: ZooKeeper> Clone for InterProcessMutex<C> {
-    fn clone(&self) -> Self {
-        Self {
-            queue: self.queue.clone(),
-            holds: Arc::clone(&self.holds),
-            local: self.local.clone(),
-        }
-    }
-}
-
-impl<C: ZooKeeper> fmt::Debug for InterProcessMutex<C> {
+impl fmt::Debug for InterProcessMutex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InterProcessMutex")
             .field("path", &self.queue.path)
@@ -70,20 +60,20 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMutex<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for &InterProcessMutex<C> {}
+impl Reentrant for &InterProcessMutex {}
 
-impl<C: ZooKeeper> Queued for InterProcessMutex<C> {
+impl Queued for InterProcessMutex {
     fn set_position(&mut self, position: &QueuePosition) {
         self.queue.position = Some(position.clone());
     }
 }
 
-impl<C: ZooKeeper> InterProcessMutex<C> {
+impl InterProcessMutex {
     /// Creates a mutex at this path. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+    pub fn new(client: Client, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }
 
@@ -91,7 +81,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
+    pub fn with_options(client: Client, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let local = options.local_hand_over.map(Local::new).map(Arc::new);
         Ok(Self {
@@ -111,7 +101,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// [`LockError::Lost`] when the session is lost too often during the wait,
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
-    pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, Guard> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 let lock = how.reporting(lock);
@@ -130,7 +120,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessMutex::acquire`].
-    pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
+    pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {
         self.acquire().at_once().await
     }
 
@@ -145,7 +135,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -187,7 +177,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         self
     }
 
-    async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+    async fn take(&self, wait: Wait) -> Result<Guard, LockError> {
         let (place, turn) = self.queue.observed.wait(|| self.contend(wait)).await?;
         let token = FencingToken {
             pass: turn.as_ref().map_or(0, Turn::passes),
@@ -196,7 +186,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         Ok(Guard::new(Held::new(&self.queue, place, turn, token)))
     }
 
-    async fn contend(&self, wait: Wait) -> Result<(QueueNode<C>, Option<Turn<C>>), LockError> {
+    async fn contend(&self, wait: Wait) -> Result<(QueueNode, Option<Turn>), LockError> {
         let others = async { Ok(self.participants().await?) };
         if let Some(others) = self.queue.peek(wait, others).await?
             && !others.is_empty()
@@ -219,10 +209,10 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         Ok((place, Some(turn)))
     }
 
-    async fn take_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
+    async fn take_as(&self, owner: &Owner, wait: Wait) -> Result<Guard, LockError> {
         let begin = || {
             let this = self.clone();
-            let acquiring: Acquiring<C> = Box::pin(async move { this.take(wait).await });
+            let acquiring: Acquiring = Box::pin(async move { this.take(wait).await });
             Ok(acquiring)
         };
         self.holds

@@ -14,7 +14,6 @@ use std::{
 use parking_lot::Mutex;
 
 use crate::{
-    client::ZooKeeper,
     error::LockError,
     locks::{guard::Guard, held::Held},
     queue::{
@@ -65,49 +64,34 @@ impl Owner {
 
 /// An acquisition that has begun. Any task that waits for it polls it: as long as another task
 /// waits, it outlives the caller that began it and keeps the place in the queue.
-pub(crate) type Acquiring<C> = Pin<Box<dyn Future<Output = Result<Guard<C>, LockError>> + Send>>;
+pub(crate) type Acquiring = Pin<Box<dyn Future<Output = Result<Guard, LockError>> + Send>>;
 
 /// The one acquisition of an owner that is under way, and its claim.
-type Flight<C> = tokio::sync::Mutex<Option<(Claim, Acquiring<C>)>>;
+type Flight = tokio::sync::Mutex<Option<(Claim, Acquiring)>>;
 
 /// The hold and the acquisition of one owner at one lock object.
-struct OwnedHold<C: ZooKeeper> {
+#[derive(Default)]
+struct OwnedHold {
     /// The hold as a reader, and the hold as anything else. Reading them does not wait for an
     /// acquisition.
-    held: [Weak<Held<C>>; 2],
+    held: [Weak<Held>; 2],
     /// Kept alive by the tasks that wait for it.
-    flight: Weak<Flight<C>>,
+    flight: Weak<Flight>,
 }
 
-impl<C: ZooKeeper> Default for OwnedHold<C> {
-    fn default() -> Self {
-        Self {
-            held: [Weak::new(), Weak::new()],
-            flight: Weak::new(),
-        }
-    }
-}
-
-impl<C: ZooKeeper> OwnedHold<C> {
+impl OwnedHold {
     fn is_of_use(&self) -> bool {
         self.flight.strong_count() > 0 || self.held.iter().any(|held| held.strong_count() > 0)
     }
 }
 
 /// The holds of a lock object, by owner.
-pub(crate) struct Holds<C: ZooKeeper> {
-    by_owner: Mutex<HashMap<Owner, OwnedHold<C>>>,
+#[derive(Default)]
+pub(crate) struct Holds {
+    by_owner: Mutex<HashMap<Owner, OwnedHold>>,
 }
 
-impl<C: ZooKeeper> Default for Holds<C> {
-    fn default() -> Self {
-        Self {
-            by_owner: Mutex::default(),
-        }
-    }
-}
-
-impl<C: ZooKeeper> Holds<C> {
+impl Holds {
     /// Acquires the lock for an owner: at once if the owner holds it, otherwise through the
     /// acquisition that is under way, or a new one.
     ///
@@ -116,12 +100,12 @@ impl<C: ZooKeeper> Holds<C> {
     /// if another task of the owner is still acquiring that lock.
     pub(crate) async fn take(
         &self,
-        queue: &Queue<C>,
+        queue: &Queue,
         owner: &Owner,
         claim: Claim,
         wait: Wait,
-        begin: impl Fn() -> Result<Acquiring<C>, LockError>,
-    ) -> Result<Guard<C>, LockError> {
+        begin: impl Fn() -> Result<Acquiring, LockError>,
+    ) -> Result<Guard, LockError> {
         loop {
             if let Some(guard) = self.again(queue, owner, claim)? {
                 return Ok(guard);
@@ -159,10 +143,10 @@ impl<C: ZooKeeper> Holds<C> {
     /// Returns another guard of the owner's hold; `None` if there is none.
     fn again(
         &self,
-        queue: &Queue<C>,
+        queue: &Queue,
         owner: &Owner,
         claim: Claim,
-    ) -> Result<Option<Guard<C>>, LockError> {
+    ) -> Result<Option<Guard>, LockError> {
         let Some(guard) = self.held_by(owner, claim) else {
             return Ok(None);
         };
@@ -174,7 +158,7 @@ impl<C: ZooKeeper> Holds<C> {
         }
     }
 
-    fn flight(&self, owner: &Owner) -> Arc<Flight<C>> {
+    fn flight(&self, owner: &Owner) -> Arc<Flight> {
         let mut by_owner = self.by_owner.lock();
         if by_owner.len() > OWNERS_KEPT {
             by_owner.retain(|_, hold| hold.is_of_use());
@@ -187,14 +171,14 @@ impl<C: ZooKeeper> Holds<C> {
         })
     }
 
-    fn remember(&self, owner: &Owner, claim: Claim, guard: &Guard<C>) {
+    fn remember(&self, owner: &Owner, claim: Claim, guard: &Guard) {
         let mut by_owner = self.by_owner.lock();
         let hold = by_owner.entry(owner.clone()).or_default();
         hold.held[at(claim)] = Arc::downgrade(&guard.held);
     }
 
     /// Returns another guard of the owner's hold, without waiting for an acquisition.
-    pub(crate) fn held_by(&self, owner: &Owner, claim: Claim) -> Option<Guard<C>> {
+    pub(crate) fn held_by(&self, owner: &Owner, claim: Claim) -> Option<Guard> {
         let held = self.by_owner.lock().get(owner)?.held[at(claim)].upgrade()?;
         Guard::another(held)
     }

@@ -5,11 +5,10 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use minikeeper_client::{CreateMode, Error, ZnodePath};
+use minikeeper_client::{Client, CreateMode, Error, ZnodePath};
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
     error::{LockError, Released},
     locks::{
         acquire::{Acquire, Reentrant},
@@ -56,21 +55,13 @@ use crate::{
 /// # drop(reader);
 /// # Ok(()) }
 /// ```
-pub struct InterProcessReadWriteLock<C: ZooKeeper> {
-    queue: Queue<C>,
-    holds: Arc<Holds<C>>,
+#[derive(Clone)]
+pub struct InterProcessReadWriteLock {
+    queue: Queue,
+    holds: Arc<Holds>,
 }
 
-impl<C: ZooKeeper> Clone for InterProcessReadWriteLock<C> {
-    fn clone(&self) -> Self {
-        Self {
-            queue: self.queue.clone(),
-            holds: Arc::clone(&self.holds),
-        }
-    }
-}
-
-impl<C: ZooKeeper> fmt::Debug for InterProcessReadWriteLock<C> {
+impl fmt::Debug for InterProcessReadWriteLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InterProcessReadWriteLock")
             .field("path", &self.queue.path)
@@ -78,20 +69,20 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessReadWriteLock<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for &InterProcessReadWriteLock<C> {}
+impl Reentrant for &InterProcessReadWriteLock {}
 
-impl<C: ZooKeeper> Queued for InterProcessReadWriteLock<C> {
+impl Queued for InterProcessReadWriteLock {
     fn set_position(&mut self, position: &QueuePosition) {
         self.queue.position = Some(position.clone());
     }
 }
 
-impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
+impl InterProcessReadWriteLock {
     /// Creates a read/write lock at this path. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+    pub fn new(client: Client, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }
 
@@ -99,7 +90,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
+    pub fn with_options(client: Client, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
             queue: Queue::new("InterProcessReadWriteLock", client, path, options),
@@ -117,7 +108,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// [`LockError::Lost`] when the session is lost too often during the wait,
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
-    pub fn acquire_read(&self) -> Acquire<'_, &Self, Guard<C>> {
+    pub fn acquire_read(&self) -> Acquire<'_, &Self, Guard> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 let lock = how.reporting(lock);
@@ -138,7 +129,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`LockError::UpgradeWouldDeadlock`] if the owner reads, and those of
     /// [`InterProcessReadWriteLock::acquire_read`].
-    pub fn acquire_write(&self) -> Acquire<'_, &Self, WriteGuard<C>> {
+    pub fn acquire_write(&self) -> Acquire<'_, &Self, WriteGuard> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 let reporting = how.reporting(lock);
@@ -156,7 +147,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -169,7 +160,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -183,24 +174,24 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         Ok(paths)
     }
 
-    async fn take(&self, claim: Claim, wait: Wait) -> Result<Guard<C>, LockError> {
+    async fn take(&self, claim: Claim, wait: Wait) -> Result<Guard, LockError> {
         let acquire = || self.queue.acquire(claim, wait);
         let place = self.queue.observed.wait(acquire).await?;
         let token = FencingToken::new(place.czxid);
         Ok(Guard::new(Held::new(&self.queue, place, None, token)))
     }
 
-    fn write_guard(&self, guard: Guard<C>) -> WriteGuard<C> {
+    fn write_guard(&self, guard: Guard) -> WriteGuard {
         WriteGuard {
             guard,
             queue: self.queue.clone(),
         }
     }
 
-    async fn read_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
+    async fn read_as(&self, owner: &Owner, wait: Wait) -> Result<Guard, LockError> {
         let begin = || {
             let (this, owner) = (self.clone(), owner.clone());
-            let acquiring: Acquiring<C> = Box::pin(async move {
+            let acquiring: Acquiring = Box::pin(async move {
                 match this.holds.held_by(&owner, Claim::Write) {
                     Some(writer) => behind(&this.queue, &writer.held, wait).await,
                     None => this.take(Claim::Read, wait).await,
@@ -213,7 +204,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
             .await
     }
 
-    async fn write_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
+    async fn write_as(&self, owner: &Owner, wait: Wait) -> Result<Guard, LockError> {
         let begin = || {
             if self.queue.options.refuse_upgrade && self.holds.is_held_by(owner, Claim::Read) {
                 return Err(LockError::UpgradeWouldDeadlock {
@@ -221,8 +212,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
                 });
             }
             let this = self.clone();
-            let acquiring: Acquiring<C> =
-                Box::pin(async move { this.take(Claim::Write, wait).await });
+            let acquiring: Acquiring = Box::pin(async move { this.take(Claim::Write, wait).await });
             Ok(acquiring)
         };
         self.holds
@@ -248,12 +238,12 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
 /// # Ok(()) }
 /// ```
 #[must_use = "a guard that is dropped releases its lock"]
-pub struct WriteGuard<C: ZooKeeper> {
-    pub(crate) guard: Guard<C>,
-    pub(crate) queue: Queue<C>,
+pub struct WriteGuard {
+    pub(crate) guard: Guard,
+    pub(crate) queue: Queue,
 }
 
-impl<C: ZooKeeper> WriteGuard<C> {
+impl WriteGuard {
     /// Turns the writer into a reader. No other writer gets the lock in between, and other readers
     /// may now read. The fencing token stays the same.
     ///
@@ -263,7 +253,7 @@ impl<C: ZooKeeper> WriteGuard<C> {
     /// # Errors
     /// [`LockError::HoldLost`] if the lock is lost, [`LockError::Client`] when a server refuses or
     /// the client is closed, or with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout). In all cases the lock is released.
+    /// [`call_timeout`](Client::call_timeout). In all cases the lock is released.
     ///
     /// # Examples
     /// ```
@@ -280,7 +270,7 @@ impl<C: ZooKeeper> WriteGuard<C> {
     /// let other = catalogue.acquire_read().await?;
     /// # Ok(()) }
     /// ```
-    pub async fn downgrade(self) -> Result<Guard<C>, LockError> {
+    pub async fn downgrade(self) -> Result<Guard, LockError> {
         let limit = CallLimit::background(&self.queue.client, "downgrade", &self.queue.path);
         let reader = limit
             .run(behind(&self.queue, &self.guard.held, Wait::FOR_EVER))
@@ -301,21 +291,21 @@ impl<C: ZooKeeper> WriteGuard<C> {
     }
 }
 
-impl<C: ZooKeeper> Deref for WriteGuard<C> {
-    type Target = Guard<C>;
+impl Deref for WriteGuard {
+    type Target = Guard;
 
-    fn deref(&self) -> &Guard<C> {
+    fn deref(&self) -> &Guard {
         &self.guard
     }
 }
 
-impl<C: ZooKeeper> fmt::Debug for WriteGuard<C> {
+impl fmt::Debug for WriteGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.guard.fmt(f)
     }
 }
 
-pub(crate) fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<(), LockError> {
+pub(crate) fn check(queue: &Queue, held: &Held) -> Result<(), LockError> {
     match held.status() {
         Status::Lost(_) => Err(LockError::HoldLost {
             path: queue.path.to_string(),
@@ -331,15 +321,11 @@ pub(crate) fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<()
 /// queue (hazard H34), and if the writer's znode was deleted, another contender may hold the lock
 /// already. So this checks that the writer's znode still exists after the reader's was created:
 /// then both existed at the same time, and no contender got the lock in between.
-pub(crate) async fn behind<C: ZooKeeper>(
-    queue: &Queue<C>,
-    writer: &Held<C>,
-    wait: Wait,
-) -> Result<Guard<C>, LockError> {
+pub(crate) async fn behind(queue: &Queue, writer: &Held, wait: Wait) -> Result<Guard, LockError> {
     check(queue, writer)?;
     let digits = &writer.path[writer.path.len() - 10..];
     let name = format!("{}{digits}", naming::lock_name::READ);
-    let look = || Some(queue.client.exists(&writer.path));
+    let look = || Some(queue.client.exists(&writer.path).stamped());
     let entered = queue
         .enter_many(&name, CreateMode::Ephemeral, 1, wait, look)
         .await?;
@@ -355,7 +341,7 @@ pub(crate) async fn behind<C: ZooKeeper>(
     let is_there = loop {
         let looking = looking
             .take()
-            .unwrap_or_else(|| queue.client.exists(&writer.path));
+            .unwrap_or_else(|| queue.client.exists(&writer.path).stamped());
         match queue.limited(wait, looking).await? {
             Ok(seen) => break seen.value.is_some() && seen.epoch == writer.epoch,
             Err(error) if error.is_retryable() => {

@@ -2,11 +2,11 @@
 //!
 //! Source: `docs/curator-recipes.md` section 4.8; Curator's `Revoker`, `Revocable`.
 
-use minikeeper_client::{Error, ErrorCode};
+use minikeeper_client::{Client, Error, ErrorCode};
 
 use crate::{
     call_limit::CallLimit,
-    client::{Standing, StateStream as _, ZooKeeper},
+    client::{Standing, Standings},
     locks::guard::Guard,
     queue::{
         contending::{in_session, no_session},
@@ -55,8 +55,8 @@ impl Revoker {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. Asking twice does no harm, so retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
-    pub async fn attempt_revoke<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
+    pub async fn attempt_revoke(client: &Client, path: &str) -> Result<(), Error> {
         let set = in_session(client, client.set_data(path, REVOKE, None));
         let limit = CallLimit::change(client, "attempt_revoke", path);
         let set = limit
@@ -72,7 +72,7 @@ impl Revoker {
     }
 }
 
-impl<C: ZooKeeper> Guard<C> {
+impl Guard {
     /// Waits until a contender asks the holder to release the lock. A request made before this call
     /// counts. If a server refuses to read the znode, this retries at growing intervals of up to a
     /// second.
@@ -84,14 +84,14 @@ impl<C: ZooKeeper> Guard<C> {
     /// The [`Loss`] if the lock was lost: there is nothing to release.
     pub async fn revocation_requested(&self) -> Result<(), Loss> {
         let client = &self.held.client;
-        let mut states = client.states();
+        let mut states = Standings::of(client);
         let mut pace = Pace::of(client);
         loop {
             if let Status::Lost(loss) = self.status() {
                 return Err(loss);
             }
             let revocation = async {
-                match client.watch_data(self.path()).await {
+                match client.get_data_and_watch(self.path()).await {
                     Ok((data, _)) if data.as_bytes() == REVOKE => return Some(Ok(())),
                     Ok((_, watch)) => drop(watch.await),
                     Err(error) if error.is(ErrorCode::NoNode) => {
@@ -100,7 +100,7 @@ impl<C: ZooKeeper> Guard<C> {
                     // Refused or not answered: retry after a pause, in this session.
                     Err(_) => {
                         pace.pause().await;
-                        while !matches!(client.standing(), Standing::Connected { .. })
+                        while !matches!(Standing::of(client), Standing::Connected { .. })
                             && states.next().await.is_some()
                         {}
                     }

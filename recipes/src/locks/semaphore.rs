@@ -11,11 +11,10 @@ use std::{
     sync::Arc,
 };
 
-use minikeeper_client::{Bytes, Error, ZnodePath, Zxid};
+use minikeeper_client::{Bytes, Client, Error, ZnodePath, Zxid};
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
     error::{LockError, Released, ValueError},
     locks::{
         acquire::Acquire,
@@ -59,11 +58,11 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct InterProcessSemaphoreV2<C: ZooKeeper> {
-    leasing: Leasing<C>,
+pub struct InterProcessSemaphoreV2 {
+    leasing: Leasing,
 }
 
-impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreV2<C> {
+impl fmt::Debug for InterProcessSemaphoreV2 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InterProcessSemaphoreV2")
             .field("path", &self.leasing.path)
@@ -72,18 +71,18 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreV2<C> {
     }
 }
 
-impl<C: ZooKeeper> Queued for InterProcessSemaphoreV2<C> {
+impl Queued for InterProcessSemaphoreV2 {
     fn set_position(&mut self, position: &QueuePosition) {
         self.leasing.locks.position = Some(position.clone());
     }
 }
 
-impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
+impl InterProcessSemaphoreV2 {
     /// Creates a semaphore at this path with this number of leases. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: C, path: &str, max: impl Into<MaxLeases<C>>) -> Result<Self, Error> {
+    pub fn new(client: Client, path: &str, max: impl Into<MaxLeases>) -> Result<Self, Error> {
         Self::with_options(client, path, max, LockOptions::default())
     }
 
@@ -92,9 +91,9 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
     pub fn with_options(
-        client: C,
+        client: Client,
         path: &str,
-        max: impl Into<MaxLeases<C>>,
+        max: impl Into<MaxLeases>,
         options: LockOptions,
     ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
@@ -138,7 +137,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// lost too often during the wait, [`LockError::NoMaximum`] when a shared maximum cannot be
     /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
     /// is not an error: it waits for the next connection.
-    pub fn acquire(&self) -> Acquire<'_, &Self, Lease<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, Lease> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(async move {
                 let semaphore = how.reporting(semaphore);
@@ -155,7 +154,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire`].
-    pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
+    pub async fn try_acquire(&self) -> Result<Option<Lease>, LockError> {
         self.acquire().at_once().await
     }
 
@@ -187,7 +186,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// assert_eq!(licences.available().await?, 1);
     /// # Ok(()) }
     /// ```
-    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, &Self, Vec<Lease<C>>> {
+    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, &Self, Vec<Lease>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(async move {
                 let semaphore = how.reporting(semaphore);
@@ -202,7 +201,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -227,7 +226,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -237,14 +236,14 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Ok(paths)
     }
 
-    pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+    pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease>, LockError> {
         let observed = &self.leasing.leases.observed;
         let places = observed.wait(|| self.contend(wanted, wait)).await?;
         let lease = |place| self.leasing.lease(place);
         Ok(places.into_inner().into_iter().map(lease).collect())
     }
 
-    async fn contend(&self, wanted: u32, wait: Wait) -> Result<Places<C>, LockError> {
+    async fn contend(&self, wanted: u32, wait: Wait) -> Result<Places, LockError> {
         if let Some(available) = self.leasing.leases.peek(wait, self.available()).await?
             && available < wanted
         {
@@ -261,7 +260,7 @@ fn key(path: &str) -> &str {
     naming::key(naming::name_of(path), lock_name::LEASE)
 }
 
-fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C>, LockError> {
+fn one(leases: Result<Vec<Lease>, LockError>) -> Result<Lease, LockError> {
     leases.map(|mut leases| leases.pop().expect("one lease was requested"))
 }
 
@@ -283,11 +282,11 @@ fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C
 /// # Ok(()) }
 /// ```
 #[must_use = "a lease that is dropped is released"]
-pub struct Lease<C: ZooKeeper> {
-    pub(crate) guard: Guard<C>,
+pub struct Lease {
+    pub(crate) guard: Guard,
 }
 
-impl<C: ZooKeeper> Lease<C> {
+impl Lease {
     /// Returns the czxid of the lease's znode, which differs from that of every other lease.
     ///
     /// It is not a fencing token: several leases are valid at once, so a resource must not refuse a
@@ -319,10 +318,10 @@ impl<C: ZooKeeper> Lease<C> {
     /// [`NoNode`](minikeeper_client::ErrorCode::NoNode) when the lease is lost;
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     pub async fn data(&self) -> Result<Bytes, Error> {
         let client = &self.guard.held.client;
-        let data = in_session(client, client.data(self.path()));
+        let data = in_session(client, client.get_data(self.path()));
         let limit = CallLimit::read(client, "data", self.path());
         let data = limit
             .run(async {
@@ -360,7 +359,7 @@ impl<C: ZooKeeper> Lease<C> {
     }
 
     /// Returns the guard of the lease, for the methods that only [`Guard`] has.
-    pub const fn guard(&self) -> &Guard<C> {
+    pub const fn guard(&self) -> &Guard {
         &self.guard
     }
 
@@ -376,7 +375,7 @@ impl<C: ZooKeeper> Lease<C> {
     }
 }
 
-impl<C: ZooKeeper> fmt::Debug for Lease<C> {
+impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("path", &self.path())
@@ -403,24 +402,16 @@ impl<C: ZooKeeper> fmt::Debug for Lease<C> {
 /// # Ok(()) }
 /// ```
 #[non_exhaustive]
-pub enum MaxLeases<C: ZooKeeper> {
+#[derive(Clone)]
+pub enum MaxLeases {
     /// A number that never changes.
     Fixed(u32),
     /// The value of this count; a negative value counts as 0. It may change at any time: contenders
     /// that wait see the new value, and no holder loses a lease.
-    Shared(SharedCount<C>),
+    Shared(SharedCount),
 }
 
-impl<C: ZooKeeper> Clone for MaxLeases<C> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Fixed(max) => Self::Fixed(*max),
-            Self::Shared(count) => Self::Shared(count.clone()),
-        }
-    }
-}
-
-impl<C: ZooKeeper> fmt::Debug for MaxLeases<C> {
+impl fmt::Debug for MaxLeases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(max) => max.fmt(f),
@@ -429,19 +420,19 @@ impl<C: ZooKeeper> fmt::Debug for MaxLeases<C> {
     }
 }
 
-impl<C: ZooKeeper> From<u32> for MaxLeases<C> {
+impl From<u32> for MaxLeases {
     fn from(max: u32) -> Self {
         Self::Fixed(max)
     }
 }
 
-impl<C: ZooKeeper> From<SharedCount<C>> for MaxLeases<C> {
-    fn from(count: SharedCount<C>) -> Self {
+impl From<SharedCount> for MaxLeases {
+    fn from(count: SharedCount) -> Self {
         Self::Shared(count)
     }
 }
 
-impl<C: ZooKeeper> MaxLeases<C> {
+impl MaxLeases {
     /// Reads the maximum.
     pub(crate) async fn get(&self) -> Result<u32, ValueError> {
         match self {
@@ -458,7 +449,7 @@ impl<C: ZooKeeper> MaxLeases<C> {
         }
     }
 
-    pub(crate) fn changes(&self) -> MaxChanges<C> {
+    pub(crate) fn changes(&self) -> MaxChanges {
         match self {
             Self::Fixed(_) => MaxChanges(None),
             Self::Shared(count) => MaxChanges(Some(count.changes())),
@@ -471,9 +462,9 @@ fn leases(count: i32) -> u32 {
 }
 
 /// The changes of a maximum, for a waiting contender. Dropping this removes its watch (hazard H17).
-pub(crate) struct MaxChanges<C: ZooKeeper>(Option<CountChanges<C>>);
+pub(crate) struct MaxChanges(Option<CountChanges>);
 
-impl<C: ZooKeeper> MaxChanges<C> {
+impl MaxChanges {
     /// Waits for the next change. Dropping the future loses none.
     pub(crate) async fn next(&mut self) -> Result<(), ValueError> {
         match &mut self.0 {

@@ -2,12 +2,9 @@
 //!
 //! Source: `docs/curator-recipes.md` section 6.7; Curator's `InterProcessSemaphoreMutex`.
 
-use std::fmt;
-
-use minikeeper_client::Error;
+use minikeeper_client::{Client, Error};
 
 use crate::{
-    client::ZooKeeper,
     error::LockError,
     locks::{acquire::Acquire, guard::Guard, semaphore::InterProcessSemaphoreV2},
     options::LockOptions,
@@ -38,38 +35,23 @@ use crate::{
 /// guard.release().await?;
 /// # Ok(()) }
 /// ```
-pub struct InterProcessSemaphoreMutex<C: ZooKeeper> {
-    semaphore: InterProcessSemaphoreV2<C>,
+#[derive(Clone, Debug)]
+pub struct InterProcessSemaphoreMutex {
+    semaphore: InterProcessSemaphoreV2,
 }
 
-impl<C: ZooKeeper> Clone for InterProcessSemaphoreMutex<C> {
-    fn clone(&self) -> Self {
-        Self {
-            semaphore: self.semaphore.clone(),
-        }
-    }
-}
-
-impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreMutex<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InterProcessSemaphoreMutex")
-            .field("semaphore", &self.semaphore)
-            .finish()
-    }
-}
-
-impl<C: ZooKeeper> Queued for InterProcessSemaphoreMutex<C> {
+impl Queued for InterProcessSemaphoreMutex {
     fn set_position(&mut self, position: &QueuePosition) {
         self.semaphore.set_position(position);
     }
 }
 
-impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
+impl InterProcessSemaphoreMutex {
     /// Creates a lock at this path. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+    pub fn new(client: Client, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }
 
@@ -77,7 +59,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
+    pub fn with_options(client: Client, path: &str, options: LockOptions) -> Result<Self, Error> {
         let semaphore = InterProcessSemaphoreV2::with_options(client, path, 1, options)?
             .observed_as("InterProcessSemaphoreMutex");
         Ok(Self { semaphore })
@@ -93,7 +75,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// [`LockError::Lost`] when the session is lost too often during the wait,
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
     /// not an error: it waits for the next connection.
-    pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, Guard> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move { how.reporting(lock).take(how.wait()).await })
         })
@@ -106,13 +88,13 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreMutex::acquire`].
-    pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
+    pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {
         self.acquire().at_once().await
     }
 
     // With one lease at a time, leases are created in the order of grants: here a lease's czxid is
     // a fencing token.
-    async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+    async fn take(&self, wait: Wait) -> Result<Guard, LockError> {
         let mut leases = self.semaphore.take(1, wait).await?;
         let lease = leases.pop().expect("one lease was requested");
         Ok(lease.guard)

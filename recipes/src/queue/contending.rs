@@ -6,13 +6,14 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use minikeeper_client::{
-    Cause, CreateMode, CreateOptions, Created, Epoch, Error, ErrorCode, Fired, Names, Stamped,
+    Cause, Client, CreateMode, CreateOptions, Created, Epoch, Error, ErrorCode, Fired, Names,
+    Stamped,
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{
     call_limit::CallLimit,
-    client::{Standing, StateStream as _, ZooKeeper},
+    client::{Standing, Standings, names, new_id},
     clock,
     error::LockError,
     observe::Observed,
@@ -77,8 +78,8 @@ impl Wait {
 
 /// A directory in which contenders queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Queue<C> {
-    pub(crate) client: C,
+pub(crate) struct Queue {
+    pub(crate) client: Client,
     pub(crate) path: Arc<str>,
     pub(crate) options: Arc<LockOptions>,
     pub(crate) observed: Observed,
@@ -91,9 +92,14 @@ pub(crate) struct Queue<C> {
 pub(crate) type Listing =
     std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Names>, Error>> + Send>>;
 
-impl<C: ZooKeeper> Queue<C> {
+impl Queue {
     /// Creates the queue of a recipe, by the name of its type.
-    pub(crate) fn new(recipe: &'static str, client: C, path: &str, options: LockOptions) -> Self {
+    pub(crate) fn new(
+        recipe: &'static str,
+        client: Client,
+        path: &str,
+        options: LockOptions,
+    ) -> Self {
         let observed = Observed::new(recipe, path, &options);
         Self {
             client,
@@ -105,7 +111,7 @@ impl<C: ZooKeeper> Queue<C> {
     }
 
     /// Returns the same queue for another handle of the client.
-    pub(crate) fn with_client(&self, client: C) -> Self {
+    pub(crate) fn with_client(&self, client: Client) -> Self {
         Self {
             client,
             ..self.clone()
@@ -121,12 +127,12 @@ impl<C: ZooKeeper> Queue<C> {
 
     /// A2: waits for a session.
     pub(crate) async fn connected(&self, wait: Wait) -> Result<Epoch, LockError> {
-        if let Standing::Connected { epoch, .. } = self.client.standing() {
+        if let Standing::Connected { epoch, .. } = Standing::of(&self.client) {
             return Ok(epoch);
         }
         let connected = async {
-            let mut states = self.client.states();
-            let mut standing = self.client.standing();
+            let mut states = Standings::of(&self.client);
+            let mut standing = Standing::of(&self.client);
             loop {
                 match standing {
                     Standing::Connected { epoch, .. } => return Ok(epoch),
@@ -150,7 +156,7 @@ impl<C: ZooKeeper> Queue<C> {
         name: &str,
         mode: CreateMode,
         wait: Wait,
-    ) -> Result<Option<(QueueNode<C>, Option<Listing>)>, LockError> {
+    ) -> Result<Option<(QueueNode, Option<Listing>)>, LockError> {
         let is_listed = self.options.create_and_list_together && mode.is_sequential();
         let list = || is_listed.then(|| self.list());
         let entered = self.enter_many(name, mode, 1, wait, list).await?;
@@ -169,17 +175,20 @@ impl<C: ZooKeeper> Queue<C> {
         count: usize,
         wait: Wait,
         list: impl Fn() -> Option<L> + Send,
-    ) -> Result<Option<(Vec<QueueNode<C>>, Option<L>)>, LockError> {
-        let mut places: Vec<QueueNode<C>> = Vec::new();
+    ) -> Result<Option<(Vec<QueueNode>, Option<L>)>, LockError> {
+        let mut places: Vec<QueueNode> = Vec::new();
         let mut pace = Pace::of(&self.client);
         let mut parents_made = 0;
         loop {
             // All requests leave together: make each before waiting for the first.
             let mut creates = Vec::new();
             for _ in places.len()..count {
-                let path = naming::protected_path(&self.path, self.client.new_id(), name);
+                let path = naming::protected_path(&self.path, new_id(&self.client), name);
                 let options = CreateOptions::new(mode).withdrawn_if_dropped(true);
-                let create = self.client.create(&path, &self.options.data, options);
+                let create = self
+                    .client
+                    .create(&path, &self.options.data, options)
+                    .stamped();
                 creates.push((path, create));
             }
             let mut listing = list();
@@ -250,7 +259,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    fn place(&self, created: Stamped<Created>) -> QueueNode<C> {
+    fn place(&self, created: Stamped<Created>) -> QueueNode {
         let Created { path, stat } = created.value;
         QueueNode::new(self.client.clone(), path, stat.czxid, created.epoch)
     }
@@ -275,7 +284,7 @@ impl<C: ZooKeeper> Queue<C> {
         prefix: &str,
         wait: Wait,
         pace: &mut Pace,
-    ) -> Result<Recovered<C>, LockError> {
+    ) -> Result<Recovered, LockError> {
         let mut unanswered = Unanswered {
             client: &self.client,
             epoch: Epoch::default(),
@@ -314,7 +323,10 @@ impl<C: ZooKeeper> Queue<C> {
                 return Ok(Recovered::NotCreated);
             };
             let path = naming::join(&self.path, &name);
-            match self.limited(wait, self.client.exists(&path)).await? {
+            match self
+                .limited(wait, self.client.exists(&path).stamped())
+                .await?
+            {
                 Ok(Stamped {
                     value: Some(stat),
                     epoch: seen_in,
@@ -327,7 +339,7 @@ impl<C: ZooKeeper> Queue<C> {
                     if seen_in != epoch {
                         return Ok(Recovered::SessionLost);
                     }
-                    if Some(stat.ephemeral_owner) != self.client.session() {
+                    if Some(stat.ephemeral_owner) != self.client.session_id() {
                         return Ok(Recovered::NotCreated);
                     }
                     self.check_sequence(place.name())?;
@@ -365,12 +377,12 @@ impl<C: ZooKeeper> Queue<C> {
 
     pub(crate) fn list(&self) -> Listing {
         if self.options.names_only {
-            return Box::pin(self.client.child_names(&self.path));
+            return Box::pin(self.client.child_names(&self.path).stamped());
         }
-        let children = self.client.children(&self.path);
+        let children = self.client.children(&self.path).stamped();
         Box::pin(async move {
             let Stamped { value, zxid, epoch } = children.await?;
-            let value = value.into_iter().collect();
+            let value = value.into();
             Ok(Stamped { value, zxid, epoch })
         })
     }
@@ -427,7 +439,7 @@ impl<C: ZooKeeper> Queue<C> {
         let limit = CallLimit::read(&self.client, "participants", &self.path);
         let children = limit.run(async { Ok::<_, Error>(children.await) }).await?;
         let names = match children.unwrap_or_else(|| Err(no_session("getChildren2", &self.path))) {
-            Ok(list) => list.value,
+            Ok(children) => names(&children),
             Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -437,7 +449,7 @@ impl<C: ZooKeeper> Queue<C> {
     }
 }
 
-impl<C: ZooKeeper> Queue<C> {
+impl Queue {
     /// Reads the paths of all contenders and the data of their znodes, in order of the queue. Omits
     /// contenders that leave during the call.
     pub(crate) async fn participants_with_data(
@@ -452,7 +464,7 @@ impl<C: ZooKeeper> Queue<C> {
         let client = &self.client;
         let paths = self.participants(claim).await?;
         // All requests leave together.
-        let reads: Vec<_> = paths.iter().map(|path| client.data(path)).collect();
+        let reads: Vec<_> = paths.iter().map(|path| client.get_data(path)).collect();
         let mut participants = Vec::new();
         for (path, read) in paths.into_iter().zip(reads) {
             let read = in_session(client, read).await;
@@ -466,8 +478,8 @@ impl<C: ZooKeeper> Queue<C> {
     }
 }
 
-enum Recovered<C: ZooKeeper> {
-    Found(QueueNode<C>),
+enum Recovered {
+    Found(QueueNode),
     /// It was not created, and never will be.
     NotCreated,
     SessionLost,
@@ -478,16 +490,13 @@ const SESSION_WAIT: Duration = Duration::from_secs(5);
 
 /// Waits for a reply while there is a session, or one may soon begin. A lost connection does not
 /// end the wait before the session is over. `None` if there is no session.
-pub(crate) async fn in_session<C: ZooKeeper, T>(
-    client: &C,
-    answer: impl Future<Output = T>,
-) -> Option<T> {
+pub(crate) async fn in_session<T>(client: &Client, answer: impl Future<Output = T>) -> Option<T> {
     let over = async {
-        let mut states = client.states();
+        let mut states = Standings::of(client);
         loop {
             let is_session_there = || {
                 matches!(
-                    client.standing(),
+                    Standing::of(client),
                     Standing::Connected { .. } | Standing::Suspended { .. }
                 )
             };
@@ -527,13 +536,9 @@ pub(crate) fn closed(path: &str) -> LockError {
     })
 }
 
-impl<C: ZooKeeper> Queue<C> {
+impl Queue {
     /// Waits in the queue until the claim is granted.
-    pub(crate) async fn acquire(
-        &self,
-        claim: Claim,
-        wait: Wait,
-    ) -> Result<QueueNode<C>, LockError> {
+    pub(crate) async fn acquire(&self, claim: Claim, wait: Wait) -> Result<QueueNode, LockError> {
         for attempt in 0..self.options.attempts_max.max(1) {
             if attempt > 0 {
                 self.observed.requeued();

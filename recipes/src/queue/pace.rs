@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{Backoff, Error};
+use minikeeper_client::{Backoff, Client, Error};
 use tokio::time::sleep;
-
-use crate::client::ZooKeeper;
 
 /// The longest first pause before a retry; half of it is random.
 ///
@@ -22,7 +20,7 @@ pub(crate) struct Pace(Backoff);
 
 impl Pace {
     /// Creates the pauses of a call, with their own random jitter.
-    pub(crate) fn of<C: ZooKeeper>(client: &C) -> Self {
+    pub(crate) fn of(client: &Client) -> Self {
         Self(Backoff::new(PAUSE_MIN, PAUSE_MAX, client.random()))
     }
 

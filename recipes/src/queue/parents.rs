@@ -2,9 +2,9 @@
 //!
 //! Source: `docs/curator-recipes.md` sections 1.7 and 2.4.
 
-use minikeeper_client::{CreateMode, Error, ErrorCode};
+use minikeeper_client::{Client, CreateMode, Error, ErrorCode};
 
-use crate::{client::ZooKeeper, queue::naming};
+use crate::queue::naming;
 
 /// The outcome of creating directories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum Made {
 ///
 /// # Errors
 /// When a server refuses or does not reply. The directories created so far remain.
-pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<Made, Error> {
+pub(crate) async fn make(client: &Client, path: &str) -> Result<Made, Error> {
     // Go up until a parent exists, then down again (saving S2).
     let mut missing = vec![path];
     while let Some(lowest) = missing.last().copied() {
@@ -47,11 +47,11 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<Made, E
 ///
 /// # Errors
 /// When a server refuses or does not reply. The directories created so far remain.
-pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Result<Made, Error> {
+pub(crate) async fn make_from_above(client: &Client, path: &str) -> Result<Made, Error> {
     let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
     for end in ends.chain([path.len()]) {
         let path = &path[..end];
-        if client.exists(path).await?.value.is_some() {
+        if client.exists(path).await?.is_some() {
             continue;
         }
         match create(client, path).await {
@@ -68,7 +68,7 @@ pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Res
 }
 
 /// Creates a directory; `/` is the client's root.
-async fn create<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+async fn create(client: &Client, path: &str) -> Result<(), Error> {
     if path == "/" {
         return client.create_root().await;
     }

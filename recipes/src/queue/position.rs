@@ -2,12 +2,12 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use minikeeper_client::{Error, ErrorCode};
+use minikeeper_client::{Client, Error, ErrorCode};
 use parking_lot::Mutex;
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
+    client::names,
     queue::{
         contending::{Queue, in_session, no_session},
         order::{self, Claim, Look},
@@ -72,7 +72,7 @@ impl QueuePosition {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     pub async fn ahead(&self) -> Result<Option<usize>, Error> {
         let waiting = self.waiting.lock().clone();
         match waiting {
@@ -82,7 +82,7 @@ impl QueuePosition {
     }
 
     /// Reports this contender until the result is dropped.
-    fn report<C: ZooKeeper>(&self, queue: &Queue<C>, claim: Claim, place: &QueueNode<C>) -> Report {
+    fn report(&self, queue: &Queue, claim: Claim, place: &QueueNode) -> Report {
         let waiting: Arc<dyn Waits> = Arc::new(WaitingPlace {
             client: queue.client.clone(),
             directory: Arc::clone(&queue.path),
@@ -112,9 +112,9 @@ pub trait Queued: Clone {
     fn set_position(&mut self, position: &QueuePosition);
 }
 
-impl<C: ZooKeeper> Queue<C> {
+impl Queue {
     /// Reports the position of this contender, until the result is dropped.
-    pub(crate) fn report(&self, claim: Claim, place: &QueueNode<C>) -> Option<Report> {
+    pub(crate) fn report(&self, claim: Claim, place: &QueueNode) -> Option<Report> {
         let position = self.position.as_ref()?;
         Some(position.report(self, claim, place))
     }
@@ -144,14 +144,14 @@ trait Waits: Send + Sync {
     fn ahead(&self) -> Pin<Box<dyn Future<Output = Result<Option<usize>, Error>> + Send + '_>>;
 }
 
-struct WaitingPlace<C> {
-    client: C,
+struct WaitingPlace {
+    client: Client,
     directory: Arc<str>,
     name: String,
     claim: Claim,
 }
 
-impl<C: ZooKeeper> Waits for WaitingPlace<C> {
+impl Waits for WaitingPlace {
     fn ahead(&self) -> Pin<Box<dyn Future<Output = Result<Option<usize>, Error>> + Send + '_>> {
         Box::pin(async {
             let children = in_session(&self.client, self.client.children(&self.directory));
@@ -163,7 +163,7 @@ impl<C: ZooKeeper> Waits for WaitingPlace<C> {
                 })
                 .await;
             let names = match list {
-                Ok(list) => list.value,
+                Ok(children) => names(&children),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(None),
                 Err(error) => return Err(error),
             };

@@ -10,27 +10,27 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use minikeeper_client::{Epoch, Fired, Zxid};
+use minikeeper_client::{Client, Epoch, Fired, OneShot, Zxid};
 
-use crate::{client::ZooKeeper, queue::naming};
+use crate::{client::Standing, queue::naming};
 
 /// A contender's own znode. Dropping this deletes it.
-pub(crate) struct QueueNode<C: ZooKeeper> {
-    client: C,
+pub(crate) struct QueueNode {
+    client: Client,
     path: String,
     pub(crate) czxid: Zxid,
     pub(crate) epoch: Epoch,
     /// Whether the znode must still be deleted.
     is_due: bool,
-    pub(crate) watch: Option<C::Watch>,
+    pub(crate) watch: Option<OneShot>,
     /// Whether a list has shown it in the queue.
     pub(crate) is_listed: bool,
     /// Whether its owner deletes it: see [`QueueNode::leave_to`].
     is_left: Option<Arc<AtomicBool>>,
 }
 
-impl<C: ZooKeeper> QueueNode<C> {
-    pub(crate) const fn new(client: C, path: String, czxid: Zxid, epoch: Epoch) -> Self {
+impl QueueNode {
+    pub(crate) const fn new(client: Client, path: String, czxid: Zxid, epoch: Epoch) -> Self {
         Self {
             client,
             path,
@@ -95,20 +95,21 @@ impl<C: ZooKeeper> QueueNode<C> {
     }
 }
 
-impl<C: ZooKeeper> Drop for QueueNode<C> {
+impl Drop for QueueNode {
     fn drop(&mut self) {
         let is_left = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         if self.is_due && !self.is_left.as_ref().is_some_and(is_left) {
             // The watch is dropped first, so that this deletion wakes no task here.
             self.watch = None;
-            self.client.clean_up(self.epoch, &self.path);
+            // A server's path is valid.
+            let _ = self.client.clean_up(self.epoch, &self.path);
         }
     }
 }
 
 /// A znode that may have been created. Dropping this looks for the znode and deletes it.
-pub(crate) struct Unanswered<'a, C: ZooKeeper> {
-    pub(crate) client: &'a C,
+pub(crate) struct Unanswered<'a> {
+    pub(crate) client: &'a Client,
     /// The first session in which it may have been created.
     pub(crate) epoch: Epoch,
     pub(crate) directory: &'a str,
@@ -116,13 +117,16 @@ pub(crate) struct Unanswered<'a, C: ZooKeeper> {
     pub(crate) is_due: bool,
 }
 
-impl<C: ZooKeeper> Drop for Unanswered<'_, C> {
+impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if self.is_due {
             // The request may have waited for a connection and left in a later session.
-            let newest = self.client.standing().epoch().unwrap_or_default();
-            self.client
-                .clean_up_unanswered(self.epoch.max(newest), self.directory, self.prefix);
+            let newest = Standing::of(self.client).epoch().unwrap_or_default();
+            let _ = self.client.clean_up_unanswered(
+                self.epoch.max(newest),
+                self.directory,
+                self.prefix,
+            );
         }
     }
 }

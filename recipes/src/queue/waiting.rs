@@ -21,11 +21,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use minikeeper_client::{Epoch, Error, ErrorCode, Fired};
+use minikeeper_client::{Epoch, Error, ErrorCode, Fired, OneShot};
 use tokio::time::sleep_until;
 
 use crate::{
-    client::{Standing, StateStream as _, ZooKeeper},
+    client::{Standing, Standings},
     error::LockError,
     queue::{
         contending::{Listing, Queue, Wait},
@@ -37,22 +37,22 @@ use crate::{
 };
 
 /// The result of waiting.
-pub(crate) enum Outcome<C: ZooKeeper> {
-    Granted(QueueNode<C>),
+pub(crate) enum Outcome {
+    Granted(QueueNode),
     /// The session or the contender's own znode is gone.
     Gone,
     TimedOut,
 }
 
 /// A contender in the queue, and what it knows about those ahead.
-struct Waiting<'a, C: ZooKeeper> {
-    queue: &'a Queue<C>,
+struct Waiting<'a> {
+    queue: &'a Queue,
     claim: Claim,
-    place: QueueNode<C>,
+    place: QueueNode,
     wait: Wait,
     /// The contenders to wait for, some of which may be gone.
     ahead: Ahead,
-    watched: Vec<(String, C::Watch)>,
+    watched: Vec<(String, OneShot)>,
     /// The number of connections so far when the list was requested.
     connections: u64,
     /// The number of connections so far when the watched znodes were last read.
@@ -60,8 +60,8 @@ struct Waiting<'a, C: ZooKeeper> {
     /// Whether the watched znodes must be read again.
     is_unsure: bool,
     /// Old watches, kept until new ones have replaced them, so that the server removes none.
-    replaced: Vec<C::Watch>,
-    states: C::States,
+    replaced: Vec<OneShot>,
+    states: Standings,
     /// The pauses between requests that are not caused by an event.
     pace: Pace,
 }
@@ -81,16 +81,16 @@ enum QueueEvent {
 }
 
 /// Waits until the lock is granted.
-pub(crate) async fn wait<C: ZooKeeper>(
-    queue: &Queue<C>,
+pub(crate) async fn wait(
+    queue: &Queue,
     claim: Claim,
-    place: QueueNode<C>,
+    place: QueueNode,
     listing: Option<Listing>,
     wait: Wait,
-) -> Result<Outcome<C>, LockError> {
+) -> Result<Outcome, LockError> {
     let _reported = queue.report(claim, &place);
     // Subscribe first, so that no change is missed between these two lines.
-    let states = queue.client.states();
+    let states = Standings::of(&queue.client);
     let connections = queue.client.connections();
     let mut waiting = Waiting {
         queue,
@@ -153,7 +153,7 @@ pub(crate) async fn wait<C: ZooKeeper>(
     }
 }
 
-impl<C: ZooKeeper> Waiting<'_, C> {
+impl Waiting<'_> {
     /// Requests the list.
     fn ask(&mut self) -> Listing {
         self.connections = self.queue.client.connections();
@@ -204,7 +204,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
 
     /// Ends a wait at its deadline as Curator does: lists once more, and deletes the contender's
     /// znode if another is still ahead.
-    async fn look_again_and_leave(mut self) -> Result<Outcome<C>, LockError> {
+    async fn look_again_and_leave(mut self) -> Result<Outcome, LockError> {
         loop {
             let listing = self.ask();
             if !self.look(listing).await? {
@@ -224,15 +224,15 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     }
 
     /// Deletes the contender's znode and waits for the reply.
-    async fn leave(mut self) -> Result<Outcome<C>, LockError> {
+    async fn leave(mut self) -> Result<Outcome, LockError> {
         let queue = self.queue;
-        let deleted = queue.client.delete(self.place.path());
+        let deleted = queue.client.delete_for_certain(self.place.path());
         // From here on the request deletes it, even if its reply is lost.
         self.place.forget();
         match queue.limited(self.wait, deleted).await? {
             Err(error) if !error.is(ErrorCode::NoNode) => {
-                // The server refused it: retry in the background.
-                queue.client.clean_up(self.place.epoch, self.place.path());
+                // The server refused it: retry in the background. A server's path is valid.
+                let _ = queue.client.clean_up(self.place.epoch, self.place.path());
             }
             _ => {}
         }
@@ -270,9 +270,12 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             .iter()
             .map(|name| naming::join(&queue.path, name))
             .collect();
-        let reads: Vec<_> = paths.iter().map(|path| client.watch_data(path)).collect();
+        let reads: Vec<_> = paths
+            .iter()
+            .map(|path| client.get_data_and_watch(path))
+            .collect();
         let own = (queue.options.look_ahead > 0 && self.place.watch.is_none())
-            .then(|| client.watch_data(self.place.path()));
+            .then(|| client.get_data_and_watch(self.place.path()));
         let mut news = None;
         for (name, read) in missing.into_iter().zip(reads) {
             match queue.limited(self.wait, read).await? {
@@ -296,7 +299,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
 
     /// Watches the contender's own znode; false if it is gone.
     async fn watch_own(&mut self) -> Result<bool, LockError> {
-        let read = self.queue.client.watch_data(self.place.path());
+        let read = self.queue.client.get_data_and_watch(self.place.path());
         match self.queue.limited(self.wait, read).await? {
             Ok((_, watch)) => self.place.watch = Some(watch),
             Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
@@ -430,8 +433,8 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
     })
 }
 
-fn is_over<C: ZooKeeper>(queue: &Queue<C>, epoch: Epoch) -> bool {
-    match queue.client.standing() {
+fn is_over(queue: &Queue, epoch: Epoch) -> bool {
+    match Standing::of(&queue.client) {
         Standing::Lost { epoch: lost } => lost >= epoch,
         Standing::Closed => true,
         standing => standing.epoch().is_some_and(|other| other != epoch),

@@ -5,12 +5,12 @@
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
-use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Stat, ZnodePath};
+use minikeeper_client::{Client, CreateMode, Epoch, Error, ErrorCode, Stat, ZnodePath};
 use tokio::time::sleep;
 
 use crate::{
     call_limit::CallLimit,
-    client::ZooKeeper,
+    client::new_id,
     error::AtomicError,
     locks::mutex::InterProcessMutex,
     options::LockOptions,
@@ -143,12 +143,12 @@ pub struct Promotion {
 /// assert_eq!(orders.get().await?, 7);
 /// # Ok(()) }
 /// ```
-pub type DistributedAtomicLong<C> = DistributedAtomic<C, i64>;
+pub type DistributedAtomicLong = DistributedAtomic<i64>;
 
 /// A 32-bit number that processes share, compatible with Curator's class of the same name in Java.
 ///
 /// See [`DistributedAtomic`].
-pub type DistributedAtomicInteger<C> = DistributedAtomic<C, i32>;
+pub type DistributedAtomicInteger = DistributedAtomic<i32>;
 
 /// Bytes that processes share, compatible with Curator's class of the same name in Java.
 ///
@@ -168,7 +168,7 @@ pub type DistributedAtomicInteger<C> = DistributedAtomic<C, i32>;
 /// assert_eq!(change.map(|change| change.previous), Some(b"draining".to_vec()));
 /// # Ok(()) }
 /// ```
-pub type DistributedAtomicValue<C> = DistributedAtomic<C, Vec<u8>>;
+pub type DistributedAtomicValue = DistributedAtomic<Vec<u8>>;
 
 /// A value that processes share: a [`DistributedAtomicLong`], [`DistributedAtomicInteger`] or
 /// [`DistributedAtomicValue`].
@@ -178,10 +178,10 @@ pub type DistributedAtomicValue<C> = DistributedAtomic<C, Vec<u8>>;
 /// read again, and if that does not show the outcome, the result is [`Error::OutcomeUnknown`]. Sums
 /// wrap around, as they do in Java. A missing value is 0 or empty, and the first change creates it.
 #[derive(Clone)]
-pub struct DistributedAtomic<C: ZooKeeper, T: AtomicData> {
-    node: AtomicNode<C, T>,
+pub struct DistributedAtomic<T: AtomicData> {
+    node: AtomicNode<T>,
     options: AtomicOptions,
-    mutex: Option<(InterProcessMutex<C>, Duration)>,
+    mutex: Option<(InterProcessMutex, Duration)>,
 }
 
 /// A type of value that a [`DistributedAtomic`] holds. Implement it to share values of your own
@@ -246,7 +246,7 @@ macro_rules! number {
 number!(i64, "64-bit number");
 number!(i32, "32-bit number");
 
-impl<C: ZooKeeper, T: AtomicData> fmt::Debug for DistributedAtomic<C, T> {
+impl<T: AtomicData> fmt::Debug for DistributedAtomic<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DistributedAtomic")
             .field("path", &self.node.queue.path)
@@ -254,12 +254,12 @@ impl<C: ZooKeeper, T: AtomicData> fmt::Debug for DistributedAtomic<C, T> {
     }
 }
 
-impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
+impl<T: AtomicData> DistributedAtomic<T> {
     /// Creates an object for the value at this path. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+    pub fn new(client: Client, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, AtomicOptions::default())
     }
 
@@ -267,7 +267,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     ///
     /// # Errors
     /// [`Error::Path`] if a path is invalid.
-    pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
+    pub fn with_options(client: Client, path: &str, options: AtomicOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mutex = match &options.promotion {
             Some(Promotion { path, within }) => {
@@ -295,7 +295,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// when a server refuses or the client is closed. A lost connection is not an error: it waits
     /// for the next connection.
     /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn get(&self) -> Result<T, AtomicError> {
         let Queue { client, path, .. } = &self.node.queue;
         let seen = CallLimit::read(client, "get", path).run(self.node.read());
@@ -312,7 +312,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
     /// unknown whether the znode was created: read it then.
     /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn initialize(&self, value: impl Into<T> + Send) -> Result<bool, AtomicError> {
         let value = value.into();
         let initialized = async {
@@ -342,7 +342,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// [`Error::OutcomeUnknown`], when it is unknown whether the change was made: a retry may make
     /// it twice.
     /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn set(&self, value: impl Into<T> + Send) -> Result<AtomicValue<T>, AtomicError> {
         let value = value.into();
         self.update(|_| value.clone()).await
@@ -359,7 +359,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
     /// unknown whether the value was set: read it then.
     /// [`AtomicError::Failed`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     ///
     /// # Examples
     /// ```
@@ -496,7 +496,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     /// spread out.
     fn pause(&self, attempt: u32) -> Duration {
         // The last bits of a random UUID are random.
-        let id = self.node.queue.client.new_id();
+        let id = new_id(&self.node.queue.client);
         let [.., high, low] = *id.as_bytes();
         let part = u32::from(u16::from_be_bytes([high, low]));
         let longest = self
@@ -507,7 +507,7 @@ impl<C: ZooKeeper, T: AtomicData> DistributedAtomic<C, T> {
     }
 }
 
-impl<C: ZooKeeper, T: AtomicNumber> DistributedAtomic<C, T> {
+impl<T: AtomicNumber> DistributedAtomic<T> {
     /// Adds a number, which may be negative. The sum wraps around.
     ///
     /// # Cancel safety
@@ -529,18 +529,18 @@ struct Seen<T> {
 
 /// The znode of a value.
 #[derive(Clone)]
-struct AtomicNode<C: ZooKeeper, T> {
-    queue: Queue<C>,
+struct AtomicNode<T> {
+    queue: Queue,
     data: PhantomData<fn() -> T>,
 }
 
-impl<C: ZooKeeper, T: AtomicData> AtomicNode<C, T> {
+impl<T: AtomicData> AtomicNode<T> {
     async fn read(&self) -> Result<Seen<T>, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
-            match client.data(path).await {
+            match client.get_data(path).await {
                 Ok(data) => {
                     let bytes = data.as_bytes();
                     let value = T::decode(bytes).ok_or_else(|| AtomicError::Corrupted {

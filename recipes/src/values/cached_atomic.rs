@@ -7,7 +7,6 @@ use std::{fmt, ops::Range};
 use tokio::sync::Mutex;
 
 use crate::{
-    client::ZooKeeper,
     error::AtomicError,
     values::atomic::{AtomicValue, DistributedAtomicLong},
 };
@@ -34,14 +33,14 @@ use crate::{
 /// assert_eq!(counter.get().await?, 100);
 /// # Ok(()) }
 /// ```
-pub struct CachedAtomicLong<C: ZooKeeper> {
-    counter: DistributedAtomicLong<C>,
+pub struct CachedAtomicLong {
+    counter: DistributedAtomicLong,
     block_length: u32,
     /// The offsets that are left of the latest block, and the value before it.
     left: Mutex<(i64, Range<u32>)>,
 }
 
-impl<C: ZooKeeper> fmt::Debug for CachedAtomicLong<C> {
+impl fmt::Debug for CachedAtomicLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CachedAtomicLong")
             .field("counter", &self.counter)
@@ -50,11 +49,11 @@ impl<C: ZooKeeper> fmt::Debug for CachedAtomicLong<C> {
     }
 }
 
-impl<C: ZooKeeper> CachedAtomicLong<C> {
+impl CachedAtomicLong {
     /// Creates a cache of this counter, which reserves so many numbers at a time; 0 counts as 1.
     /// Sends nothing.
     #[must_use]
-    pub fn new(counter: DistributedAtomicLong<C>, block_length: u32) -> Self {
+    pub fn new(counter: DistributedAtomicLong, block_length: u32) -> Self {
         Self {
             counter,
             block_length: block_length.max(1),

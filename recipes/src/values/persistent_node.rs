@@ -11,13 +11,13 @@ use std::{
 };
 
 use minikeeper_client::{
-    AfterTimeout, CreateMode, Error, ErrorCode, Multi, SessionId, Stat, ZnodePath, Zxid,
+    AfterTimeout, Client, CreateMode, Error, ErrorCode, Multi, SessionId, Stat, ZnodePath, Zxid,
 };
 use tokio::sync::watch;
 
 use crate::{
     call_limit::CallLimit,
-    client::{ZooKeeper, reconnected},
+    client::{new_id, reconnected},
     error::LockError,
     options::LockOptions,
     queue::{
@@ -116,12 +116,7 @@ impl PersistentNode {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn start<C: ZooKeeper>(
-        client: C,
-        path: &str,
-        data: &[u8],
-        mode: CreateMode,
-    ) -> Result<Self, Error> {
+    pub fn start(client: Client, path: &str, data: &[u8], mode: CreateMode) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let orders = watch::Sender::new(NodeOrders {
             is_closing: false,
@@ -135,7 +130,7 @@ impl PersistentNode {
             // The limit of a handle is that of its calls, not of the task.
             queue: Queue::new(
                 "PersistentNode",
-                client.unlimited(),
+                client.without_timeout(),
                 path,
                 LockOptions::default(),
             ),
@@ -204,7 +199,7 @@ impl PersistentNode {
     /// [`LockError::Client`] when a server refuses or the client is closed, or the task has ended for
     /// another reason ([`Error::TaskEnded`]). Start another one.
     /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn created(&self) -> Result<Option<String>, LockError> {
         self.reached("created", |stage| {
             !matches!(stage, NodeStage::Missing | NodeStage::Taken(_))
@@ -292,7 +287,7 @@ impl PersistentNode {
     /// [`LockError::Client`] when a server refuses or the client is closed. A persistent znode then
     /// remains.
     /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn close(&self) -> Result<(), LockError> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
@@ -328,8 +323,8 @@ impl PersistentNode {
 }
 
 /// The task that keeps the znode.
-struct Keeper<C: ZooKeeper> {
-    queue: Queue<C>,
+struct Keeper {
+    queue: Queue,
     mode: CreateMode,
     orders: watch::Receiver<NodeOrders>,
     /// The znode's path, once it is known, and the czxid of the znode that this task created there.
@@ -339,7 +334,7 @@ struct Keeper<C: ZooKeeper> {
     pace: Pace,
 }
 
-impl<C: ZooKeeper> Keeper<C> {
+impl Keeper {
     async fn run(mut self, stage: watch::Sender<NodeStage>) {
         let kept = self.keep(&stage).await;
         stage.send_replace(NodeStage::Missing);
@@ -391,7 +386,7 @@ impl<C: ZooKeeper> Keeper<C> {
                 connected = queue.connected(Wait::FOR_EVER) => drop(connected?),
             }
             // Not before the first session, which makes it unique.
-            let new = || naming::protection(self.queue.client.new_id());
+            let new = || naming::protection(new_id(&self.queue.client));
             let prefix: &str = prefix.get_or_insert_with(new);
             let kept = match self.create(prefix).await {
                 Ok(true) => self.watch(stage).await,
@@ -429,7 +424,6 @@ impl<C: ZooKeeper> Keeper<C> {
         };
         match client.create(&made_as, &data, mode).await {
             Ok(created) => {
-                let created = created.value;
                 self.own = Some((created.path, Some(created.stat.czxid)));
                 Ok(true)
             }
@@ -466,8 +460,8 @@ impl<C: ZooKeeper> Keeper<C> {
             };
             match both.await {
                 Ok(list) => {
-                    let found = list.value.iter().find(|name| name.starts_with(prefix));
-                    self.own = found.map(|name| (naming::join(directory, name), None));
+                    let found = list.names().find(|name| name.starts_with(prefix));
+                    self.own = found.map(|name| (naming::join(directory, &name), None));
                     return Ok(());
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
@@ -480,7 +474,7 @@ impl<C: ZooKeeper> Keeper<C> {
     /// Returns whether a znode of the right name belongs to this client, or may be taken over.
     fn is_own(&self, stat: &Stat) -> bool {
         if self.is_ephemeral() {
-            Some(stat.ephemeral_owner) == self.queue.client.session()
+            Some(stat.ephemeral_owner) == self.queue.client.session_id()
         } else {
             stat.ephemeral_owner.0 == 0
         }
@@ -493,7 +487,7 @@ impl<C: ZooKeeper> Keeper<C> {
         while let Some((path, created)) = self.own.clone() {
             let client = &self.queue.client;
             let connections = client.connections();
-            let (seen, mut watch) = match client.watch_data(&path).await {
+            let (seen, mut watch) = match client.get_data_and_watch(&path).await {
                 Ok(read) => read,
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     // It was deleted at once: pause, so as not to race the client that deletes it.
@@ -574,7 +568,7 @@ impl<C: ZooKeeper> Keeper<C> {
             self.queue.connected(Wait::FOR_EVER).await?;
             let client = &self.queue.client;
             let deleted = match client.exists(path).await {
-                Ok(seen) => match seen.value {
+                Ok(seen) => match seen {
                     Some(stat) if self.is_due(created, &stat) => {
                         client.multi(Multi::new().delete(path, None)).await
                     }

@@ -5,7 +5,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use minikeeper_client::{
-    AfterTimeout, CreateMode, CreateOptions, Error, ErrorCode, Fired, Stat, ZnodePath, Zxid,
+    AfterTimeout, Client, CreateMode, CreateOptions, Error, ErrorCode, Fired, Stat, ZnodePath, Zxid,
 };
 use tokio::{
     sync::watch,
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     call_limit::CallLimit,
-    client::{ZooKeeper, reconnected},
+    client::reconnected,
     clock,
     error::LockError,
     options::LockOptions,
@@ -120,12 +120,7 @@ impl PersistentTtlNode {
     /// # Errors
     /// [`Error::Path`] if the path is invalid, [`Error::TimeToLive`] if `ttl` is out of range.
     /// [`Error::NoRuntime`] outside a tokio runtime.
-    pub fn start<C: ZooKeeper>(
-        client: C,
-        path: &str,
-        data: &[u8],
-        ttl: Duration,
-    ) -> Result<Self, Error> {
+    pub fn start(client: Client, path: &str, data: &[u8], ttl: Duration) -> Result<Self, Error> {
         Self::start_with(client, path, data, ttl, TtlNodeOptions::default())
     }
 
@@ -134,8 +129,8 @@ impl PersistentTtlNode {
     /// # Errors
     /// [`Error::Path`] if the path or the child's name is invalid, [`Error::TimeToLive`] if `ttl` is
     /// out of range. [`Error::NoRuntime`] outside a tokio runtime.
-    pub fn start_with<C: ZooKeeper>(
-        client: C,
+    pub fn start_with(
+        client: Client,
         path: &str,
         data: &[u8],
         ttl: Duration,
@@ -156,7 +151,7 @@ impl PersistentTtlNode {
             // The limit of a handle is that of its calls, not of the task.
             queue: Queue::new(
                 "PersistentTtlNode",
-                client.unlimited(),
+                client.without_timeout(),
                 path,
                 LockOptions::default(),
             ),
@@ -195,7 +190,7 @@ impl PersistentTtlNode {
     /// times to live, or the client is closed, or the task has ended for another reason
     /// ([`Error::TaskEnded`]). Start another one.
     /// [`LockError::Client`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn created(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
         let there = stage.wait_for(|stage| !matches!(stage, TtlStage::Missing));
@@ -225,8 +220,8 @@ impl PersistentTtlNode {
 }
 
 /// The task that keeps the znode.
-struct TtlKeeper<C: ZooKeeper> {
-    queue: Queue<C>,
+struct TtlKeeper {
+    queue: Queue,
     child: String,
     ttl: Duration,
     pause: Duration,
@@ -245,7 +240,7 @@ enum Ended {
     Session,
 }
 
-impl<C: ZooKeeper> TtlKeeper<C> {
+impl TtlKeeper {
     /// Keeps the znode until an error that a retry cannot help.
     async fn keep(&mut self, stage: &watch::Sender<TtlStage>) -> LockError {
         loop {
@@ -303,7 +298,7 @@ impl<C: ZooKeeper> TtlKeeper<C> {
                     if is_set {
                         break;
                     }
-                    let there = client.data(path).await?;
+                    let there = client.get_data(path).await?;
                     let is_foreign = there.stat.ephemeral_owner.0 != 0;
                     if is_foreign || there.as_bytes() == &data[..] {
                         break;
@@ -334,7 +329,7 @@ impl<C: ZooKeeper> TtlKeeper<C> {
         let Queue { client, path, .. } = &self.queue;
         loop {
             let connections = client.connections();
-            let (there, mut watch) = client.watch_exists(path).await?;
+            let (there, mut watch) = client.exists_and_watch(path).await?;
             let Some(Stat { mzxid, .. }) = there else {
                 return Ok(Ended::Deleted);
             };

@@ -2,12 +2,9 @@
 //!
 //! Source: `docs/curator-recipes.md` section 7; Curator's `SharedCount`.
 
-use std::fmt;
-
-use minikeeper_client::{Bytes, Error};
+use minikeeper_client::{Bytes, Client, Error};
 
 use crate::{
-    client::ZooKeeper,
     error::ValueError,
     values::shared_value::{SharedValue, ValueChanges, VersionedValue},
 };
@@ -37,27 +34,12 @@ use crate::{
 /// assert_eq!(tickets.get().await?.value, 249);
 /// # Ok(()) }
 /// ```
-pub struct SharedCount<C: ZooKeeper> {
-    value: SharedValue<C>,
+#[derive(Clone, Debug)]
+pub struct SharedCount {
+    value: SharedValue,
 }
 
-impl<C: ZooKeeper> fmt::Debug for SharedCount<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedCount")
-            .field("value", &self.value)
-            .finish()
-    }
-}
-
-impl<C: ZooKeeper> Clone for SharedCount<C> {
-    fn clone(&self) -> Self {
-        Self {
-            value: self.value.clone(),
-        }
-    }
-}
-
-impl<C: ZooKeeper> SharedCount<C> {
+impl SharedCount {
     /// Reads the count at this path, and creates it with the seed if it is missing. See
     /// [`SharedValue::start`].
     ///
@@ -68,8 +50,8 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
     /// [`Error::NotSent`] when the client is closed. A lost connection is not an error: it waits
     /// for the next connection.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
-    pub async fn start(client: C, path: &str, seed: i32) -> Result<Self, Error> {
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
+    pub async fn start(client: Client, path: &str, seed: i32) -> Result<Self, Error> {
         let value = SharedValue::start(client, path, &seed.to_be_bytes()).await?;
         Ok(Self { value })
     }
@@ -136,7 +118,7 @@ impl<C: ZooKeeper> SharedCount<C> {
 
     /// Returns a stream of later changes, see [`SharedValue::changes`].
     #[must_use]
-    pub fn changes(&self) -> CountChanges<C> {
+    pub fn changes(&self) -> CountChanges {
         CountChanges {
             path: self.value.path().to_owned(),
             changes: self.value.changes(),
@@ -176,20 +158,13 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
 /// assert_eq!(waiting.await??.value, 5);
 /// # Ok(()) }
 /// ```
-pub struct CountChanges<C: ZooKeeper> {
+#[derive(Debug)]
+pub struct CountChanges {
     path: String,
-    changes: ValueChanges<C>,
+    changes: ValueChanges,
 }
 
-impl<C: ZooKeeper> fmt::Debug for CountChanges<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountChanges")
-            .field("changes", &self.changes)
-            .finish()
-    }
-}
-
-impl<C: ZooKeeper> CountChanges<C> {
+impl CountChanges {
     /// Waits for the next count, see [`ValueChanges::next`].
     ///
     /// # Cancel safety

@@ -13,12 +13,14 @@ use std::{
     task::{Context, Waker},
 };
 
-use minikeeper_client::{Bytes, CreateMode, Error, ErrorCode, Stat, ZnodePath, Zxid};
+use minikeeper_client::{
+    Bytes, Client, CreateMode, Error, ErrorCode, OneShot, Stat, ZnodePath, Zxid,
+};
 use parking_lot::Mutex;
 
 use crate::{
     call_limit::CallLimit,
-    client::{Standing, ZooKeeper, reconnected},
+    client::{Standing, reconnected},
     error::ValueError,
     queue::{naming, pace::Pace, parents},
 };
@@ -96,17 +98,18 @@ impl<T> VersionedValue<T> {
 /// assert!(motto.try_set(&before, b"hastily").await?.is_none());
 /// # Ok(()) }
 /// ```
-pub struct SharedValue<C: ZooKeeper> {
-    shared: Arc<ValueShared<C>>,
+#[derive(Clone)]
+pub struct SharedValue {
+    shared: Arc<ValueShared>,
 }
 
-struct ValueShared<C: ZooKeeper> {
-    client: C,
+struct ValueShared {
+    client: Client,
     path: String,
-    state: Mutex<ValueState<C>>,
+    state: Mutex<ValueState>,
 }
 
-struct ValueState<C: ZooKeeper> {
+struct ValueState {
     current: VersionedValue<Bytes>,
     /// The request that has returned `current`.
     origin: Asked,
@@ -114,7 +117,7 @@ struct ValueState<C: ZooKeeper> {
     /// this order.
     requests: u64,
     /// While it has not fired and the connection is the same, a read would return `current`.
-    watch: Option<(Asked, C::Watch)>,
+    watch: Option<(Asked, OneShot)>,
 }
 
 /// A request for the value, or for its change.
@@ -126,15 +129,7 @@ struct Asked {
     connections: u64,
 }
 
-impl<C: ZooKeeper> Clone for SharedValue<C> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-}
-
-impl<C: ZooKeeper> fmt::Debug for SharedValue<C> {
+impl fmt::Debug for SharedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedValue")
             .field("path", &self.shared.path)
@@ -143,7 +138,7 @@ impl<C: ZooKeeper> fmt::Debug for SharedValue<C> {
     }
 }
 
-impl<C: ZooKeeper> SharedValue<C> {
+impl SharedValue {
     /// Reads the value at this path, and creates it with the seed if it is missing. Missing
     /// directories are created as containers.
     ///
@@ -154,7 +149,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
     /// [`Error::NotSent`] when the client is closed. A lost connection is not an error: it waits
     /// for the next connection.
-    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`Error::CallTimedOut`] after the client's [`call_timeout`](Client::call_timeout).
     ///
     /// # Examples
     /// ```
@@ -169,13 +164,13 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// assert_eq!(&same.get().await?.value[..], b"slowly");
     /// # Ok(()) }
     /// ```
-    pub async fn start(client: C, path: &str, seed: &[u8]) -> Result<Self, Error> {
+    pub async fn start(client: Client, path: &str, seed: &[u8]) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let limit = CallLimit::change(&client, "start", path);
         limit.run(Self::begin(client.clone(), path, seed)).await
     }
 
-    async fn begin(client: C, path: &str, seed: &[u8]) -> Result<Self, Error> {
+    async fn begin(client: Client, path: &str, seed: &[u8]) -> Result<Self, Error> {
         let mut attempts = 0;
         let mut pace = Pace::of(&client);
         loop {
@@ -185,7 +180,7 @@ impl<C: ZooKeeper> SharedValue<C> {
             };
             // Both leave together. The read sees the znode, even if another client has created it.
             let create = client.create(path, seed, CreateMode::Persistent);
-            let read = client.watch_data(path);
+            let read = client.get_data_and_watch(path);
             let missing = match create.await {
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     let made = parents::make(&client, naming::parent_of(path)).await;
@@ -254,7 +249,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// znode was deleted, or the client is closed. A lost connection is not an error: it waits for
     /// the next connection.
     /// [`ValueError::Client`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn get(&self) -> Result<VersionedValue<Bytes>, ValueError> {
         let limit = CallLimit::read(&self.shared.client, "get", &self.shared.path);
         limit.run(self.fresh()).await
@@ -279,7 +274,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// lost. With [`Error::OutcomeUnknown`] the value may have been set. A retry does no harm
     /// unless other clients set it too.
     /// [`ValueError::Client`] with [`Error::CallTimedOut`] after the client's
-    /// [`call_timeout`](ZooKeeper::call_timeout).
+    /// [`call_timeout`](Client::call_timeout).
     pub async fn set(&self, value: &[u8]) -> Result<VersionedValue<Bytes>, ValueError> {
         let ValueShared { client, path, .. } = &*self.shared;
         let (asked, set) = self.shared.ask(|| client.set_data(path, value, None));
@@ -330,7 +325,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// Returns a stream of the changes after the last known value. It skips values that are
     /// overwritten before the caller reads them.
     #[must_use]
-    pub fn changes(&self) -> ValueChanges<C> {
+    pub fn changes(&self) -> ValueChanges {
         ValueChanges {
             seen: self.current(),
             shared: Arc::clone(&self.shared),
@@ -355,7 +350,7 @@ async fn retry(pace: &mut Pace, error: Error) -> Result<(), Error> {
     Ok(())
 }
 
-impl<C: ZooKeeper> ValueShared<C> {
+impl ValueShared {
     /// Makes a request, and numbers it.
     fn ask<F: Future>(&self, request: impl FnOnce() -> F) -> (Asked, F) {
         // Locked until the request is made: so the numbers have the order of the requests.
@@ -386,7 +381,7 @@ impl<C: ZooKeeper> ValueShared<C> {
 
     /// Returns the last known value if it is certain that it has not changed.
     fn unchanged(&self) -> Option<VersionedValue<Bytes>> {
-        let is_connected = matches!(self.client.standing(), Standing::Connected { .. });
+        let is_connected = matches!(Standing::of(&self.client), Standing::Connected { .. });
         let connections = self.client.connections();
         let mut state = self.state.lock();
         let (asked, watch) = state.watch.as_mut().filter(|_| is_connected)?;
@@ -411,10 +406,10 @@ impl<C: ZooKeeper> ValueShared<C> {
     }
 
     /// Reads the value, and returns its watch.
-    async fn read(&self) -> Result<(Asked, C::Watch), Error> {
+    async fn read(&self) -> Result<(Asked, OneShot), Error> {
         let mut pace = Pace::of(&self.client);
         loop {
-            let (asked, read) = self.ask(|| self.client.watch_data(&self.path));
+            let (asked, read) = self.ask(|| self.client.get_data_and_watch(&self.path));
             match read.await {
                 Ok((data, watch)) => {
                     self.learn(asked, data.as_bytes(), &data.stat);
@@ -444,15 +439,15 @@ impl<C: ZooKeeper> ValueShared<C> {
 /// assert_eq!(&waiting.await??.value[..], b"steadily");
 /// # Ok(()) }
 /// ```
-pub struct ValueChanges<C: ZooKeeper> {
-    shared: Arc<ValueShared<C>>,
+pub struct ValueChanges {
+    shared: Arc<ValueShared>,
     seen: VersionedValue<Bytes>,
-    watch: Option<(Asked, C::Watch)>,
+    watch: Option<(Asked, OneShot)>,
     /// Whether the value may have changed since the watch was set.
     is_stale: bool,
 }
 
-impl<C: ZooKeeper> ValueChanges<C> {
+impl ValueChanges {
     /// Waits for the next value. Lost connections and sessions do not end the wait, and are no
     /// changes.
     ///
@@ -487,7 +482,7 @@ impl<C: ZooKeeper> ValueChanges<C> {
     }
 }
 
-impl<C: ZooKeeper> fmt::Debug for ValueChanges<C> {
+impl fmt::Debug for ValueChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ValueChanges")
             .field("path", &self.shared.path)

@@ -18,7 +18,7 @@ use crate::{
 
 const COUNTER: &str = "/counters/a";
 
-async fn counter(server: &Arc<Server>, seed: u64) -> (DistributedAtomicLong<Client>, Client, Link) {
+async fn counter(server: &Arc<Server>, seed: u64) -> (DistributedAtomicLong, Client, Link) {
     counter_with(server, seed, AtomicOptions::default()).await
 }
 
@@ -26,7 +26,7 @@ async fn counter_with(
     server: &Arc<Server>,
     seed: u64,
     options: AtomicOptions,
-) -> (DistributedAtomicLong<Client>, Client, Link) {
+) -> (DistributedAtomicLong, Client, Link) {
     let (client, link) = client(server, seed).await;
     let counter = DistributedAtomicLong::with_options(client.clone(), COUNTER, options).unwrap();
     (counter, client, link)

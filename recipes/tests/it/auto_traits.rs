@@ -16,7 +16,6 @@ use minikeeper_recipes::{
     Promotion, QueuePosition, Released, Revoker, SelectorOptions, SharedCount, SharedValue, Status,
     TokenCheck, TokenRefused, TreeCache, TreeChanges, TreeEvent, TtlNodeOptions, ValueChanges,
     ValueError, VersionedValue, Work, WriteGuard,
-    client::{ClientStates, Standing, StateStream as _, ZooKeeper},
     order::{Ahead, Claim, Look},
 };
 
@@ -61,44 +60,44 @@ const _: () = {
     shared::<CacheEvent>();
     shared::<CacheOptions>();
     shared::<CacheSnapshot>();
-    shared::<CachedAtomicLong<Client>>();
+    shared::<CachedAtomicLong>();
     shared::<CachedZnode>();
     shared::<ChildrenChanges>();
     shared::<ChildrenEvent>();
     shared::<CloseMode>();
-    shared::<CountChanges<Client>>();
+    shared::<CountChanges>();
     shared::<CuratorCache>();
     shared::<Damage>();
-    shared::<DistributedAtomic<Client, i32>>();
-    shared::<DistributedAtomicLong<Client>>();
-    shared::<DistributedBarrier<Client>>();
-    shared::<DistributedDoubleBarrier<Client>>();
+    shared::<DistributedAtomic<i32>>();
+    shared::<DistributedAtomicLong>();
+    shared::<DistributedBarrier>();
+    shared::<DistributedDoubleBarrier>();
     shared::<ErrorPolicy>();
     shared::<FencingToken>();
     shared::<GroupChanges>();
     shared::<GroupError>();
     shared::<GroupMember>();
-    shared::<Guard<Client>>();
-    shared::<InterProcessMultiLock<Client>>();
-    shared::<InterProcessMutex<Client>>();
-    shared::<InterProcessReadWriteLock<Client>>();
-    shared::<InterProcessSemaphoreMutex<Client>>();
-    shared::<InterProcessSemaphoreV2<Client>>();
+    shared::<Guard>();
+    shared::<InterProcessMultiLock>();
+    shared::<InterProcessMutex>();
+    shared::<InterProcessReadWriteLock>();
+    shared::<InterProcessSemaphoreMutex>();
+    shared::<InterProcessSemaphoreV2>();
     shared::<LatchError>();
     shared::<LatchOptions>();
-    shared::<LeaderLatch<Client>>();
-    shared::<LeaderSelector<Client>>();
+    shared::<LeaderLatch>();
+    shared::<LeaderSelector>();
     shared::<Leadership>();
     shared::<LeadershipChanges>();
-    shared::<Lease<Client>>();
+    shared::<Lease>();
     shared::<LocalHandOver>();
     shared::<LockError>();
     shared::<LockOptions>();
     shared::<Loss>();
-    shared::<MaxLeases<Client>>();
-    shared::<Member<Client>>();
-    shared::<MultiGuard<Client>>();
-    shared::<MultiMember<Client>>();
+    shared::<MaxLeases>();
+    shared::<Member>();
+    shared::<MultiGuard>();
+    shared::<MultiMember>();
     shared::<NodeCache>();
     shared::<NodeChanges>();
     shared::<Owner>();
@@ -111,8 +110,8 @@ const _: () = {
     shared::<Released>();
     shared::<Revoker>();
     shared::<SelectorOptions>();
-    shared::<SharedCount<Client>>();
-    shared::<SharedValue<Client>>();
+    shared::<SharedCount>();
+    shared::<SharedValue>();
     shared::<Status>();
     shared::<TokenCheck>();
     shared::<TokenRefused>();
@@ -120,25 +119,23 @@ const _: () = {
     shared::<TreeChanges>();
     shared::<TreeEvent>();
     shared::<TtlNodeOptions>();
-    shared::<ValueChanges<Client>>();
+    shared::<ValueChanges>();
     shared::<ValueError>();
     shared::<VersionedValue<i32>>();
-    shared::<WriteGuard<Client>>();
-    shared::<ClientStates>();
-    shared::<Standing>();
+    shared::<WriteGuard>();
     shared::<Ahead>();
     shared::<Claim>();
     shared::<Look>();
     // Futures, which one task polls at a time.
-    sent::<Acquire<'static, &InterProcessMutex<Client>, Guard<Client>>>();
+    sent::<Acquire<'static, &InterProcessMutex, Guard>>();
     sent::<Work<'static>>();
 };
 
 fn send<F: Future + Send>(_: F) {}
 
-/// Never called: it is enough that this compiles, with any client.
+/// Never called: it is enough that this compiles.
 #[expect(dead_code, reason = "only the types matter")]
-async fn futures_are_send<C: ZooKeeper>(client: C) -> Result<(), Box<dyn std::error::Error>> {
+async fn futures_are_send(client: Client) -> Result<(), Box<dyn std::error::Error>> {
     let path = "/a";
     let lock = InterProcessMutex::new(client.clone(), path)?;
     send(lock.acquire().within(Duration::ZERO));

@@ -46,7 +46,7 @@ fn requeued() -> SelectorOptions {
 }
 
 /// Starts a selector that counts its turns.
-fn counting(client: &Client, options: SelectorOptions) -> (LeaderSelector<Client>, Arc<AtomicU32>) {
+fn counting(client: &Client, options: SelectorOptions) -> (LeaderSelector, Arc<AtomicU32>) {
     let turns = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&turns);
     let selector = LeaderSelector::start(client.clone(), PATH, "me", options, move |_| {

@@ -21,7 +21,7 @@ use crate::{
     link::{Link, Mode},
 };
 
-async fn barrier(server: &Arc<Server>, seed: u64) -> (DistributedBarrier<Client>, Client, Link) {
+async fn barrier(server: &Arc<Server>, seed: u64) -> (DistributedBarrier, Client, Link) {
     let (client, link) = client(server, seed).await;
     let barrier = DistributedBarrier::new(client.clone(), PATH).unwrap();
     (barrier, client, link)
@@ -31,7 +31,7 @@ async fn double(
     server: &Arc<Server>,
     seed: u64,
     members: usize,
-) -> (DistributedDoubleBarrier<Client>, Client, Link) {
+) -> (DistributedDoubleBarrier, Client, Link) {
     let (client, link) = client(server, seed).await;
     let barrier = DistributedDoubleBarrier::new(client.clone(), PATH, members).unwrap();
     (barrier, client, link)

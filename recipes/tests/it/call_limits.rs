@@ -54,11 +54,11 @@ impl World {
         clock::now()
     }
 
-    fn mutex(&self) -> InterProcessMutex<Client> {
+    fn mutex(&self) -> InterProcessMutex {
         InterProcessMutex::new(self.client.clone(), PATH).unwrap()
     }
 
-    async fn guard(&self) -> Guard<Client> {
+    async fn guard(&self) -> Guard {
         self.mutex().acquire().await.unwrap()
     }
 }

@@ -49,15 +49,15 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Result<Kept, Failure>> + S
 /// The result of a wait.
 pub(crate) enum Kept {
     Nothing,
-    Guard(Guard<Client>),
-    Writer(WriteGuard<Client>),
-    Leases(Vec<Lease<Client>>),
-    Locks(MultiGuard<Client>),
-    Latch(LeaderLatch<Client>),
-    Selector(LeaderSelector<Client>),
+    Guard(Guard),
+    Writer(WriteGuard),
+    Leases(Vec<Lease>),
+    Locks(MultiGuard),
+    Latch(LeaderLatch),
+    Selector(LeaderSelector),
     Node(PersistentNode),
     Cache(CuratorCache),
-    Member(Member<Client>),
+    Member(Member),
 }
 
 impl Kept {

@@ -155,7 +155,7 @@ async fn h42_znode_is_kept_over_a_storm_of_reconnects() {
         let held = other.lock.acquire().await.unwrap();
         let one = contender_with(&server, 2, options.clone()).await;
         let last = contender_with(&server, 3, options).await;
-        let wait = |lock: &InterProcessMutex<Client>| {
+        let wait = |lock: &InterProcessMutex| {
             let lock = lock.clone();
             spawn(async move { lock.acquire().await })
         };

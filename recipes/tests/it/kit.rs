@@ -17,7 +17,7 @@ pub(crate) const PATH: &str = "/locks/a";
 pub(crate) struct Contender {
     pub(crate) client: Client,
     pub(crate) link: Link,
-    pub(crate) lock: InterProcessMutex<Client>,
+    pub(crate) lock: InterProcessMutex,
 }
 
 pub(crate) async fn contender(server: &Arc<Server>, seed: u64) -> Contender {

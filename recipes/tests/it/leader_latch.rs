@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct Contender {
     pub(crate) client: Client,
     pub(crate) link: Link,
-    pub(crate) latch: LeaderLatch<Client>,
+    pub(crate) latch: LeaderLatch,
 }
 
 impl Contender {

@@ -21,14 +21,14 @@ use crate::{
 struct Contender {
     client: Client,
     link: Link,
-    selector: LeaderSelector<Client>,
+    selector: LeaderSelector,
 }
 
 async fn contender(
     server: &Arc<Server>,
     seed: u64,
     options: SelectorOptions,
-    work: impl for<'a> Fn(&'a Guard<Client>) -> Work<'a> + Send + Sync + 'static,
+    work: impl for<'a> Fn(&'a Guard) -> Work<'a> + Send + Sync + 'static,
 ) -> Contender {
     let (client, link) = client(server, seed).await;
     let id = format!("id {seed}");
@@ -46,7 +46,7 @@ fn requeued() -> SelectorOptions {
     options
 }
 
-fn for_ever(_: &Guard<Client>) -> Work<'_> {
+fn for_ever(_: &Guard) -> Work<'_> {
     Box::pin(std::future::pending())
 }
 
@@ -63,7 +63,7 @@ impl Drop for Leaving {
 fn counting(
     turns: &Arc<AtomicUsize>,
     inside: &Arc<AtomicUsize>,
-) -> impl for<'a> Fn(&'a Guard<Client>) -> Work<'a> + Send + Sync + use<> {
+) -> impl for<'a> Fn(&'a Guard) -> Work<'a> + Send + Sync + use<> {
     let (turns, inside) = (Arc::clone(turns), Arc::clone(inside));
     move |_| {
         let (turns, inside) = (Arc::clone(&turns), Arc::clone(&inside));

@@ -25,7 +25,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 struct Contender {
     client: Client,
     link: Link,
-    lock: InterProcessMultiLock<Client>,
+    lock: InterProcessMultiLock,
 }
 
 async fn contender(server: &Arc<Server>, seed: u64) -> Contender {
@@ -39,11 +39,11 @@ fn queues(server: &Server) -> [usize; 3] {
     PATHS.map(|path| server.children(path).unwrap_or_default().len())
 }
 
-fn mutex(client: &Client, path: &str) -> InterProcessMutex<Client> {
+fn mutex(client: &Client, path: &str) -> InterProcessMutex {
     InterProcessMutex::new(client.clone(), path).unwrap()
 }
 
-fn paths(guard: &MultiGuard<Client>) -> Vec<&str> {
+fn paths(guard: &MultiGuard) -> Vec<&str> {
     let path = |path: &'_ str| path.rfind('/').unwrap();
     let guards = guard.guards().iter();
     guards
@@ -399,7 +399,7 @@ async fn locks_of_any_kind_are_members() {
     let shelf = InterProcessReadWriteLock::new(one.clone(), "/multi/shelf").unwrap();
     let book = InterProcessReadWriteLock::new(one.clone(), "/multi/book").unwrap();
     let desk = InterProcessSemaphoreMutex::new(one.clone(), "/multi/desk").unwrap();
-    let members: [MultiMember<Client>; 4] = [
+    let members: [MultiMember; 4] = [
         MultiMember::Read(shelf.clone()),
         MultiMember::Write(book.clone()),
         desk.clone().into(),
@@ -421,7 +421,7 @@ async fn locks_of_any_kind_are_members() {
     drop(soon(book.acquire_write().as_owner(&owner)).await.unwrap());
     drop(guard);
     // A multi-lock without members is always held.
-    let none = InterProcessMultiLock::new([] as [MultiMember<Client>; 0]);
+    let none = InterProcessMultiLock::new([] as [MultiMember; 0]);
     let guard = none.acquire().await.unwrap();
     assert_eq!(guard.status(), Status::Held);
     assert!(timeout(WITHIN, guard.lost()).await.is_err());

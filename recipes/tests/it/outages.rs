@@ -11,17 +11,16 @@ use std::{
 };
 
 use minikeeper::{Fault, OpCode};
-use minikeeper_client::{Cause, CreateMode, Error, ErrorCode};
+use minikeeper_client::{Cause, ConnectionState, CreateMode, Error, ErrorCode};
 use minikeeper_recipes::{
     CuratorCache, InterProcessMutex, LeaderLatch, LeaderSelector, PersistentNode,
     PersistentTtlNode, SelectorOptions, Status,
-    client::{Standing, ZooKeeper as _},
 };
 use tokio::time::{advance, sleep, timeout};
 
 use crate::{
-    kit::{PATH, SESSION_TIMEOUT, builder, client, queue, soon, spawn, start, until},
-    link::{Link, Mode},
+    kit::{PATH, SESSION_TIMEOUT, client, queue, soon, spawn, start, until},
+    link::Mode,
 };
 
 const TTL: Duration = Duration::from_secs(10);
@@ -169,7 +168,7 @@ async fn release_without_a_connection_waits_for_the_session_and_with_a_lost_repl
             panic!("{released:?}");
         };
         assert_eq!(cause, expected);
-        let is_suspended = matches!(client.standing(), Standing::Suspended { .. });
+        let is_suspended = matches!(client.state(), ConnectionState::Suspended { .. });
         assert_eq!(is_suspended, is_sent);
         link.set(Mode::Pass);
         until("it is released", || {
@@ -230,39 +229,4 @@ async fn guard_does_not_poll_its_work_once_the_loss_is_known() {
     assert!(advancing.as_mut().poll(&mut cx).is_pending());
     wake.notify_one();
     assert!(running.as_mut().poll(&mut cx).is_ready());
-}
-
-/// Of two clients with the same seed one adopted, and deleted, the znode of the other: their names
-/// were equal.
-#[tokio::test(start_paused = true)]
-async fn clients_with_the_same_seed_have_different_names_and_the_same_jitter() {
-    let server = start().await;
-    let connect = async || builder(&Link::to(&server), 7).connect().await.unwrap();
-    let (one, two) = (connect().await, connect().await);
-    let mut names = std::collections::BTreeSet::new();
-    for _ in 0..1_000 {
-        assert!(names.insert(one.new_id()) && names.insert(two.new_id()));
-        assert_eq!(one.random(), two.random());
-    }
-    // The same client has other names in its next session.
-    server.expire(one.session_id().unwrap()).unwrap();
-    until("the next session", || one.session_id().is_some()).await;
-    let (unconnected, _driver) = builder(&Link::to(&server), 7).build();
-    let (too, _driver) = builder(&Link::to(&server), 7).build();
-    assert_ne!(unconnected.new_id(), too.new_id());
-    let lock = |client| InterProcessMutex::new(client, "/lock").unwrap();
-    let guard = soon(lock(one).acquire().into_future()).await.unwrap();
-    let waiting = spawn(async move { lock(two).acquire().await });
-    until("both are there", || {
-        server.children("/lock").unwrap().len() == 2
-    })
-    .await;
-    guard.release().await.unwrap();
-    soon(waiting)
-        .await
-        .unwrap()
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
 }

@@ -16,7 +16,7 @@ use crate::{
 struct Contender {
     client: Client,
     link: Link,
-    lock: InterProcessReadWriteLock<Client>,
+    lock: InterProcessReadWriteLock,
 }
 
 async fn contender(server: &Arc<Server>, seed: u64, options: &LockOptions) -> Contender {

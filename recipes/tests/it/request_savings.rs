@@ -51,7 +51,7 @@ impl Tapped {
         Self { client, writes }
     }
 
-    fn mutex(&self, options: &LockOptions) -> InterProcessMutex<Client> {
+    fn mutex(&self, options: &LockOptions) -> InterProcessMutex {
         InterProcessMutex::with_options(self.client.clone(), PATH, options.clone()).unwrap()
     }
 
@@ -187,10 +187,7 @@ async fn s3_call_returns_at_once_at_its_time_limit() {
 async fn queue_of(
     server: &Arc<Server>,
     options: &LockOptions,
-) -> Vec<(
-    Tapped,
-    tokio::task::JoinHandle<minikeeper_recipes::Guard<Client>>,
-)> {
+) -> Vec<(Tapped, tokio::task::JoinHandle<minikeeper_recipes::Guard>)> {
     let mut queue = Vec::new();
     for seed in 1..=6 {
         let tapped = Tapped::on(server, seed).await;

@@ -114,7 +114,7 @@ impl Transport for Net {
     }
 }
 
-fn mutex(client: &Client) -> InterProcessMutex<Client> {
+fn mutex(client: &Client) -> InterProcessMutex {
     InterProcessMutex::new(client.clone(), PATH).unwrap()
 }
 
@@ -272,8 +272,8 @@ async fn work(client: Client, inside: Arc<Inside>) {
 }
 
 enum Ended {
-    Unsure(Guard<Client>),
-    Done(Guard<Client>),
+    Unsure(Guard),
+    Done(Guard),
 }
 
 #[derive(Default)]

@@ -159,7 +159,7 @@ impl Scene {
     }
 
     /// Notes a fault for each guard that does not come to tell whether its znode is there.
-    async fn guards_settle<const N: usize>(&self, guards: [(&str, &Guard<Client>); N]) {
+    async fn guards_settle<const N: usize>(&self, guards: [(&str, &Guard); N]) {
         for (what, guard) in guards {
             self.settles(what, async || {
                 // Without a call that waits for the loss, a guard has no watch.
@@ -549,7 +549,7 @@ async fn locks_leaders_and_barriers_go_on() {
         let after = soon(lock(&client, "/locks/after").acquire().into_future())
             .await
             .unwrap();
-        let contend = |path: &'static str| -> JoinHandle<Guard<Client>> {
+        let contend = |path: &'static str| -> JoinHandle<Guard> {
             let lock = lock(&other, path);
             spawn(async move { lock.acquire().await.unwrap() })
         };

@@ -28,13 +28,13 @@ const WITHIN: Duration = Duration::from_secs(5);
 pub(crate) struct Contender {
     pub(crate) client: Client,
     pub(crate) link: Link,
-    pub(crate) semaphore: InterProcessSemaphoreV2<Client>,
+    pub(crate) semaphore: InterProcessSemaphoreV2,
 }
 
 pub(crate) async fn contender(
     server: &Arc<Server>,
     seed: u64,
-    max: impl Into<MaxLeases<Client>>,
+    max: impl Into<MaxLeases>,
     options: LockOptions,
 ) -> Contender {
     let (client, link) = client(server, seed).await;

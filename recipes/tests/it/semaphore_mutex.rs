@@ -20,7 +20,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 struct Contender {
     client: Client,
     link: Link,
-    lock: InterProcessSemaphoreMutex<Client>,
+    lock: InterProcessSemaphoreMutex,
 }
 
 async fn contender(server: &Arc<Server>, seed: u64, options: LockOptions) -> Contender {

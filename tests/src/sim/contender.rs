@@ -149,7 +149,7 @@ impl Contender {
         recipe: &'static str,
         lock: &'static str,
         kind: Kind,
-        guard: &Arc<Guard<Client>>,
+        guard: &Arc<Guard>,
     ) -> HoldId {
         let held = Arc::clone(guard);
         let grant = (guard.token(), guard.epoch());

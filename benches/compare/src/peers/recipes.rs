@@ -159,11 +159,11 @@ impl LockUnderTest for Recipe {
 
 /// A lock object of one of the algorithms.
 enum Lock {
-    Mutex(InterProcessMutex<Client>),
-    ReadWrite(InterProcessReadWriteLock<Client>),
-    Semaphore(InterProcessSemaphoreV2<Client>),
-    SemaphoreMutex(InterProcessSemaphoreMutex<Client>),
-    Multi(InterProcessMultiLock<Client>),
+    Mutex(InterProcessMutex),
+    ReadWrite(InterProcessReadWriteLock),
+    Semaphore(InterProcessSemaphoreV2),
+    SemaphoreMutex(InterProcessSemaphoreMutex),
+    Multi(InterProcessMultiLock),
     Simple(SimpleLock),
 }
 
@@ -244,10 +244,10 @@ async fn limited<L, G>(
 
 /// The guard or lease of a lock that is held.
 enum Held {
-    Guard(Guard<Client>),
-    Write(WriteGuard<Client>),
-    Lease(Lease<Client>),
-    Multi(MultiGuard<Client>),
+    Guard(Guard),
+    Write(WriteGuard),
+    Lease(Lease),
+    Multi(MultiGuard),
     Simple(simple::Hold),
 }
 

@@ -59,7 +59,7 @@ impl Hold {
 
 /// The contenders, each with its own session: N wait, and one more holds the lock.
 pub(crate) struct HandOver {
-    locks: Vec<InterProcessMutex<Client>>,
+    locks: Vec<InterProcessMutex>,
     hold: Hold,
     _clients: Vec<Client>,
 }

@@ -81,7 +81,7 @@ enum Point {
     Client(Client),
     SocketPipelined(Bare),
     ClientPipelined(Client),
-    Lock(InterProcessMutex<Client>, Part),
+    Lock(InterProcessMutex, Part),
     BareLock(BareLock, Part),
     HandOver(HandOver),
     BareHandOver(BareHandOver),

@@ -13,16 +13,13 @@ pub(crate) async fn connect(addr: SocketAddr) -> Result<Client, Error> {
     builder.connect().await.map_err(text)
 }
 
-pub(crate) fn lock(
-    client: &Client,
-    options: LockOptions,
-) -> Result<InterProcessMutex<Client>, Error> {
+pub(crate) fn lock(client: &Client, options: LockOptions) -> Result<InterProcessMutex, Error> {
     InterProcessMutex::with_options(client.clone(), "/bench/lock", options).map_err(text)
 }
 
 /// Acquires and releases a free lock.
 pub(crate) async fn uncontended(
-    lock: &InterProcessMutex<Client>,
+    lock: &InterProcessMutex,
     part: Part,
     count: u32,
 ) -> Result<Measure, Error> {

@@ -88,7 +88,7 @@ impl Contender {
         Ok(seen)
     }
 
-    fn mutex_at(&self, path: &str) -> Result<InterProcessMutex<Client>, Error> {
+    fn mutex_at(&self, path: &str) -> Result<InterProcessMutex, Error> {
         InterProcessMutex::with_options(self.client.clone(), path, self.options.clone())
     }
 
@@ -113,7 +113,7 @@ impl Contender {
 
     async fn write_and_release(
         &self,
-        guard: Guard<Client>,
+        guard: Guard,
         member: &str,
         seen: &mut Seen,
     ) -> Result<(), Fault> {
@@ -225,12 +225,7 @@ impl Contender {
         Ok(())
     }
 
-    async fn write_under(
-        &self,
-        guard: &Guard<Client>,
-        member: &str,
-        seen: &mut Seen,
-    ) -> Result<(), Fault> {
+    async fn write_under(&self, guard: &Guard, member: &str, seen: &mut Seen) -> Result<(), Fault> {
         let is_lost = || matches!(guard.status(), Status::Lost(_));
         self.write(guard.path(), guard.token().czxid, member, is_lost, seen)
             .await
@@ -295,7 +290,7 @@ impl Contender {
     }
 
     /// Holds the read lock: no contender may write in the meantime.
-    async fn read(&self, guard: &Guard<Client>, seen: &mut Seen) -> Result<(), Fault> {
+    async fn read(&self, guard: &Guard, seen: &mut Seen) -> Result<(), Fault> {
         if !self.mark(guard, seen).await? {
             return Ok(());
         }
@@ -322,7 +317,7 @@ impl Contender {
     }
 
     /// Creates the mark of this contender. Returns `false` if the lock is lost.
-    async fn mark(&self, guard: &Guard<Client>, seen: &mut Seen) -> Result<bool, Fault> {
+    async fn mark(&self, guard: &Guard, seen: &mut Seen) -> Result<bool, Fault> {
         let mark = self.own_mark();
         loop {
             let made = guard.multi(|multi| multi.create(&mark, b"", CreateMode::Ephemeral));

@@ -30,10 +30,7 @@ pub(super) async fn contend(mut me: Contender) {
     }
 }
 
-async fn set_and_remove(
-    mut me: Contender,
-    barrier: &DistributedBarrier<minikeeper_client::Client>,
-) {
+async fn set_and_remove(mut me: Contender, barrier: &DistributedBarrier) {
     while me.next_round().await {
         match me.must("setting a barrier", barrier.set()).await {
             Some(Ok(_)) => me.judge.barrier_is_set(),

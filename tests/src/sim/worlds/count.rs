@@ -1,6 +1,5 @@
 //! A shared count that all contenders increment, and whose changes they wait for.
 
-use minikeeper_client::Client;
 use minikeeper_recipes::{SharedCount, ValueError};
 use tokio::time::timeout;
 
@@ -35,7 +34,7 @@ pub(super) async fn contend(mut me: Contender) {
     }
 }
 
-async fn change(me: &Contender, count: &SharedCount<Client>) {
+async fn change(me: &Contender, count: &SharedCount) {
     loop {
         let current = match me.must("the count", count.get()).await {
             Some(Ok(current)) => current,
@@ -65,7 +64,7 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
 }
 
 /// Waits, woken by watches alone, until the cached value is that of the znode.
-async fn newest(me: &Contender, count: &SharedCount<Client>) {
+async fn newest(me: &Contender, count: &SharedCount) {
     let mut changes = count.changes();
     loop {
         let Ok(there) = me.client.get_data(PATH).await else {

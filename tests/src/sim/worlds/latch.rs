@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use minikeeper_client::Client;
 use minikeeper_recipes::{LatchOptions, LeaderLatch, Leadership};
 use tokio::time::{Instant, timeout_at};
 
@@ -46,7 +45,7 @@ pub(super) async fn contend(mut me: Contender) {
 
 /// Reports changes of leadership to the judge until `until`; in the last round, until the contender
 /// has led for a while. Returns whether it has led.
-async fn lead(me: &mut Contender, latch: &Arc<LeaderLatch<Client>>, mut until: Instant) -> bool {
+async fn lead(me: &mut Contender, latch: &Arc<LeaderLatch>, mut until: Instant) -> bool {
     let mut changes = latch.changes();
     let mut hold: Option<HoldId> = None;
     let mut has_led = false;

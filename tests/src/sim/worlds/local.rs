@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LocalHandOver};
 
 use crate::sim::{
@@ -42,7 +41,7 @@ pub(super) async fn contend(mut me: Contender) {
     }
 }
 
-async fn work(mut me: Contender, lock: Arc<InterProcessMutex<Client>>) {
+async fn work(mut me: Contender, lock: Arc<InterProcessMutex>) {
     while me.next_round().await {
         let guard = me
             .get(|within| lock.acquire().within(within), || lock.acquire())

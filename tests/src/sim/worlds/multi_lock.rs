@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use minikeeper_client::Client;
 use minikeeper_recipes::{
     InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
     InterProcessSemaphoreMutex, MultiGuard, MultiMember, Status,
@@ -26,7 +25,7 @@ pub(super) async fn contend(mut me: Contender) {
         let guard = Arc::new(guard);
         let mut holds = Vec::new();
         for (&(path, kind), member) in members.iter().zip(guard.guards()) {
-            let held: Arc<MultiGuard<Client>> = Arc::clone(&guard);
+            let held: Arc<MultiGuard> = Arc::clone(&guard);
             let grant = (member.token(), member.epoch());
             holds.push(
                 me.granted("member of a multi-lock", path, kind, grant, move || {
@@ -43,7 +42,7 @@ pub(super) async fn contend(mut me: Contender) {
 }
 
 /// Returns a multi-lock of two or three random members.
-fn random_lock(me: &mut Contender) -> (InterProcessMultiLock<Client>, Vec<(&'static str, Kind)>) {
+fn random_lock(me: &mut Contender) -> (InterProcessMultiLock, Vec<(&'static str, Kind)>) {
     let left_out = usize::try_from(me.chance.below(4)).unwrap();
     let left_out_too = usize::try_from(me.chance.below(4)).unwrap();
     let (mut members, mut kinds) = (Vec::new(), Vec::new());

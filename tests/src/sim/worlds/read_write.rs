@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use minikeeper_client::Client;
 use minikeeper_recipes::{Guard, InterProcessReadWriteLock, LockError, Owner, Status, WriteGuard};
 
 use crate::sim::{
@@ -46,7 +45,7 @@ pub(super) async fn contend(mut me: Contender) {
 }
 
 /// Holds the write lock, and sometimes downgrades.
-async fn write(me: &mut Contender, writer: WriteGuard<Client>) {
+async fn write(me: &mut Contender, writer: WriteGuard) {
     let (hold, writer) = hold_to_write(me, writer);
     me.keep(writer.lost()).await;
     me.judge.ended(hold);
@@ -64,11 +63,7 @@ async fn write(me: &mut Contender, writer: WriteGuard<Client>) {
 
 /// Acquires the read lock while holding the write lock, and keeps it after releasing the write
 /// lock.
-async fn write_and_read(
-    me: &mut Contender,
-    lock: &InterProcessReadWriteLock<Client>,
-    owner: &Owner,
-) {
+async fn write_and_read(me: &mut Contender, lock: &InterProcessReadWriteLock, owner: &Owner) {
     let writer = me
         .get(
             |within| lock.acquire_write().as_owner(owner).within(within),
@@ -93,7 +88,7 @@ async fn write_and_read(
     }
 }
 
-fn hold_to_write(me: &Contender, writer: WriteGuard<Client>) -> (HoldId, Arc<WriteGuard<Client>>) {
+fn hold_to_write(me: &Contender, writer: WriteGuard) -> (HoldId, Arc<WriteGuard>) {
     let writer = Arc::new(writer);
     let held = Arc::clone(&writer);
     let grant = (writer.token(), writer.epoch());
@@ -103,7 +98,7 @@ fn hold_to_write(me: &Contender, writer: WriteGuard<Client>) -> (HoldId, Arc<Wri
     (hold, writer)
 }
 
-async fn read(me: &mut Contender, reader: Guard<Client>, kind: Kind) {
+async fn read(me: &mut Contender, reader: Guard, kind: Kind) {
     let recipe = match kind {
         Kind::ReadOn => "read lock of a writer",
         _ => "read lock",

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use minikeeper_client::Client;
 use minikeeper_recipes::{LeaderSelector, SelectorOptions};
 use tokio::time::{sleep, timeout};
 
@@ -68,9 +67,9 @@ pub(super) async fn contend(mut me: Contender) {
 
 fn start(
     me: &mut Contender,
-    own: &Weak<OnceLock<LeaderSelector<Client>>>,
+    own: &Weak<OnceLock<LeaderSelector>>,
     terms: &Arc<AtomicU64>,
-) -> LeaderSelector<Client> {
+) -> LeaderSelector {
     let mut options = SelectorOptions::default();
     options.lock = me.options.clone();
     options.error_policy = me.chance.error_policy();

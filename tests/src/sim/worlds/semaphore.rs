@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessSemaphoreV2, Lease, MaxLeases, SharedCount, Status};
 use tokio::time::{sleep, timeout};
 
@@ -68,14 +67,14 @@ pub(super) async fn contend(seed: u64, mut me: Contender) {
     }
 }
 
-async fn use_leases(me: &mut Contender, leases: Vec<Lease<Client>>) {
+async fn use_leases(me: &mut Contender, leases: Vec<Lease>) {
     let count = u32::try_from(leases.len()).unwrap();
     let last = leases.iter().max_by_key(|lease| lease.czxid()).unwrap();
     let grant = (last.guard().token(), last.guard().epoch());
     let leases = Arc::new(leases);
     let held = Arc::clone(&leases);
     let hold = me.granted("semaphore", PATH, Kind::Leases(count), grant, move || {
-        let is_lost = |lease: &Lease<Client>| matches!(lease.status(), Status::Lost(_));
+        let is_lost = |lease: &Lease| matches!(lease.status(), Status::Lost(_));
         !held.iter().any(is_lost)
     });
     me.keep(leases[0].lost()).await;
@@ -86,7 +85,7 @@ async fn use_leases(me: &mut Contender, leases: Vec<Lease<Client>>) {
 }
 
 /// Starts the shared count of the maximum.
-async fn count(me: &mut Contender) -> SharedCount<Client> {
+async fn count(me: &mut Contender) -> SharedCount {
     let seed = i32::try_from(MAX).unwrap();
     loop {
         let start = SharedCount::start(me.client.clone(), COUNT, seed);
