@@ -504,12 +504,6 @@ impl Names {
     }
 }
 
-impl FromIterator<String> for Names {
-    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
-        Self(names.into_iter().map(Ustring::from).collect())
-    }
-}
-
 impl From<Children> for Names {
     fn from(children: Children) -> Self {
         Self(children.names)

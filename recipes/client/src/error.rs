@@ -273,8 +273,7 @@ pub enum ErrorClass {
 }
 
 impl Error {
-    /// Returns the error for a reply with this code. Adapters of other clients use it to classify
-    /// errors as this client does.
+    /// Returns the error of a call that gets a reply with this code, for tests of callers.
     #[must_use]
     pub fn answered(op: &'static str, path: String, code: ErrorCode) -> Self {
         match Verdict::of(code) {
@@ -307,7 +306,7 @@ impl Error {
                 Cause::DeadlinePassed => ErrorClass::DeadlinePassed,
                 Cause::ReplyTooLarge { .. } | Cause::TooManyPending { .. } => ErrorClass::Refused,
             },
-            // An adapter of another client may pass the code on unchanged.
+            // A multi passes the code on unchanged.
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => {
                 match Verdict::of(*code) {
                     Verdict::Refused => ErrorClass::Refused,

@@ -73,7 +73,7 @@ pub use self::{
     driver::Driver,
     ensemble_tracker::{EnsembleTracker, EnsembleTrackerError},
     error::{AfterTimeout, Error, ErrorClass},
-    multi::{Multi, MultiStep},
+    multi::Multi,
     operations::{CreateOptions, Reconfiguration},
     state::{ClientStatus, ConnectionState, States},
     transport::{Connecting, Reader, Tcp, Transport, Writer},

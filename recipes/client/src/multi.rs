@@ -27,64 +27,6 @@ pub struct Multi {
     ops: Vec<Op>,
 }
 
-/// One operation of a [`Multi`], for adapters of other clients.
-///
-/// # Examples
-/// ```
-/// use minikeeper_client::{Multi, MultiStep};
-/// let multi = Multi::new().check("/lock", Some(3));
-/// let (path, version) = ("/lock", Some(3));
-/// assert_eq!(multi.steps().next(), Some(MultiStep::Check { path, version }));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MultiStep<'a> {
-    /// See [`Multi::check`].
-    Check {
-        /// The znode.
-        path: &'a str,
-        /// The version that it must have; `None` matches any.
-        version: Option<i32>,
-    },
-    /// See [`Multi::create`].
-    Create {
-        /// The znode.
-        path: &'a str,
-        /// Its data.
-        data: &'a [u8],
-        /// Its mode, access list and time to live.
-        options: &'a CreateOptions,
-    },
-    /// See [`Multi::set_data`].
-    SetData {
-        /// The znode.
-        path: &'a str,
-        /// Its new data.
-        data: &'a [u8],
-        /// The version that it must have; `None` matches any.
-        version: Option<i32>,
-    },
-    /// See [`Multi::delete`].
-    Delete {
-        /// The znode.
-        path: &'a str,
-        /// The version that it must have; `None` matches any.
-        version: Option<i32>,
-    },
-}
-
-impl<'a> MultiStep<'a> {
-    /// Returns the path of the znode.
-    #[must_use]
-    pub const fn path(&self) -> &'a str {
-        match self {
-            Self::Check { path, .. }
-            | Self::Create { path, .. }
-            | Self::SetData { path, .. }
-            | Self::Delete { path, .. } => path,
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 struct Op {
     path: String,
@@ -132,11 +74,6 @@ impl Multi {
         self.with(path.into(), What::Delete(version.unwrap_or(-1)))
     }
 
-    /// Returns the operations in order, for adapters of other clients.
-    pub fn steps(&self) -> impl ExactSizeIterator<Item = MultiStep<'_>> {
-        self.ops.iter().map(Op::step)
-    }
-
     fn with(mut self, path: String, what: What) -> Self {
         self.ops.push(Op { path, what });
         self
@@ -148,31 +85,6 @@ impl Multi {
 }
 
 impl Op {
-    fn step(&self) -> MultiStep<'_> {
-        let path = self.path.as_str();
-        let wanted = |version: i32| (version != -1).then_some(version);
-        match &self.what {
-            What::Check(version) => MultiStep::Check {
-                path,
-                version: wanted(*version),
-            },
-            What::Create(data, options) => MultiStep::Create {
-                path,
-                data,
-                options,
-            },
-            What::SetData(data, version) => MultiStep::SetData {
-                path,
-                data,
-                version: wanted(*version),
-            },
-            What::Delete(version) => MultiStep::Delete {
-                path,
-                version: wanted(*version),
-            },
-        }
-    }
-
     fn encode(&self, client: &Client) -> Result<MultiOp, PathError> {
         let is_sequential =
             matches!(&self.what, What::Create(_, options) if options.mode.is_sequential());
@@ -233,41 +145,5 @@ pub(crate) fn payload_bytes(request: &Request) -> usize {
             })
             .sum(),
         other => other.path().map_or(0, |path| path.as_bytes().len()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use minikeeper_protocol::CreateMode;
-
-    use super::*;
-
-    #[test]
-    fn steps_list_every_operation_in_order() {
-        let multi = Multi::new()
-            .check("/a", Some(3))
-            .create("/b", b"x", CreateMode::Ephemeral)
-            .set_data("/c", b"y", None)
-            .delete("/d", Some(-1));
-        let (path, version) = ("/d", None);
-        let options = CreateOptions::from(CreateMode::Ephemeral);
-        let expected = [
-            MultiStep::Check {
-                path: "/a",
-                version: Some(3),
-            },
-            MultiStep::Create {
-                path: "/b",
-                data: b"x",
-                options: &options,
-            },
-            MultiStep::SetData {
-                path: "/c",
-                data: b"y",
-                version: None,
-            },
-            MultiStep::Delete { path, version },
-        ];
-        assert_eq!(multi.steps().collect::<Vec<_>>(), expected);
     }
 }

@@ -491,32 +491,6 @@ impl CreateOptions {
         self.is_withdrawn = is_withdrawn;
         self
     }
-}
-
-impl CreateOptions {
-    /// Returns the mode.
-    #[must_use]
-    pub const fn mode(&self) -> CreateMode {
-        self.mode
-    }
-
-    /// Returns the access list; `None` if the client's provider chooses it.
-    #[must_use]
-    pub const fn access_list(&self) -> Option<&AclList> {
-        self.acl.as_ref()
-    }
-
-    /// Returns how long the znode lives without changes and children; zero without a limit.
-    #[must_use]
-    pub fn time_to_live(&self) -> Duration {
-        Duration::from_millis(u64::try_from(self.ttl_ms).unwrap_or(0))
-    }
-
-    /// Returns whether dropping the call deletes the znode.
-    #[must_use]
-    pub const fn is_withdrawn_if_dropped(&self) -> bool {
-        self.is_withdrawn
-    }
 
     /// Returns the request for a znode at this path, which is the server's.
     pub(crate) fn encode(&self, client: &Client, path: Ustring, data: Bytes) -> Create {

@@ -6,8 +6,8 @@ use minikeeper_client::{
     Backoff, Call, Cause, Children, Client, ClientBuilder, ClientStatus, ConnectError,
     ConnectString, ConnectStringError, Connecting, ConnectionState, CreateOptions, Created, Data,
     Driver, EnsembleTracker, EnsembleTrackerError, Epoch, Error, ErrorClass, Fired, GapCause,
-    LostReason, Multi, MultiStep, Names, Notification, OneShot, Persistent, PersistentWatcher,
-    SaslError, SaslStep, Stamped, States, Tcp, WatchEvent, WatchEvents,
+    LostReason, Multi, Names, Notification, OneShot, Persistent, PersistentWatcher, SaslError,
+    SaslStep, Stamped, States, Tcp, WatchEvent, WatchEvents,
 };
 
 const fn shared<T: Send + Sync>() {}
@@ -47,7 +47,6 @@ const _: () = {
     shared::<GapCause>();
     shared::<LostReason>();
     shared::<Multi>();
-    shared::<MultiStep<'static>>();
     shared::<Names>();
     shared::<Notification>();
     shared::<OneShot>();
