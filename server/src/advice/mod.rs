@@ -1,12 +1,15 @@
 //! Advice: known mistakes of clients that a journal shows, with the evidence.
 //!
-//! [`rules`] names the mistakes, [`pass`] goes over the entries of a journal once and finds them, and [`facts`] is what it
-//! remembers of sessions and paths. A journal may have lost its beginning: each rule needs the entries that prove it.
+//! [`rules`] has a file for each mistake, with its texts and what finds it. [`pass`] goes over the entries of a journal once,
+//! makes a [`step`] of each, and shows it to every rule. [`facts`] is what several rules need, [`held_locks`] what one needs.
+//! [`findings`] joins what rules report. A journal may have lost its beginning: each rule needs the entries that prove it.
 
 mod facts;
+mod findings;
 mod held_locks;
 mod pass;
 mod rules;
+mod step;
 #[cfg(test)]
 mod tests;
 
