@@ -4,7 +4,7 @@
 use minikeeper::Config;
 use minikeeper_tests::differential::{
     hunt::hunt,
-    known::{Avoid, Quirks},
+    known::{Avoid, KnownDifferences},
     server::{Minikeeper, TIMEOUT_MAX_MS},
 };
 
@@ -40,13 +40,13 @@ fn difference_in_operations_is_found() {
 fn assert_found(change: impl FnOnce(&mut Config)) {
     let (mut reference, mut other) = (reference(), Minikeeper::new(change));
     let plan = plan(SEEDS_MAX);
-    let quirks = Quirks::default();
-    let hunted = hunt(&mut reference, &mut other, quirks, Avoid::default(), &plan)
+    let known = KnownDifferences::default();
+    let hunted = hunt(&mut reference, &mut other, known, Avoid::default(), &plan)
         .expect("both servers work");
     let found = hunted.found.expect("SEEDS_MAX is enough");
     assert!(found.is_repeated);
     let text = found
-        .scenario(&mut reference, quirks)
+        .scenario(&mut reference, known)
         .expect("the server works");
     assert!(found.steps().len() <= STEPS_MAX, "{text}");
     assert_eq!(run(&text, &mut reference), Ok(()), "{text}");

@@ -14,7 +14,7 @@ use minikeeper_tests::{
         server::{Minikeeper, Server},
         socket::OnSocket,
     },
-    scenario::{Quirks, Script},
+    scenario::{KnownDifferences, Script},
 };
 
 /// The histories of a usual test run. `MINIKEEPER_SEED` sets the first seed.
@@ -38,7 +38,7 @@ fn reference() -> Minikeeper {
 fn run(text: &str, server: &mut dyn Server) -> Result<(), String> {
     let script = Script::parse("written.txt", text).map_err(|fault| fault.to_string())?;
     for case in &script.cases {
-        let mut target = OnSocket::new(&mut *server, Quirks::default())?;
+        let mut target = OnSocket::new(&mut *server, KnownDifferences::default())?;
         let outcome = script.run_case(case, &mut target);
         outcome.map_err(|fault| fault.to_string())?;
     }

@@ -3,7 +3,7 @@
 use minikeeper::{Config, ReplayError};
 use minikeeper_tests::differential::{
     generate::Generator,
-    known::{Avoid, Quirks},
+    known::{Avoid, KnownDifferences},
     recordings::{compare, record, replay_on},
     server::Minikeeper,
 };
@@ -15,7 +15,7 @@ const STEPS: usize = 150;
 #[test]
 fn random_recordings_replay_equally_here_and_over_sockets() {
     let first = minikeeper_test_kit::random::seed_or(1);
-    let known = (Quirks::default(), Avoid::default());
+    let known = (KnownDifferences::default(), Avoid::default());
     let tally = compare(first..first + 24, STEPS, known, Some(&mut reference())).unwrap();
     assert!(
         tally.differences.is_empty(),
@@ -36,8 +36,8 @@ fn replay_on_a_server_that_differs_shows_the_first_difference() {
         let mut other = Minikeeper::new(change);
         let found = (1..200).find_map(|seed| {
             let generator = Generator::new(seed, 3, STEPS, Avoid::default());
-            let recording = record(|_| {}, Quirks::default(), generator).unwrap();
-            match replay_on(&recording, &mut other, Quirks::default()) {
+            let recording = record(|_| {}, KnownDifferences::default(), generator).unwrap();
+            match replay_on(&recording, &mut other, KnownDifferences::default()) {
                 Ok(_) => None,
                 Err(ReplayError::Difference(difference)) => Some(difference),
                 Err(error) => panic!("seed {seed}: {error}"),

@@ -4,7 +4,7 @@ use minikeeper_tests::differential::{
     generate::Generator,
     history,
     hunt::hunt,
-    known::{Avoid, Quirks},
+    known::{Avoid, KnownDifferences},
     report, scenarios,
     server::Server,
     shrink::shrink,
@@ -19,13 +19,15 @@ fn same_server_twice_shows_no_difference() {
     let hunted = hunt(
         &mut left,
         &mut right,
-        Quirks::default(),
+        KnownDifferences::default(),
         Avoid::default(),
         &plan,
     );
     let hunted = hunted.unwrap();
     if let Some(found) = hunted.found {
-        let text = found.scenario(&mut left, Quirks::default()).unwrap();
+        let text = found
+            .scenario(&mut left, KnownDifferences::default())
+            .unwrap();
         panic!(
             "MINIKEEPER_SEED={}: {}\n{text}",
             plan.seed, found.difference
@@ -43,13 +45,14 @@ fn written_histories_pass_on_the_same_server() {
         let mut generator = Generator::new(seed, 3, 80, Avoid::default());
         let mut steps = Vec::new();
         let servers: [&mut dyn Server; 2] = [&mut left, &mut right];
-        let played = history::play(servers, Quirks::default(), |side| {
+        let played = history::play(servers, KnownDifferences::default(), |side| {
             let step = generator.next(side);
             steps.extend(step.clone());
             step
         });
         assert!(played.unwrap().difference.is_none());
-        let text = report::scenario(&mut left, Quirks::default(), "all of it", &steps).unwrap();
+        let text =
+            report::scenario(&mut left, KnownDifferences::default(), "all of it", &steps).unwrap();
         run(&text, &mut right).unwrap_or_else(|fault| panic!("seed {seed}: {fault}\n{text}"));
     }
 }
@@ -62,7 +65,7 @@ fn scenario_files_pass_over_sockets() {
         for case in &script.cases {
             let target = minikeeper_tests::differential::socket::OnSocket::new(
                 &mut server,
-                Quirks::default(),
+                KnownDifferences::default(),
             );
             script
                 .run_case(case, &mut target.unwrap())

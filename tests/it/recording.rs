@@ -11,7 +11,7 @@ use minikeeper::{
     Config, Keep, Recording, RecordingError, ReplayError,
     blocking::Server,
     replay,
-    replay::{ReplayClock, canonical::Quirks, replay_against, version::Version},
+    replay::{ReplayClock, canonical::KnownDifferences, replay_against, version::Version},
     tree,
 };
 use minikeeper_protocol::{CreateMode, ErrorCode, OpCode, Request};
@@ -363,9 +363,9 @@ fn events_of_an_older_zookeeper_need_no_zxid_and_lines_that_differ_look_differen
         let older = older_server(other.addr(), version);
         let found = Version::of_server(older).unwrap();
         assert_eq!(found.to_string(), version);
-        let quirks = Quirks::of_version(found);
-        assert_eq!(quirks.description().is_empty(), !is_equal);
-        match replay_against(&recording, older, &mut NoTime, quirks) {
+        let known = KnownDifferences::of_version(found);
+        assert_eq!(known.description().is_empty(), !is_equal);
+        match replay_against(&recording, older, &mut NoTime, known) {
             Err(ReplayError::Difference(difference)) if !is_equal => {
                 let (expected, received) = (&difference.expected, &difference.received);
                 assert!(
@@ -389,7 +389,12 @@ fn difference_shows_no_zxid_or_session_that_differs_by_nature() {
     let recording = server.stop_recording().unwrap();
     let settings = |config: &mut Config| config.session_timeout_max_ms = Some(9_000);
     let other = Server::builder().configure(settings).start().unwrap();
-    let outcome = replay_against(&recording, other.addr(), &mut NoTime, Quirks::default());
+    let outcome = replay_against(
+        &recording,
+        other.addr(),
+        &mut NoTime,
+        KnownDifferences::default(),
+    );
     let Err(ReplayError::Difference(difference)) = outcome else {
         panic!("{outcome:?}");
     };

@@ -68,7 +68,7 @@ pub enum Incoming {
     Closed,
 }
 
-pub use minikeeper::replay::canonical::Quirks;
+pub use minikeeper::replay::canonical::KnownDifferences;
 
 /// A newly started server on which scenarios run.
 pub trait Target {
@@ -108,8 +108,8 @@ pub trait Target {
     /// When the server is broken.
     fn advance(&mut self, by_ms: u64) -> Result<(), String>;
     /// What the server leaves out.
-    fn quirks(&self) -> Quirks {
-        Quirks::default()
+    fn known(&self) -> KnownDifferences {
+        KnownDifferences::default()
     }
 }
 
@@ -294,8 +294,7 @@ impl<T: Target> Run<'_, T> {
     }
 
     fn expect(&mut self, conn: &str, expected: &[Token]) -> Result<(), String> {
-        let expected =
-            Expectation::parse(expected, &self.env, false)?.without(self.target.quirks());
+        let expected = Expectation::parse(expected, &self.env, false)?.without(self.target.known());
         let got = match self.target.receive(conn)? {
             None => Got::Nothing,
             Some(Incoming::Closed) => Got::Closed,

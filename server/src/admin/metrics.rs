@@ -15,7 +15,7 @@ use crate::{
     limits::LimitCounts,
     state::UniverseState,
     turn::{
-        core::Look,
+        core::LockedState,
         latency::Latency,
         stats::{Counters, Sizes},
     },
@@ -189,13 +189,13 @@ pub(crate) struct MetricsSnapshot {
 impl MetricsSnapshot {
     pub(crate) fn take(shared: &UniverseState) -> Self {
         let uptime_ms = shared.turns.clock().elapsed_ms();
-        shared.turns.look(|look| {
-            let Look {
+        shared.turns.read(|locked| {
+            let LockedState {
                 engine,
                 members,
                 counters,
                 journal: _,
-            } = look;
+            } = locked;
             Self {
                 counters: counters.clone(),
                 latency: counters.latency(),

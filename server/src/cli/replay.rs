@@ -9,7 +9,7 @@ use std::{
 
 use minikeeper::{
     Recording, ReplayError, SessionId, files, replay,
-    replay::{ReplayClock, canonical::Quirks, replay_against, version::Version},
+    replay::{ReplayClock, canonical::KnownDifferences, replay_against, version::Version},
 };
 use minikeeper_shell::{print_on_stdout, without_controls};
 use serde_json::{Map, Value, json};
@@ -64,8 +64,8 @@ impl ReplayArgs {
             None => replay(&recording),
             Some(server) => {
                 let address = address(server).map_err(|error| format!("{name}: {error}"))?;
-                let quirks = quirks_of(address, &mut text);
-                self.replay_against(&recording, server, (address, quirks))
+                let known = known_differences_of(address, &mut text);
+                self.replay_against(&recording, server, (address, known))
             }
         };
         let replayed = match outcome {
@@ -94,7 +94,7 @@ impl ReplayArgs {
         &self,
         recording: &Recording,
         server: &str,
-        (address, quirks): (SocketAddr, Quirks),
+        (address, known): (SocketAddr, KnownDifferences),
     ) -> Result<minikeeper::Replayed, ReplayError> {
         let mut clock = OtherClock {
             server: server.to_owned(),
@@ -105,22 +105,22 @@ impl ReplayArgs {
         };
         // A frozen clock shows only the moves of the recording.
         clock.is_controlled = clock.call("freeze", &Map::new()).is_ok();
-        replay_against(recording, address, &mut clock, quirks)
+        replay_against(recording, address, &mut clock, known)
     }
 }
 
 /// Returns what a server leaves out, by its version, and says so in the text.
-fn quirks_of(address: SocketAddr, text: &mut String) -> Quirks {
+fn known_differences_of(address: SocketAddr, text: &mut String) -> KnownDifferences {
     let Some(version) = Version::of_server(address) else {
         *text += "the server's version is not known, because it does not answer srvr: it is compared with 3.9\n";
-        return Quirks::default();
+        return KnownDifferences::default();
     };
-    let quirks = Quirks::of_version(version);
-    let description = quirks.description();
+    let known = KnownDifferences::of_version(version);
+    let description = known.description();
     if !description.is_empty() {
         *text += &format!("the server is ZooKeeper {version}: {description}\n");
     }
-    quirks
+    known
 }
 
 fn address(server: &str) -> Result<SocketAddr, String> {

@@ -19,7 +19,7 @@ use crate::{
         naming::{self, INNER_LOCK, KAZOO_INNER_LOCK, LEASES, Role},
     },
     order,
-    turn::{core::Look, turns::Turns},
+    turn::{core::LockedState, turns::Turns},
     work,
 };
 
@@ -113,13 +113,13 @@ pub(super) struct SessionFacts {
 pub(crate) fn locks(turns: &Turns, silenced: &BTreeSet<SessionId>) -> Locks {
     let (candidates, is_truncated) = candidates(turns);
     let groups = groups(turns, candidates);
-    let (mut collected, journal) = turns.look(|look| {
+    let (mut collected, journal) = turns.read(|locked| {
         let now = turns.clock().now();
         let collected = Collected {
             wall_ms: now.wall_ms,
-            ..collect(&look, now.elapsed_ms, &groups)
+            ..collect(&locked, now.elapsed_ms, &groups)
         };
-        (collected, look.journal.map(|journal| journal.copy(0)))
+        (collected, locked.journal.map(|journal| journal.copy(0)))
     });
     collected.is_truncated |= is_truncated;
     for (id, facts) in &mut collected.sessions {
@@ -233,9 +233,13 @@ fn groups(turns: &Turns, candidates: BTreeMap<String, Candidate>) -> Vec<(String
 }
 
 /// Copies the first locks, as far as there is room.
-fn collect(look: &Look<'_>, elapsed_ms: u64, locks: &[(String, CandidateKind)]) -> Collected {
+fn collect(
+    locked: &LockedState<'_>,
+    elapsed_ms: u64,
+    locks: &[(String, CandidateKind)],
+) -> Collected {
     let mut reader = BoundedReader {
-        look,
+        locked,
         visits_left: VISITS_MAX,
         contenders_left: CONTENDERS_MAX,
         watches_left: WATCHES_MAX,
@@ -309,7 +313,7 @@ impl Group {
 
 /// Reads directories within the bounds.
 struct BoundedReader<'a> {
-    look: &'a Look<'a>,
+    locked: &'a LockedState<'a>,
     visits_left: usize,
     contenders_left: usize,
     watches_left: usize,
@@ -320,7 +324,7 @@ struct BoundedReader<'a> {
 
 impl BoundedReader<'_> {
     fn group(&mut self, path: &str, kind: CandidateKind) -> Group {
-        let engine = self.look.engine;
+        let engine = self.locked.engine;
         let (inner, leases) = match kind {
             CandidateKind::Plain => {
                 let is_meant = |role| role != Role::KazooLease;
@@ -351,7 +355,7 @@ impl BoundedReader<'_> {
     }
 
     fn directory(&mut self, path: String, is_meant: &dyn Fn(Role) -> bool) -> Directory {
-        let engine = self.look.engine;
+        let engine = self.locked.engine;
         let mut names = Vec::new();
         self.path_bytes_left = self.path_bytes_left.saturating_sub(path.len());
         for name in engine.child_names(&path) {
@@ -408,7 +412,7 @@ impl BoundedReader<'_> {
 
     /// Reads the znode of a contender. `None` if the name needs an ephemeral and it is none.
     fn member(&mut self, path: String, name: &str) -> Option<ContenderNode> {
-        let (data, stat) = self.look.engine.get(&path)?;
+        let (data, stat) = self.locked.engine.get(&path)?;
         let session = Some(stat.ephemeral_owner).filter(|owner| *owner != SessionId::NONE);
         let name = naming::parse(name, session.is_some())?;
         Some(ContenderNode {
@@ -431,7 +435,7 @@ impl BoundedReader<'_> {
         is_meant: impl Fn(WatchKind) -> bool,
     ) -> BTreeSet<SessionId> {
         let mut sessions = BTreeSet::new();
-        for (session, kind) in self.look.engine.watchers(path) {
+        for (session, kind) in self.locked.engine.watchers(path) {
             if self.watches_left == 0 {
                 self.is_truncated = true;
                 break;
@@ -449,10 +453,10 @@ impl BoundedReader<'_> {
     /// there are too many ancestors.
     fn watchers_below(&mut self, path: &str) -> Option<BTreeSet<SessionId>> {
         let mut sessions = BTreeSet::new();
-        if !self.look.engine.has_recursive_watches() {
+        if !self.locked.engine.has_recursive_watches() {
             return Some(sessions);
         }
-        for watchers in self.look.engine.recursive_watchers(path) {
+        for watchers in self.locked.engine.recursive_watchers(path) {
             work::count(1);
             self.ancestors_left = self.ancestors_left.checked_sub(1)?;
             for session in watchers {
@@ -468,10 +472,10 @@ impl BoundedReader<'_> {
         let members = groups.iter().flat_map(Group::members);
         let ids: BTreeSet<_> = order::collect(members.filter_map(|member| member.session));
         let facts = |id| {
-            let lease = self.look.engine.session_lease(id)?;
+            let lease = self.locked.engine.session_lease(id)?;
             let connection = lease
                 .conn
-                .and_then(|conn| self.look.members.get(conn.0 as usize));
+                .and_then(|conn| self.locked.members.get(conn.0 as usize));
             let left_ms = lease.deadline_ms.saturating_sub(elapsed_ms);
             Some(SessionFacts {
                 address: connection.and_then(|member| member.stats.peer.address()),

@@ -56,8 +56,8 @@ fn place(shared: &UniverseState, stream: TcpStream) -> io::Result<(TcpStream, Ha
     if others.is_empty() {
         return Ok((stream, Handle::current()));
     }
-    let turn = shared.server.placed.fetch_add(1, Ordering::Relaxed) % (others.len() + 1);
-    let Some(runtime) = others.get(turn) else {
+    let next = shared.server.placed.fetch_add(1, Ordering::Relaxed) % (others.len() + 1);
+    let Some(runtime) = others.get(next) else {
         return Ok((stream, Handle::current()));
     };
     let stream = stream.into_std()?;

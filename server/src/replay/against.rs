@@ -19,7 +19,7 @@ use crate::{
     },
     replay::{
         Player, ReplayError, Replayed,
-        canonical::{self, Names, Quirks},
+        canonical::{self, KnownDifferences, Names},
         describe_message,
         link::{Got, Link},
         operation, tell_apart,
@@ -66,9 +66,9 @@ pub fn replay_against(
     recording: &Recording,
     address: SocketAddr,
     clock: &mut dyn ReplayClock,
-    mut quirks: Quirks,
+    mut known: KnownDifferences,
 ) -> Result<Replayed, ReplayError> {
-    (quirks.without_times, quirks.sorts_names) = (true, true);
+    (known.without_times, known.sorts_names) = (true, true);
     let mut steps = recording.steps();
     let mut player = Player::new(steps.next())?;
     if !player.is_empty() {
@@ -81,7 +81,7 @@ pub fn replay_against(
     let mut other = Other {
         address,
         clock,
-        quirks,
+        known,
         conns: Vec::new(),
         sessions: Vec::new(),
         names: Default::default(),
@@ -173,7 +173,7 @@ struct Pair {
 struct Other<'a> {
     address: SocketAddr,
     clock: &'a mut dyn ReplayClock,
-    quirks: Quirks,
+    known: KnownDifferences,
     conns: Vec<Conn>,
     sessions: Vec<Pair>,
     /// Of the recording and of the server.
@@ -540,7 +540,7 @@ impl Other<'_> {
         if cause.kind == kind::CONNECT && !is_event {
             return canonical::handshake(message, &mut self.names[side]);
         }
-        canonical::frame(message, op, &self.names[side], &self.quirks)
+        canonical::frame(message, op, &self.names[side], &self.known)
     }
 
     /// Returns the first message that the recording does not have.

@@ -12,7 +12,7 @@ use super::version::Version;
 
 /// What two servers that are compared leave out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Quirks {
+pub struct KnownDifferences {
     /// Event headers carry no zxid.
     pub events_without_zxid: bool,
     /// A create2 inside a multi is answered as a create.
@@ -23,7 +23,7 @@ pub struct Quirks {
     pub sorts_names: bool,
 }
 
-impl Quirks {
+impl KnownDifferences {
     /// Returns what a ZooKeeper of this version leaves out. Source: `docs/zookeeper-protocol.md` section 12.5.
     #[must_use]
     pub fn of_version(version: Version) -> Self {
@@ -126,12 +126,17 @@ pub fn handshake(message: &Bytes, names: &mut Names) -> Vec<u8> {
 
 /// Normalises a reply to this operation, or an event.
 #[must_use]
-pub fn frame(message: &Bytes, op: Option<OpCode>, names: &Names, quirks: &Quirks) -> Vec<u8> {
+pub fn frame(
+    message: &Bytes,
+    op: Option<OpCode>,
+    names: &Names,
+    known: &KnownDifferences,
+) -> Vec<u8> {
     let mut walk = Walk {
         reader: Reader::new(message),
         out: Vec::new(),
         names,
-        quirks,
+        known,
     };
     let outcome = walk.frame(op);
     rest(message, &walk.reader, &mut walk.out);
@@ -154,7 +159,7 @@ struct Walk<'a> {
     reader: Reader<'a>,
     out: Vec<u8>,
     names: &'a Names,
-    quirks: &'a Quirks,
+    known: &'a KnownDifferences,
 }
 
 type Walked = Result<(), DecodeError>;
@@ -165,7 +170,7 @@ impl Walk<'_> {
         if xid == -1 {
             let zxid = self.reader.long()?;
             let zxid = self.names.zxid(zxid);
-            let masked = self.quirks.events_without_zxid;
+            let masked = self.known.events_without_zxid;
             jute::put_long(&mut self.out, if masked { -1 } else { zxid });
             return Ok(());
         }
@@ -209,7 +214,7 @@ impl Walk<'_> {
         loop {
             let op = self.reader.int()?;
             let is_end = self.reader.bool()?;
-            let plain = self.quirks.create2_in_multi_is_create && op == OpCode::Create2.code();
+            let plain = self.known.create2_in_multi_is_create && op == OpCode::Create2.code();
             jute::put_int(
                 &mut self.out,
                 if plain { OpCode::Create.code() } else { op },
@@ -248,7 +253,7 @@ impl Walk<'_> {
         self.zxid()?;
         for _ in 0..2 {
             let time = self.reader.long()?;
-            let is_kept = !self.quirks.without_times;
+            let is_kept = !self.known.without_times;
             jute::put_long(&mut self.out, if is_kept { time } else { 0 });
         }
         for _ in 0..3 {
@@ -286,7 +291,7 @@ impl Walk<'_> {
 
     /// A list of strings in their order, unless that may differ.
     fn buffers(&mut self) -> Walked {
-        if self.quirks.sorts_names {
+        if self.known.sorts_names {
             return self.sorted(1);
         }
         for _ in 0..self.int()? {

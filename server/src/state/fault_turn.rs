@@ -65,8 +65,8 @@ pub(crate) fn judge_or_delay<E>(
 /// Finds the fault that acts on a request, among those after `after`.
 fn judge(shared: &UniverseState, conn: ConnId, input: &Input, after: u64) -> Option<Verdict> {
     // Looked up for each request, because the one before may have been the handshake.
-    let (session, peer) = shared.turns.look(|look| {
-        let member = look.members.get(conn.0 as usize)?;
+    let (session, peer) = shared.turns.read(|locked| {
+        let member = locked.members.get(conn.0 as usize)?;
         Some((member.session, member.stats.peer.clone()))
     })?;
     let subject = Subject {
@@ -107,7 +107,7 @@ pub(crate) fn serve(
         if action == Some(FaultAction::Expire) {
             // The reply is on its way.
             let owner = SessionSelector::from(session);
-            shared.turns.expire(|look| look.find(&owner));
+            shared.turns.expire(|locked| locked.find(&owner));
             leftover.close.get_or_insert(Close::Injected);
         }
         verdict.done(session);
@@ -117,8 +117,8 @@ pub(crate) fn serve(
 
 /// Returns the session of a connection; NONE if it has none, or has closed.
 fn session_of(shared: &UniverseState, conn: ConnId) -> SessionId {
-    shared.turns.look(|look| {
-        let member = look.members.get(conn.0 as usize);
+    shared.turns.read(|locked| {
+        let member = locked.members.get(conn.0 as usize);
         member.map_or(SessionId::NONE, |member| member.session)
     })
 }

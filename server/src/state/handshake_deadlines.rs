@@ -135,7 +135,12 @@ mod tests {
         stream.write_all(b"srvr").await.unwrap();
         let has_asked = || {
             let turns = &server.shared.turns;
-            turns.look(|look| look.members.iter().any(|(_, member)| member.stats.is_word))
+            turns.read(|locked| {
+                locked
+                    .members
+                    .iter()
+                    .any(|(_, member)| member.stats.is_word)
+            })
         };
         while !has_asked() {
             tokio::task::yield_now().await;

@@ -14,7 +14,7 @@ use parking_lot::MutexGuard;
 
 use crate::{
     turn::{
-        core::{Core, Look},
+        core::{Core, LockedState},
         turns::Turns,
     },
     work,
@@ -142,21 +142,21 @@ impl Turns {
     /// belongs to them is that of one instant if it is little, and otherwise read in pieces.
     pub(crate) fn session_reports<T>(
         &self,
-        about: impl Fn(&Look<'_>, &SessionReport) -> T,
+        about: impl Fn(&LockedState<'_>, &SessionReport) -> T,
     ) -> Vec<(SessionReport, T)> {
-        let (mut reports, is_complete) = self.look(|look| {
-            let counts = look.engine.counts();
+        let (mut reports, is_complete) = self.read(|locked| {
+            let counts = locked.engine.counts();
             let is_small = counts.watches <= SMALL_COUNT && counts.ephemerals <= SMALL_COUNT;
             let with = |report| {
                 work::count(1);
-                let about = about(&look, &report);
+                let about = about(&locked, &report);
                 (report, about)
             };
             let reports: Vec<_> = if is_small {
                 work::count(counts.watches + counts.ephemerals);
-                look.engine.session_reports().map(with).collect()
+                locked.engine.session_reports().map(with).collect()
             } else {
-                look.engine.session_heads().map(with).collect()
+                locked.engine.session_heads().map(with).collect()
             };
             (reports, is_small)
         });

@@ -32,7 +32,7 @@ pub(crate) struct Core {
 pub(crate) type Found = (SessionId, Option<ConnId>);
 
 /// A read-only view of the state and the counters between two turns.
-pub(crate) struct Look<'a> {
+pub(crate) struct LockedState<'a> {
     pub(crate) engine: &'a Engine,
     /// By connection number.
     pub(crate) members: &'a Slab<Member>,
@@ -40,7 +40,7 @@ pub(crate) struct Look<'a> {
     pub(crate) journal: Option<&'a Journal>,
 }
 
-impl Look<'_> {
+impl LockedState<'_> {
     /// Returns whether a connection in the server's own universe may still move to another one.
     pub(crate) fn is_unbound(&self, conn: ConnId) -> bool {
         // A broken server forgets connections that its engine still knows.
@@ -171,8 +171,8 @@ impl Core {
         sink.happened(clock.now(), kind, who, &text());
     }
 
-    pub(crate) fn look(&self) -> Look<'_> {
-        Look {
+    pub(crate) fn locked(&self) -> LockedState<'_> {
+        LockedState {
             engine: &self.engine,
             members: &self.members,
             counters: &self.counters,

@@ -9,7 +9,7 @@ use crate::{
     outbox::{self, Close, Outbox},
     peer::Peer,
     turn::{
-        core::{Found, Look},
+        core::{Found, LockedState},
         effects::Member,
         stats::ConnStats,
         turns::Turns,
@@ -127,9 +127,9 @@ impl Turns {
     /// Orders the connections of sessions to close. Returns how many there were.
     ///
     /// Finds and closes them under one lock, because their numbers may be reused afterwards.
-    pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
+    pub(crate) fn disconnect(&self, find: impl FnOnce(&LockedState<'_>) -> Vec<Found>) -> usize {
         let core = self.lock();
-        let found = find(&core.look());
+        let found = find(&core.locked());
         let conns: Vec<_> = found.into_iter().filter_map(|(_, conn)| conn).collect();
         let close = |conn: &ConnId| {
             let member = core.members.get(conn.0 as usize)?;

@@ -6,7 +6,7 @@ use crate::{
     journal::{Journal, record::RecordKind},
     recording::recorder::Recorder,
     turn::{
-        core::{Core, Look},
+        core::{Core, LockedState},
         sink::Sink,
         turns::Turns,
     },
@@ -69,16 +69,16 @@ impl Turns {
     }
 
     /// Reads the engine between two turns.
-    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
+    pub(crate) fn inspect<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
         let core = self.lock();
-        let seen = look(&core.engine);
+        let seen = read(&core.engine);
         // A caller that looks at the state piece by piece lets others in between.
         Self::unlock(core);
         seen
     }
 
     /// Reads the whole state between two turns.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
-        look(self.lock().look())
+    pub(crate) fn read<T>(&self, read: impl FnOnce(LockedState<'_>) -> T) -> T {
+        read(self.lock().locked())
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     ensemble::ServerMode,
     journal::record::RecordKind,
     turn::{
-        core::{Core, Found, Look},
+        core::{Core, Found, LockedState},
         effects::Member,
         turns::Turns,
     },
@@ -123,10 +123,10 @@ impl Turns {
 
     /// Expires sessions as if their timeout were over. Returns how many. Finds and expires them
     /// under one lock.
-    pub(crate) fn expire(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
+    pub(crate) fn expire(&self, find: impl FnOnce(&LockedState<'_>) -> Vec<Found>) -> usize {
         let mut count = 0;
         let is_done = self.turn(|core, now| {
-            let found = find(&core.look());
+            let found = find(&core.locked());
             count = found.len();
             self.alter_core(core, now, |engine, now, effects| {
                 for (session, _) in found {

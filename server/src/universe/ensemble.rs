@@ -99,12 +99,12 @@ impl Universe {
                 sessions: Vec::new(),
             })
             .collect();
-        self.shared.turns.look(|look| {
-            for report in look.engine.session_heads() {
+        self.shared.turns.read(|locked| {
+            for report in locked.engine.session_heads() {
                 work::count(1);
                 let conn = report
                     .conn
-                    .and_then(|conn| look.members.get(conn.0 as usize));
+                    .and_then(|conn| locked.members.get(conn.0 as usize));
                 let server = conn.and_then(|conn| {
                     servers.get_mut(usize::from(conn.stats.server).checked_sub(1)?)
                 });

@@ -22,8 +22,8 @@ struct Owing {
 /// read. In-process clients can read their events as soon as the turn is over.
 pub(crate) async fn events_written(shared: &UniverseState, within: Duration) -> bool {
     let waiting = shared.turns.activity.wait();
-    let mut owing: Vec<Owing> = shared.turns.look(|look| {
-        let sockets = look.members.iter();
+    let mut owing: Vec<Owing> = shared.turns.read(|locked| {
+        let sockets = locked.members.iter();
         let sockets = sockets.filter(|(_, member)| member.stats.peer != Peer::Local);
         sockets
             .filter_map(|(conn, member)| {
@@ -41,9 +41,9 @@ pub(crate) async fn events_written(shared: &UniverseState, within: Duration) -> 
         loop {
             // Before the look: what happens after it is not missed.
             let (written, turned) = (waiting.written(), waiting.turned());
-            shared.turns.look(|look| {
+            shared.turns.read(|locked| {
                 owing.retain(|owing| {
-                    let member = look.members.get(owing.conn);
+                    let member = locked.members.get(owing.conn);
                     let is_there = member.is_some_and(|it| Arc::ptr_eq(&it.outbox, &owing.outbox));
                     is_there && owing.outbox.owes(owing.pushed)
                 });

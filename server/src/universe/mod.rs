@@ -131,7 +131,7 @@ impl Universe {
     /// `srst`.
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
-        let hits = self.shared.turns.look(|look| look.counters.limit_hits);
+        let hits = self.shared.turns.read(|locked| locked.counters.limit_hits);
         self.shared.limits.counts(hits)
     }
 }

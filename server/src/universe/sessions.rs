@@ -55,14 +55,14 @@ impl Universe {
     /// ```
     pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
-        let mut count = self.shared.turns.expire(|look| look.find(&who));
+        let mut count = self.shared.turns.expire(|locked| locked.find(&who));
         if count == 0
             && let Some(root) = self.elsewhere()
         {
             let is_only = self.is_only();
-            count = (root.turns).expire(|look| look.find_unbound(&who, is_only));
+            count = (root.turns).expire(|locked| locked.find_unbound(&who, is_only));
         }
-        self.met(count, "expire", "session", who)
+        self.some_or_error(count, "expire", "session", who)
     }
 
     /// Expires sessions as [`Universe::expire`] does, and resolves once the events are in the
@@ -109,14 +109,14 @@ impl Universe {
     /// ```
     pub fn disconnect(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
-        let mut count = self.shared.turns.disconnect(|look| look.find(&who));
+        let mut count = self.shared.turns.disconnect(|locked| locked.find(&who));
         if count == 0
             && let Some(root) = self.elsewhere()
         {
             let is_only = self.is_only();
-            count = (root.turns).disconnect(|look| look.find_unbound(&who, is_only));
+            count = (root.turns).disconnect(|locked| locked.find_unbound(&who, is_only));
         }
-        self.met(count, "disconnect", "connected session", who)
+        self.some_or_error(count, "disconnect", "connected session", who)
     }
 
     /// Closes every connection of the universe; the sessions live on. If there is only one universe
@@ -126,10 +126,10 @@ impl Universe {
         if self.is_only()
             && let Some(root) = self.elsewhere()
         {
-            root.turns.disconnect(|look| {
-                let sessions = look.engine.sessions();
+            root.turns.disconnect(|locked| {
+                let sessions = locked.engine.sessions();
                 sessions
-                    .filter(|(_, _, conn)| conn.is_some_and(|conn| look.is_unbound(conn)))
+                    .filter(|(_, _, conn)| conn.is_some_and(|conn| locked.is_unbound(conn)))
                     .map(|(id, _, conn)| (id, conn))
                     .collect()
             });
@@ -149,10 +149,10 @@ impl Universe {
     pub(super) fn find(&self, who: &SessionSelector) -> (Vec<SessionId>, Vec<SessionId>) {
         let ids = |found: Vec<(SessionId, Option<ConnId>)>| found.into_iter().map(|(id, _)| id);
         let is_only = self.is_only();
-        let sessions: Vec<_> = ids(self.shared.turns.look(|look| look.find(who))).collect();
+        let sessions: Vec<_> = ids(self.shared.turns.read(|locked| locked.find(who))).collect();
         let unbound = match self.elsewhere() {
             Some(root) if sessions.is_empty() => {
-                ids(root.turns.look(|look| look.find_unbound(who, is_only))).collect()
+                ids(root.turns.read(|locked| locked.find_unbound(who, is_only))).collect()
             }
             _ => Vec::new(),
         };
@@ -173,7 +173,7 @@ impl Universe {
     ///
     /// # Errors
     /// When it is 0.
-    pub(super) fn met(
+    pub(super) fn some_or_error(
         &self,
         count: usize,
         verb: &'static str,
@@ -259,11 +259,11 @@ impl Universe {
 
 fn sessions_of(shared: &UniverseState) -> Vec<SessionInfo> {
     let is_root = shared.turns.prefix().is_empty();
-    let reports = shared.turns.session_reports(|look, report| {
-        let is_unbound = is_root && report.conn.is_some_and(|conn| look.is_unbound(conn));
+    let reports = shared.turns.session_reports(|locked, report| {
+        let is_unbound = is_root && report.conn.is_some_and(|conn| locked.is_unbound(conn));
         let member = report
             .conn
-            .and_then(|conn| look.members.get(conn.0 as usize));
+            .and_then(|conn| locked.members.get(conn.0 as usize));
         let elapsed_ms = shared.turns.clock().elapsed_ms();
         SessionInfo {
             is_unbound,
@@ -339,7 +339,7 @@ impl Universe {
             }
         }
         let count = sessions.len() + unbound.len();
-        Ok(self.met(count, "silence", "session", who)?)
+        Ok(self.some_or_error(count, "silence", "session", who)?)
     }
 
     /// Ends the silence of these sessions. Returns how many were silenced.
@@ -360,7 +360,7 @@ impl Universe {
             .iter()
             .filter(|id| unsilenced(id))
             .count();
-        self.met(count, "unsilence", "silenced session", who)
+        self.some_or_error(count, "unsilence", "silenced session", who)
     }
 }
 

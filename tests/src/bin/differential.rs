@@ -11,7 +11,7 @@ use clap::{Parser, ValueEnum};
 use minikeeper_tests::differential::{
     history::Step,
     hunt::{Found, Hunted, Plan, hunt},
-    known::{self, Avoid, Quirks},
+    known::{self, Avoid, KnownDifferences},
     original::Original,
     recordings, scenarios,
     server::{Minikeeper, Server},
@@ -105,7 +105,7 @@ fn run(args: &Args) -> Result<bool, String> {
     avoid.time |= args.without.contains(&Without::Time);
     let mut compare = Compare {
         args,
-        quirks: Quirks::of_version(version),
+        known: KnownDifferences::of_version(version),
         original,
         avoid,
     };
@@ -145,7 +145,7 @@ fn minikeeper(args: &Args, enforces_quotas: bool) -> Minikeeper {
 
 struct Compare<'a> {
     args: &'a Args,
-    quirks: Quirks,
+    known: KnownDifferences,
     original: Original,
     avoid: Avoid,
 }
@@ -156,7 +156,7 @@ impl Compare<'_> {
         let scripts = scenarios::read(folder.as_ref())?;
         let version = self.original.version();
         let mut own = minikeeper(self.args, false);
-        let summary = scenarios::run(&scripts, &mut own, &mut self.original, version, self.quirks)?;
+        let summary = scenarios::run(&scripts, &mut own, &mut self.original, version, self.known)?;
         println!(
             "scenarios: {} cases equal on both; {} in which minikeeper deviates on purpose and {} \
              of later releases, all different; {} faults",
@@ -177,7 +177,7 @@ impl Compare<'_> {
     fn recordings(&mut self) -> Result<bool, String> {
         let Args { seed, steps, .. } = *self.args;
         let seeds = seed..seed + self.args.recordings;
-        let known = (self.quirks, self.avoid);
+        let known = (self.known, self.avoid);
         let tally = recordings::compare(seeds, steps, known, Some(&mut self.original))?;
         println!(
             "recordings: {} of {} bytes, {} messages replayed in this process and on ZooKeeper; {} \
@@ -235,7 +235,7 @@ impl Compare<'_> {
             enforces_quotas,
             budget: args.budget_seconds.map(share).map(Duration::from_secs),
         };
-        hunt(&mut self.original, own, self.quirks, self.avoid, &plan)
+        hunt(&mut self.original, own, self.known, self.avoid, &plan)
     }
 
     /// Prints a difference and writes it to a file as a scenario.
@@ -248,7 +248,7 @@ impl Compare<'_> {
         println!("{}", found.difference);
         println!("  left is ZooKeeper, right is minikeeper");
         let text = if found.is_repeated {
-            found.scenario(&mut self.original, self.quirks)?
+            found.scenario(&mut self.original, self.known)?
         } else {
             let lines: Vec<_> = found.steps().iter().flat_map(Step::texts).collect();
             format!("case not repeated\n{}\n", lines.join("\n"))

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::{
-    known::Quirks,
+    known::KnownDifferences,
     server::Server,
     side::{Seen, Side},
 };
@@ -119,13 +119,13 @@ pub struct Played {
 /// When a server is broken.
 pub fn play(
     servers: [&mut dyn Server; 2],
-    quirks: Quirks,
+    known: KnownDifferences,
     mut next: impl FnMut(&Side<'_>) -> Option<Step>,
 ) -> Result<Played, String> {
     let [left, right] = servers;
     let mut pair = Pair {
-        left: Side::new(left, quirks)?,
-        right: Side::new(right, quirks)?,
+        left: Side::new(left, known)?,
+        right: Side::new(right, known)?,
         steps: Vec::new(),
     };
     let mut operations = 0;
@@ -155,11 +155,11 @@ pub fn play(
 /// When a server is broken.
 pub fn replay(
     servers: [&mut dyn Server; 2],
-    quirks: Quirks,
+    known: KnownDifferences,
     steps: &[Step],
 ) -> Result<Option<Difference>, String> {
     let mut steps = steps.iter().cloned();
-    let played = play(servers, quirks, |_| steps.next())?;
+    let played = play(servers, known, |_| steps.next())?;
     Ok(played.difference)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     generate::Generator,
     history::{self, Difference, Step},
-    known::{Avoid, Quirks},
+    known::{Avoid, KnownDifferences},
     report,
     server::Server,
     shrink::shrink,
@@ -72,11 +72,15 @@ impl Found {
     ///
     /// # Errors
     /// When the server is broken.
-    pub fn scenario(&self, server: &mut dyn Server, quirks: Quirks) -> Result<String, String> {
+    pub fn scenario(
+        &self,
+        server: &mut dyn Server,
+        known: KnownDifferences,
+    ) -> Result<String, String> {
         let (seed, connections) = (self.seed, self.connections);
         let name = server.name();
         let title = format!("seed {seed} with {connections} connections");
-        let text = report::scenario(server, quirks, &title, self.steps())?;
+        let text = report::scenario(server, known, &title, self.steps())?;
         Ok(format!(
             "# Shrunk from a random history; replies of {name}.\n\n{text}"
         ))
@@ -90,7 +94,7 @@ impl Found {
 pub fn hunt(
     left: &mut dyn Server,
     right: &mut dyn Server,
-    quirks: Quirks,
+    known: KnownDifferences,
     avoid: Avoid,
     plan: &Plan,
 ) -> Result<Hunted, String> {
@@ -105,7 +109,7 @@ pub fn hunt(
             if plan.enforces_quotas {
                 generator.enforce_quotas();
             }
-            let played = history::play([&mut *left, &mut *right], quirks, |side| {
+            let played = history::play([&mut *left, &mut *right], known, |side| {
                 generator.next(side)
             })?;
             hunted.operations += played.operations;
@@ -126,10 +130,10 @@ pub fn hunt(
                 if shrinking.elapsed() > SHRINK_TIME {
                     return Ok(false);
                 }
-                let outcome = history::replay([&mut *left, &mut *right], quirks, steps)?;
+                let outcome = history::replay([&mut *left, &mut *right], known, steps)?;
                 Ok(outcome.is_some())
             })?;
-            if let Some(difference) = history::replay([left, right], quirks, &again)? {
+            if let Some(difference) = history::replay([left, right], known, &again)? {
                 found.difference = difference;
                 found.is_repeated = true;
             }

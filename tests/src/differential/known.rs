@@ -2,7 +2,7 @@
 
 pub use minikeeper::replay::version::Version;
 
-pub use crate::scenario::Quirks;
+pub use crate::scenario::KnownDifferences;
 
 /// A deliberate difference, or one that the protocol leaves open.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use minikeeper_protocol::SessionId;
 use super::{
     generate::Generator,
     history::Step,
-    known::{Avoid, Quirks},
+    known::{Avoid, KnownDifferences},
     server::{Minikeeper, Server},
     side::Side,
 };
@@ -24,11 +24,11 @@ const BYTES_MAX: usize = 64 << 20;
 /// When the server is broken.
 pub fn record(
     configure: impl FnOnce(&mut Config),
-    quirks: Quirks,
+    known: KnownDifferences,
     mut generator: Generator,
 ) -> Result<Recording, String> {
     let mut server = Minikeeper::new(configure).recorded(BYTES_MAX);
-    let mut side = Side::new(&mut server, quirks)?;
+    let mut side = Side::new(&mut server, known)?;
     while let Some(step) = generator.next(&side) {
         run(&mut side, &step)?;
     }
@@ -53,10 +53,10 @@ fn run(side: &mut Side<'_>, step: &Step) -> Result<(), String> {
 pub fn replay_on(
     recording: &Recording,
     server: &mut dyn Server,
-    quirks: Quirks,
+    known: KnownDifferences,
 ) -> Result<Replayed, ReplayError> {
     let address = server.fresh().map_err(ReplayError::Server)?;
-    replay_against(recording, address, &mut Manual { server }, quirks)
+    replay_against(recording, address, &mut Manual { server }, known)
 }
 
 /// A server with a manual clock.
@@ -94,19 +94,19 @@ pub struct Tally {
 pub fn compare(
     seeds: impl Iterator<Item = u64>,
     steps: usize,
-    (quirks, avoid): (Quirks, Avoid),
+    (known, avoid): (KnownDifferences, Avoid),
     mut other: Option<&mut dyn Server>,
 ) -> Result<Tally, String> {
     let mut tally = Tally::default();
     for seed in seeds {
         let connections = [1, 3, 8][usize::try_from(seed % 3).unwrap_or(0)];
         let generator = Generator::new(seed, connections, steps, avoid);
-        let recording = record(|_| {}, quirks, generator)?;
+        let recording = record(|_| {}, known, generator)?;
         tally.recordings += 1;
         tally.bytes += recording.to_bytes().len() as u64;
         let mut outcomes = vec![minikeeper::replay(&recording)];
         if let Some(other) = other.as_deref_mut() {
-            outcomes.push(replay_on(&recording, other, quirks));
+            outcomes.push(replay_on(&recording, other, known));
         }
         for outcome in outcomes {
             match outcome {

@@ -2,7 +2,7 @@
 
 use super::{
     history::Step,
-    known::Quirks,
+    known::KnownDifferences,
     link::Got as Received,
     server::Server,
     side::{Seen, Side},
@@ -21,11 +21,11 @@ use crate::{
 /// When the server is broken.
 pub fn scenario(
     server: &mut dyn Server,
-    quirks: Quirks,
+    known: KnownDifferences,
     title: &str,
     steps: &[Step],
 ) -> Result<String, String> {
-    let mut side = Side::new(server, quirks)?;
+    let mut side = Side::new(server, known)?;
     let mut out = format!("case {title}\n");
     for step in steps {
         side.env.zxid = side.newest_zxid()?;
@@ -57,7 +57,7 @@ pub fn scenario(
         }
         side.env.zxid = newest_before_last(&frames, step.0.len(), before);
         let is_answered = frames.iter().flat_map(|(_, seen)| seen).any(is_reply);
-        out += &step_text(&side, step, acting.as_deref(), frames, quirks);
+        out += &step_text(&side, step, acting.as_deref(), frames, known);
         if is_answered {
             side.env.marks.remove(MARK);
         }
@@ -84,7 +84,7 @@ fn step_text(
     step: &Step,
     acting: Option<&str>,
     frames: Vec<(String, Vec<Seen>)>,
-    quirks: Quirks,
+    known: KnownDifferences,
 ) -> String {
     let mut out = String::new();
     let words = |seen: &Seen| {
@@ -94,7 +94,7 @@ fn step_text(
             Err(Received::Silence) => scenario::Got::Nothing,
             Err(Received::Message(message)) => return format!("# malformed: {message:?}"),
         };
-        expectation(&got, &side.env, !quirks.events_without_zxid)
+        expectation(&got, &side.env, !known.events_without_zxid)
     };
     let mut frames = frames.into_iter().peekable();
     let is_own = |name: &str| Some(name) == acting;

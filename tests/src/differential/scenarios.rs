@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{
-    known::{Quirks, Version},
+    known::{KnownDifferences, Version},
     server::Server,
     socket::OnSocket,
 };
@@ -53,19 +53,19 @@ pub fn run(
     own: &mut dyn Server,
     original: &mut dyn Server,
     version: Version,
-    quirks: Quirks,
+    known: KnownDifferences,
 ) -> Result<Summary, String> {
     let mut summary = Summary::default();
     for script in scripts {
         for case in &script.cases {
-            let is_fine = run_case(script, case, own, Quirks::default(), &mut summary)?;
+            let is_fine = run_case(script, case, own, KnownDifferences::default(), &mut summary)?;
             let is_later = case.since.as_ref().is_some_and(|(since, _)| {
                 Version::parse(since).is_some_and(|since| version < since)
             });
             if case.deviates || is_later {
                 // The case must fail here, or the mark is out of date.
                 let mut unmarked = Summary::default();
-                if run_case(script, case, original, quirks, &mut unmarked)? {
+                if run_case(script, case, original, known, &mut unmarked)? {
                     let (name, title) = (original.name(), &case.title);
                     summary.faults.push(format!(
                         "{name} passes \"{title}\", which is marked as different"
@@ -80,7 +80,7 @@ pub fn run(
                 }
                 continue;
             }
-            if run_case(script, case, original, quirks, &mut summary)? && is_fine {
+            if run_case(script, case, original, known, &mut summary)? && is_fine {
                 summary.passed += 1;
             }
         }
@@ -92,11 +92,11 @@ fn run_case(
     script: &Script,
     case: &Case,
     server: &mut dyn Server,
-    quirks: Quirks,
+    known: KnownDifferences,
     summary: &mut Summary,
 ) -> Result<bool, String> {
     let name = server.name();
-    let mut target = OnSocket::new(server, quirks)?;
+    let mut target = OnSocket::new(server, known)?;
     match script.run_case(case, &mut target) {
         Ok(()) => Ok(true),
         Err(fault) => {

@@ -12,7 +12,7 @@ use minikeeper_protocol::{
 
 use super::{
     canonical::{self, Names},
-    known::Quirks,
+    known::KnownDifferences,
     link::{Got, Link, closes, is_event},
     server::Server,
 };
@@ -53,7 +53,7 @@ pub struct Side<'s> {
     address: SocketAddr,
     conns: BTreeMap<String, Conn>,
     names: Names,
-    quirks: Quirks,
+    known: KnownDifferences,
     pub(crate) env: Env,
     next_xid: i32,
 }
@@ -63,14 +63,14 @@ impl<'s> Side<'s> {
     ///
     /// # Errors
     /// When the server does not start.
-    pub fn new(server: &'s mut dyn Server, quirks: Quirks) -> Result<Self, String> {
+    pub fn new(server: &'s mut dyn Server, known: KnownDifferences) -> Result<Self, String> {
         let address = server.fresh()?;
         Ok(Self {
             server,
             address,
             conns: BTreeMap::new(),
             names: Names::default(),
-            quirks,
+            known,
             env: Env::default(),
             next_xid: 1,
         })
@@ -299,7 +299,7 @@ impl<'s> Side<'s> {
             Some(Pending::Request(op)) => op,
             _ => None,
         };
-        let canonical = canonical::frame(message, op, &self.names, &self.quirks);
+        let canonical = canonical::frame(message, op, &self.names, &self.known);
         let mut ends = false;
         if let (false, Ok(header)) = (is_event, ReplyHeader::decode(&mut Reader::new(message))) {
             self.env.zxid = self.env.zxid.max(header.zxid.0);

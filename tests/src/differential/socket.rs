@@ -11,7 +11,7 @@ use super::{
     link::{Got, Link, closes},
     server::Server,
 };
-use crate::scenario::{Incoming, Quirks, Target};
+use crate::scenario::{Incoming, KnownDifferences, Target};
 
 /// A newly started server as the target of a scenario, over TCP.
 ///
@@ -21,7 +21,7 @@ pub struct OnSocket<'s> {
     server: &'s mut dyn Server,
     address: SocketAddr,
     conns: BTreeMap<String, Conn>,
-    quirks: Quirks,
+    known: KnownDifferences,
 }
 
 struct Conn {
@@ -36,13 +36,13 @@ impl<'s> OnSocket<'s> {
     ///
     /// # Errors
     /// When the server does not start.
-    pub fn new(server: &'s mut dyn Server, quirks: Quirks) -> Result<Self, String> {
+    pub fn new(server: &'s mut dyn Server, known: KnownDifferences) -> Result<Self, String> {
         let address = server.fresh()?;
         Ok(Self {
             server,
             address,
             conns: BTreeMap::new(),
-            quirks,
+            known,
         })
     }
 
@@ -141,8 +141,8 @@ impl Target for OnSocket<'_> {
         Ok(())
     }
 
-    fn quirks(&self) -> Quirks {
-        self.quirks
+    fn known(&self) -> KnownDifferences {
+        self.known
     }
 }
 

@@ -8,7 +8,7 @@ use minikeeper_protocol::{
 };
 
 use super::{
-    Env, Got, Quirks,
+    Env, Got, KnownDifferences,
     operation::{group, list_items},
     token::Token,
 };
@@ -35,7 +35,7 @@ pub(super) struct Expectation {
     fields: Facts,
     /// The results of a multi.
     results: Vec<Facts>,
-    quirks: Quirks,
+    known: KnownDifferences,
 }
 
 impl Expectation {
@@ -76,23 +76,23 @@ impl Expectation {
             kind,
             fields,
             results,
-            quirks: Quirks::default(),
+            known: KnownDifferences::default(),
         })
     }
 
     /// Removes the expectations that an older ZooKeeper does not meet.
-    pub(super) fn without(mut self, quirks: Quirks) -> Self {
-        if quirks.events_without_zxid && self.kind == "event" {
+    pub(super) fn without(mut self, known: KnownDifferences) -> Self {
+        if known.events_without_zxid && self.kind == "event" {
             self.fields.remove("zxid");
         }
-        without_stats(&mut self.results, quirks);
-        self.quirks = quirks;
+        without_stats(&mut self.results, known);
+        self.known = known;
         self
     }
 
     pub(super) fn check(&self, got: &Got, env: &Env) -> Result<(), String> {
         let (kind, facts, mut results) = facts_of(got, env);
-        without_stats(&mut results, self.quirks);
+        without_stats(&mut results, self.known);
         let fault = || {
             let (expected, results_wanted) = (&self.fields, &self.results);
             format!(
@@ -121,10 +121,10 @@ impl Expectation {
 }
 
 /// Turns every create2 in a multi into a create.
-fn without_stats(results: &mut [Facts], quirks: Quirks) {
+fn without_stats(results: &mut [Facts], known: KnownDifferences) {
     for result in results {
         let kind = result.get("kind").map(String::as_str);
-        if quirks.create2_in_multi_is_create && kind == Some("create2") {
+        if known.create2_in_multi_is_create && kind == Some("create2") {
             result.retain(|name, _| name == "path");
             result.insert("kind".to_owned(), "create".to_owned());
         }

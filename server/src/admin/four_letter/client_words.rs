@@ -15,7 +15,7 @@ use crate::{
     outbox::OutboxView,
     peer::Peer,
     state::UniverseState,
-    turn::{core::Look, stats::ConnStats},
+    turn::{core::LockedState, stats::ConnStats},
 };
 
 /// The data of one line about a connection.
@@ -30,8 +30,8 @@ pub(crate) struct Row {
 /// built without the lock.
 pub(crate) fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
     let rows_max = connection_rows_max(&shared.config);
-    shared.turns.look(
-        |Look {
+    shared.turns.read(
+        |LockedState {
              engine, members, ..
          }| {
             let rows: Vec<_> = members
@@ -218,8 +218,8 @@ fn connections(shared: &UniverseState, now: Now) -> (BTreeMap<u64, ExpiryBucket>
         established_ms.max(stats.last_reply_ms)
     };
     let rows_max = connection_rows_max(&shared.config);
-    shared.turns.look(
-        |Look {
+    shared.turns.read(
+        |LockedState {
              engine, members, ..
          }| {
             let mut buckets: BTreeMap<u64, ExpiryBucket> = BTreeMap::new();
