@@ -130,7 +130,8 @@ pub fn place(core: Option<usize>) {
     }
 }
 
-async fn send_back(mut stream: TcpStream) {
+/// Sends back all input of a connection, until it ends.
+pub async fn send_back(mut stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {

@@ -1,4 +1,4 @@
-//! Measurements of minikeeper: the code that the programs in `src/bin/` share.
+//! Measurements of minikeeper: the code that the commands of the program and the lock bench share.
 //!
 //! | module | contents |
 //! | --- | --- |

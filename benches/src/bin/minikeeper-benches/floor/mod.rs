@@ -9,14 +9,12 @@ mod hand_over;
 mod measure;
 mod through_client;
 
-use std::{net::SocketAddr, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use clap::Parser;
 use minikeeper_benches::{
     Error, IoContext as _,
     awake::Awake,
     note,
-    process::{self, Pin, Server},
     stats::quartiles,
     table::{Table, duration_ns, number, say},
 };
@@ -24,25 +22,30 @@ use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
 use tokio::runtime::Runtime;
 
-use crate::{
+use self::{
     bare::{Bare, BareHandOver, BareLock},
     hand_over::{HandOver, Hold},
-    measure::{DEPTH, Measure, Part, one_by_one, pipelined, text},
+    measure::{DEPTH, Measure, Part, one_by_one, pipelined},
     through_client::connect,
+};
+use crate::{
+    options::{Measured, Only},
+    text,
 };
 
 /// Measures locks and the client under them against bare sockets that send the same requests.
-#[derive(Parser)]
+#[derive(clap::Args)]
 #[command(after_help = "Examples:
-  cargo run --release -p minikeeper-benches --bin floor
+  cargo run --release -p minikeeper-benches -- floor
   floor --pin --awake                     servers on core 1, everything else on core 0, both awake
   floor --pin --awake --depths            compare depths of look-ahead
 
-Build first: cargo build --release --workspace")]
-struct Args {
-    /// Placement of the servers; without a value: split.
-    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "split")]
-    pin: Pin,
+Echo is measured in any case.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    measured: Measured,
+    #[command(flatten)]
+    only: Only,
     /// Keep both cores awake: depending on the length of the pause, a virtual core may take long to
     /// wake up.
     #[arg(long)]
@@ -60,17 +63,6 @@ struct Args {
     /// for 0, 10 us, 200 us and 1 ms.
     #[arg(long)]
     depths: bool,
-    /// Only points whose name contains this; may be repeated. Echo is always measured.
-    #[arg(long)]
-    only: Vec<String>,
-    /// Program to measure [default: minikeeper next to this program].
-    #[arg(long, value_name = "PATH")]
-    minikeeper: Option<std::path::PathBuf>,
-}
-
-fn main() -> ExitCode {
-    let args = Args::parse();
-    minikeeper_benches::exit("floor", run(&args))
 }
 
 /// A point, with its connections.
@@ -115,20 +107,11 @@ impl Point {
     }
 }
 
-fn run(args: &Args) -> Result<bool, Error> {
-    let mut command = args.pin.server(process::sibling("echo")?);
-    command.arg("--raw");
-    let echo = Server::start_printing(command)?;
-    let program = match &args.minikeeper {
-        Some(path) => path.clone(),
-        None => process::sibling("minikeeper")?,
-    };
-    let server = Server::start_minikeeper(args.pin.server(program))?;
+pub(crate) fn run(args: &Args) -> Result<bool, Error> {
+    let echo = args.measured.start_own(&["echo", "--raw"])?;
+    let server = args.measured.start()?;
     let _awake = args.awake.then(Awake::start).transpose()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context(|| "cannot start a runtime".into())?;
+    let runtime = crate::runtime()?;
     let mut points = runtime.block_on(points(args, echo.addr, server.addr))?;
     let mut rounds: Vec<Vec<Measure>> = Vec::new();
     for round in 0..args.rounds {
@@ -173,9 +156,7 @@ async fn points(args: &Args, echo: SocketAddr, server: SocketAddr) -> Result<Poi
             Point::EchoApart(Bare::echo(echo).await?),
         ),
     ];
-    let is_wanted = |name: &str| {
-        args.only.is_empty() || args.only.iter().any(|only| name.contains(only.as_str()))
-    };
+    let is_wanted = |name: &str| args.only.has(name);
     let mut queues = Vec::new();
     if args.depths {
         for hold in Hold::ALL {
@@ -268,7 +249,7 @@ fn report(args: &Args, names: &[String], rounds: &[Vec<Measure>]) -> std::io::Re
          ratios are medians of the rounds' ratios, with their quartiles\n\n",
         args.rounds,
         args.operations,
-        args.pin.text(),
+        args.measured.pin.text(),
         if args.awake {
             "kept awake"
         } else {

@@ -2,6 +2,8 @@
 
 use minikeeper_benches::{Error, clock::now_ns, process, stats};
 
+use crate::text;
+
 /// The number of outstanding requests in a pipeline.
 pub(crate) const DEPTH: u32 = 64;
 
@@ -45,11 +47,6 @@ where
         timer.end_of(u64::from(DEPTH));
     }
     timer.measure()
-}
-
-/// Converts an error of the measured code to an error of the measurement.
-pub(crate) fn text(error: impl std::error::Error) -> Error {
-    Error::Unexpected(error.to_string())
 }
 
 /// The result of one block of one point.

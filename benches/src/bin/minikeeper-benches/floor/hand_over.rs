@@ -13,10 +13,8 @@ use minikeeper_benches::{Error, clock::now_ns, stats};
 use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
 
-use crate::{
-    measure::{Measure, text},
-    through_client::connect,
-};
+use super::{measure::Measure, through_client::connect};
+use crate::text;
 
 /// How long a holder keeps the lock.
 #[derive(Clone, Copy)]

@@ -6,7 +6,8 @@ use minikeeper_benches::Error;
 use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
 
-use crate::measure::{Measure, Part, Timer, text};
+use super::measure::{Measure, Part, Timer};
+use crate::text;
 
 pub(crate) async fn connect(addr: SocketAddr) -> Result<Client, Error> {
     let builder = Client::builder(&addr.to_string()).map_err(text)?;

@@ -5,45 +5,43 @@
 //! a disturbance of the machine affects both.
 
 use std::{
-    fs,
     io::Read as _,
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
-    process::{Command, ExitCode, Stdio},
+    path::PathBuf,
+    process::{Command, Stdio},
     time::Duration,
 };
 
-use clap::Parser;
 use minikeeper_benches::{
     Error, IoContext as _,
     clock::Deadline,
     note,
     points::{Floor, Metric, POINTS, Point},
-    process::{self, Pin, Server},
+    process::{self, Server},
     stats::Spread,
-    table::{Table, duration_ns, grouped, number, say},
+    table::{Table, duration_ns, grouped, number},
 };
 use serde_json::{Value, json};
 
+use crate::options::{Measured, Only, Output};
+
 /// Compares minikeeper with an echo server under the same load and prints the ratios.
-#[derive(Parser)]
+#[derive(clap::Args)]
 #[command(after_help = "Examples:
-  cargo run --release -p minikeeper-benches --bin compare
+  cargo run --release -p minikeeper-benches -- compare
   compare --pin --json result.json        generator on core 0, servers on core 1
   compare --pin shared --only latency-get everything on core 0, one point
   compare --rounds 3 --duration-ms 500    quick look
   compare --pin --before OLD/minikeeper   an older program in the same rounds, to see the change
   compare --server 'zkServer {port}'      another server instead of minikeeper
-  compare --addr 127.0.0.1:2181           a server that already runs (its CPU time is unknown)
-
-Build first: cargo build --release --workspace")]
-struct Args {
-    /// Placement; without a value: split.
-    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "split")]
-    pin: Pin,
-    /// Only points whose name contains this; may be repeated.
-    #[arg(long, value_name = "NAME")]
-    only: Vec<String>,
+  compare --addr 127.0.0.1:2181           a server that already runs (its CPU time is unknown)")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    measured: Measured,
+    #[command(flatten)]
+    only: Only,
+    #[command(flatten)]
+    output: Output,
     /// Rounds per point; each loads the floor and the server once.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -56,12 +54,6 @@ struct Args {
     /// Bytes of data in every znode.
     #[arg(long, default_value_t = 100)]
     data_bytes: usize,
-    /// Program to measure [default: minikeeper next to this program].
-    #[arg(long, value_name = "PATH")]
-    minikeeper: Option<PathBuf>,
-    /// Further argument for minikeeper; may be repeated.
-    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
-    minikeeper_arg: Vec<String>,
     /// Older program, loaded in the same rounds, to see what has changed.
     #[arg(long, value_name = "PATH")]
     before: Option<PathBuf>,
@@ -75,105 +67,46 @@ struct Args {
     /// Running server to measure.
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "minikeeper")]
     addr: Option<SocketAddr>,
-    /// Also write every round as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// End with code 1 when a goal is missed.
-    #[arg(long)]
-    strict: bool,
 }
 
-fn main() -> ExitCode {
-    let args = Args::parse();
-    minikeeper_benches::exit("compare", run(&args))
-}
-
-fn run(args: &Args) -> Result<bool, Error> {
-    let wanted = |point: &&Point| {
-        args.only.is_empty() || args.only.iter().any(|name| point.name.contains(name))
-    };
-    let points: Vec<&Point> = POINTS.iter().filter(wanted).collect();
-    if points.is_empty() {
-        let names: Vec<_> = POINTS.iter().map(|point| point.name).collect();
-        return Err(Error::Setup(format!(
-            "unknown point {}; one of: {}",
-            args.only.join(", "),
-            names.join(", ")
-        )));
-    }
-    let bench = Bench::new(args)?;
+pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     let mut rows = Vec::new();
-    for point in points {
-        rows.push(bench.compare(point)?);
+    for point in args.only.of(POINTS, |point| point.name)? {
+        rows.push(args.compare(point)?);
     }
-    say(report(args, &rows)).context(|| "cannot print the report".into())?;
-    if let Some(path) = &args.json {
-        let rows: Vec<_> = rows.iter().map(Row::json).collect();
-        let json = json!({
-            "placement": args.pin.text(),
-            "rounds": args.rounds,
-            "duration_ms": args.duration_ms,
-            "data_bytes": args.data_bytes,
-            "points": rows,
-        });
-        fs::write(path, format!("{json:#}\n"))
-            .context(|| format!("cannot write {:?}", path.display()))?;
-    }
-    Ok(!args.strict || rows.iter().all(|row| row.holds() != Some(false)))
+    let json = json!({
+        "placement": args.measured.pin.text(),
+        "rounds": args.rounds,
+        "duration_ms": args.duration_ms,
+        "data_bytes": args.data_bytes,
+        "points": rows.iter().map(Row::json).collect::<Vec<_>>(),
+    });
+    let goals = rows.iter().map(Row::holds);
+    args.output.finish(&report(args, &rows), &json, goals)
 }
 
-/// The programs that a comparison starts.
-struct Bench<'a> {
-    args: &'a Args,
-    echo: PathBuf,
-    load: PathBuf,
-    minikeeper: Option<PathBuf>,
-}
-
-impl<'a> Bench<'a> {
-    fn new(args: &'a Args) -> Result<Self, Error> {
-        let minikeeper = match (&args.minikeeper, &args.server, args.addr) {
-            (Some(path), _, _) => Some(path.clone()),
-            (None, None, None) => Some(process::sibling("minikeeper")?),
-            _ => None,
-        };
-        Ok(Self {
-            args,
-            echo: process::sibling("echo")?,
-            load: process::sibling("load")?,
-            minikeeper,
-        })
-    }
-
+impl Args {
     fn start_echo(&self, raw: bool) -> Result<Server, Error> {
-        let mut command = self.args.pin.server(&self.echo);
-        command.args(["--data-bytes", &self.args.data_bytes.to_string()]);
+        let data_bytes = self.data_bytes.to_string();
+        let mut args = vec!["echo", "--data-bytes", &data_bytes];
         if raw {
-            command.arg("--raw");
+            args.push("--raw");
         }
-        Server::start_printing(command)
+        self.measured.start_own(&args)
     }
 
     fn start_measured(&self) -> Result<Server, Error> {
-        if let Some(addr) = self.args.addr {
+        if let Some(addr) = self.addr {
             return Ok(Server::running(addr));
         }
-        if let Some(text) = &self.args.server {
+        if let Some(text) = &self.server {
             let port = process::free_port()?;
             let text = text.replace("{port}", &port.to_string());
-            let mut command = self.args.pin.server("sh");
+            let mut command = self.measured.pin.server("sh");
             command.args(["-c", &format!("exec {text}")]);
             return Server::start_at(command, SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         }
-        let path = self.minikeeper.as_ref();
-        let path = path.expect("without --server and --addr the program was looked up");
-        self.start_minikeeper(path)
-    }
-
-    fn start_minikeeper(&self, path: &Path) -> Result<Server, Error> {
-        let mut command = self.args.pin.server(path);
-        command.args(&self.args.minikeeper_arg);
-        Server::start_minikeeper(command)
+        self.measured.start()
     }
 
     fn start_all(&self, point: &Point) -> Result<Servers, Error> {
@@ -183,8 +116,8 @@ impl<'a> Bench<'a> {
                 Floor::Echo => None,
             },
             echo: self.start_echo(false)?,
-            before: match &self.args.before {
-                Some(path) => Some(self.start_minikeeper(path)?),
+            before: match &self.before {
+                Some(path) => Some(Server::start_minikeeper(self.measured.command(path))?),
                 None => None,
             },
             measured: self.start_measured()?,
@@ -198,14 +131,14 @@ impl<'a> Bench<'a> {
             point,
             rounds: Vec::new(),
         };
-        for number in 0..self.args.rounds {
+        for number in 0..self.rounds {
             note(&format!(
                 "{}: round {} of {}",
                 point.name,
                 number + 1,
-                self.args.rounds
+                self.rounds
             ));
-            if number > 0 && number % self.args.restart_after == 0 {
+            if number > 0 && number % self.restart_after == 0 {
                 drop(servers);
                 servers = self.start_all(point)?;
             }
@@ -239,15 +172,14 @@ impl<'a> Bench<'a> {
 
     /// Runs one load; returns its result as `load` prints it.
     fn load(&self, point: &Point, mix: &str, server: &Server) -> Result<Value, Error> {
-        let args = self.args;
-        let mut command = args.pin.generator(&self.load);
+        let mut command = self.measured.generator()?;
         let addr = server.addr.to_string();
         let numbers = [
             ("--connections", u64::from(point.connections)),
             ("--depth", u64::from(point.depth)),
-            ("--duration-ms", args.duration_ms),
-            ("--warmup-ms", args.warmup_ms),
-            ("--data-bytes", args.data_bytes as u64),
+            ("--duration-ms", self.duration_ms),
+            ("--warmup-ms", self.warmup_ms),
+            ("--data-bytes", self.data_bytes as u64),
         ];
         command.args(["--addr", &addr, "--mix", mix, "--json", "-"]);
         for (name, value) in numbers {
@@ -256,7 +188,7 @@ impl<'a> Bench<'a> {
         if let Some(pid) = server.pid {
             command.args(["--server-pid", &pid.to_string()]);
         }
-        let limit = Duration::from_millis(args.duration_ms * 4 + args.warmup_ms * 4) + LOAD_MARGIN;
+        let limit = Duration::from_millis(self.duration_ms * 4 + self.warmup_ms * 4) + LOAD_MARGIN;
         let text = output(&mut command, limit, &format!("load {mix} on {addr}"))?;
         serde_json::from_str(&text)
             .map_err(|error| Error::Unexpected(format!("load printed no result: {error}")))
@@ -438,7 +370,7 @@ fn report(args: &Args, rows: &[Row]) -> String {
         args.rounds,
         args.duration_ms,
         args.data_bytes,
-        args.pin.text()
+        args.measured.pin.text()
     );
     let mut columns = vec![
         "point", "floor", "server", "ratio", "min-max", "goal", "holds", "echo/E", "cpu", "before",

@@ -17,8 +17,9 @@ use minikeeper_benches::{
 };
 use mio::{Events, Interest, Poll, Token};
 
-use crate::{
-    figures::{Bench, FAN_OUT_PATH, Figure, arm, change, create},
+use super::{
+    Args, expect_files,
+    figures::{FAN_OUT_PATH, Figure, arm, change, create},
     row::{Row, Unit},
 };
 
@@ -38,24 +39,24 @@ const WAIT: Duration = Duration::from_secs(1);
 
 /// Measures a change to a watched znode and a message to subscribers in turn, so that a slow
 /// machine slows both.
-fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
-    bench.expect_files(2 * bench.watchers + 100)?;
-    let redis = start(bench.pin, 2 * bench.watchers)?;
-    let server = bench.start()?;
+fn fan_out(args: &Args) -> Result<Vec<Row>, Error> {
+    expect_files(2 * args.watchers + 100)?;
+    let redis = start(args.measured.pin, 2 * args.watchers)?;
+    let server = args.measured.start()?;
     create(&mut Client::connect(server.addr)?, FAN_OUT_PATH)?;
-    let mut watching = Driver::connect(server.addr, bench.watchers + 1, false)?;
-    let mut subscribed = Subscribers::connect(redis.addr, bench.watchers)?;
+    let mut watching = Driver::connect(server.addr, args.watchers + 1, false)?;
+    let mut subscribed = Subscribers::connect(redis.addr, args.watchers)?;
     let (mut ratios, mut times) = (vec![], vec![]);
-    for _ in 0..bench.rounds {
+    for _ in 0..args.rounds {
         let theirs_ns = subscribed.publish()?;
-        arm(bench, &mut watching)?;
-        let (ours_ns, _) = change(bench, &mut watching)?;
+        arm(args, &mut watching)?;
+        let (ours_ns, _) = change(args, &mut watching)?;
         ratios.push(ours_ns / theirs_ns);
         times.push(theirs_ns);
     }
     // Stop the servers first: the side that closes first keeps the port busy for a minute.
     drop((server, redis));
-    let note = format!("{} watchers, our fan-out-time / theirs", bench.watchers);
+    let note = format!("{} watchers, our fan-out-time / theirs", args.watchers);
     Ok(vec![
         Row::new("fan-out-redis", ratios, Unit::Ratio, 0.0)
             .without_goal()

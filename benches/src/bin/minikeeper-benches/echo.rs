@@ -8,8 +8,7 @@
 use std::{net::Ipv4Addr, sync::atomic::AtomicI64, sync::atomic::Ordering};
 
 use bytes::{Bytes, BytesMut};
-use clap::Parser;
-use minikeeper_benches::{Error, IoContext as _, mix, table::say};
+use minikeeper_benches::{Error, IoContext as _, embedded::send_back, mix, table::say};
 use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, OpCode, Reader, ReplyHeader, ReplyRef, Request, RequestHeader,
     SessionId, Stat, Ustring, Xid, Zxid, frame,
@@ -20,13 +19,13 @@ use tokio::{
 };
 
 /// A server that decodes every frame and replies with a constant, as a yardstick.
-#[derive(Parser)]
+#[derive(clap::Args)]
 #[command(after_help = "Examples:
   echo                          listen on a free port and print it
   echo --port 2181              stand in for a ZooKeeper
   echo --raw                    send back all input, no protocol
   echo --data-bytes 1000        reply to getData with 1,000 bytes")]
-struct Args {
+pub(crate) struct Args {
     /// Port on 127.0.0.1; 0 chooses a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -38,17 +37,11 @@ struct Args {
     data_bytes: usize,
 }
 
-fn main() -> std::process::ExitCode {
-    let args = Args::parse();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .context(|| "cannot start the runtime".into());
-    let done = runtime.and_then(|runtime| runtime.block_on(serve(&args)));
-    minikeeper_benches::exit("echo", done.map(|()| true))
+pub(crate) fn run(args: &Args) -> Result<bool, Error> {
+    crate::runtime()?.block_on(serve(args))
 }
 
-async fn serve(args: &Args) -> Result<(), Error> {
+async fn serve(args: &Args) -> Result<bool, Error> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .await
         .context(|| {
@@ -68,24 +61,15 @@ async fn serve(args: &Args) -> Result<(), Error> {
             .accept()
             .await
             .context(|| "cannot accept a connection".into())?;
-        // If the connection is already gone, the first read fails.
-        let _ = stream.set_nodelay(true);
         if args.raw {
-            tokio::spawn(echo_bytes(stream));
+            tokio::spawn(send_back(stream));
         } else {
+            // If the connection is already gone, the first read fails.
+            let _ = stream.set_nodelay(true);
             tokio::spawn(async move {
                 // A connection that fails or sends nonsense is dropped; the others continue.
                 let _ = echo_frames(stream, constants).await;
             });
-        }
-    }
-}
-
-async fn echo_bytes(mut stream: TcpStream) {
-    let mut buffer = vec![0; READ_BYTES];
-    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-        if stream.write_all(&buffer[..read]).await.is_err() {
-            return;
         }
     }
 }

@@ -10,7 +10,7 @@ use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, EventKind, Reader, SessionId, Zxid, event,
 };
 
-use crate::figures::FAN_OUT_PATH;
+use super::figures::FAN_OUT_PATH;
 
 /// Accepts `watchers` connections and one more. Each request of the last one is answered with an
 /// event to each of the others, then with a reply. Ends when the last one ends.

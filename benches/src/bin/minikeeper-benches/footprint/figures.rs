@@ -3,7 +3,6 @@
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
     process::{Command, Stdio},
     thread,
     time::Duration,
@@ -17,15 +16,15 @@ use minikeeper_benches::{
     drive::{Driver, Pace},
     frames::{Counting, Kind, put_frame, request},
     mix,
-    process::{self, Pin, START_LIMIT, Scratch, Server},
+    process::{self, START_LIMIT, Scratch, Server},
     record::Recorder,
     stats::{Spread, as_f64},
     table::duration_ns,
 };
 use minikeeper_protocol::{Request, Xid};
 
-use crate::{
-    embedded,
+use super::{
+    Args, embedded, expect_files,
     row::{Row, Unit},
 };
 
@@ -44,62 +43,16 @@ pub(crate) const FIGURES: &[(&str, Figure)] = &[
 ];
 
 /// Measures a group of rows.
-pub(crate) type Figure = fn(&Bench) -> Result<Vec<Row>, Error>;
-
-/// The measured program, and the sizes.
-pub(crate) struct Bench {
-    /// The program.
-    pub(crate) minikeeper: PathBuf,
-    /// Its further arguments.
-    pub(crate) minikeeper_args: Vec<String>,
-    /// The placement.
-    pub(crate) pin: Pin,
-    /// Runs of each noisy row.
-    pub(crate) rounds: u32,
-    /// Znodes of the fill.
-    pub(crate) znodes: usize,
-    /// The parents of these znodes.
-    pub(crate) parents: usize,
-    /// Idle sessions.
-    pub(crate) sessions: usize,
-    /// Seconds between two pings of an idle session.
-    pub(crate) ping_interval_s: u32,
-    /// Connections that watch one znode.
-    pub(crate) watchers: usize,
-    /// How many open files this program may have.
-    pub(crate) files_max: u64,
-}
-
-impl Bench {
-    fn command(&self) -> Command {
-        let mut command = self.pin.server(&self.minikeeper);
-        command.args(&self.minikeeper_args);
-        command
-    }
-
-    pub(crate) fn start(&self) -> Result<Server, Error> {
-        Server::start_minikeeper(self.command())
-    }
-
-    pub(crate) fn expect_files(&self, needed: usize) -> Result<(), Error> {
-        if self.files_max >= needed as u64 {
-            return Ok(());
-        }
-        Err(Error::Setup(format!(
-            "limit of {} open files is below the {needed} files needed; \
-             raise it (ulimit -Hn) or lower --sessions and --watchers",
-            self.files_max
-        )))
-    }
-}
+pub(crate) type Figure = fn(&Args) -> Result<Vec<Row>, Error>;
 
 /// Measures from spawning the program to the first granted session, and from SIGTERM to its end.
-fn start_and_stop(bench: &Bench) -> Result<Vec<Row>, Error> {
+fn start_and_stop(args: &Args) -> Result<Vec<Row>, Error> {
+    let program = args.measured.program()?;
     let (mut start, mut stop) = (Vec::new(), Vec::new());
-    for _ in 0..bench.rounds {
+    for _ in 0..args.rounds {
         let port = process::free_port()?;
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut command = bench.command();
+        let mut command = args.measured.command(&program);
         command
             .args(["--port", &port.to_string()])
             .stdin(Stdio::null())
@@ -109,7 +62,7 @@ fn start_and_stop(bench: &Bench) -> Result<Vec<Row>, Error> {
         let before_ns = now_ns();
         let child = command
             .spawn()
-            .context(|| format!("cannot start {:?}", bench.minikeeper.display()))?;
+            .context(|| format!("cannot start {:?}", program.display()))?;
         let mut server = Server::starting(child);
         // Refused connections cost microseconds; yielding lets a server on the same core start.
         let client = loop {
@@ -132,10 +85,10 @@ fn start_and_stop(bench: &Bench) -> Result<Vec<Row>, Error> {
 }
 
 /// Measures the resident memory after a quiet moment without a connection.
-fn idle_memory(bench: &Bench) -> Result<Vec<Row>, Error> {
+fn idle_memory(args: &Args) -> Result<Vec<Row>, Error> {
     let mut values = Vec::new();
-    for _ in 0..bench.rounds {
-        let server = bench.start()?;
+    for _ in 0..args.rounds {
+        let server = args.measured.start()?;
         thread::sleep(SETTLE);
         values.push(rss(&server)?);
     }
@@ -144,16 +97,17 @@ fn idle_memory(bench: &Bench) -> Result<Vec<Row>, Error> {
 }
 
 /// Measures the size of the program without symbols.
-fn binary_size(bench: &Bench) -> Result<Vec<Row>, Error> {
+fn binary_size(args: &Args) -> Result<Vec<Row>, Error> {
+    let program = args.measured.program()?;
     let scratch = Scratch::new("stripped")?;
     let strip = Command::new("strip")
         .arg("-o")
-        .args([&scratch.path, &bench.minikeeper])
+        .args([&scratch.path, &program])
         .stderr(Stdio::null())
         .status();
     let (path, note) = match strip {
         Ok(status) if status.success() => (&scratch.path, "stripped"),
-        _ => (&bench.minikeeper, "as built; strip is not installed"),
+        _ => (&program, "as built; strip is not installed"),
     };
     let size = fs::metadata(path)
         .context(|| format!("cannot read the size of {:?}", path.display()))?
@@ -163,15 +117,15 @@ fn binary_size(bench: &Bench) -> Result<Vec<Row>, Error> {
 }
 
 /// Measures the growth of the resident memory and the time of a fill over one pipelined connection.
-fn znodes(bench: &Bench) -> Result<Vec<Row>, Error> {
+fn znodes(args: &Args) -> Result<Vec<Row>, Error> {
     const PATH_BYTES: usize = 33;
     const DIGITS: usize = PATH_BYTES - "/fill/p0000/".len();
-    let server = bench.start()?;
+    let server = args.measured.start()?;
     let mut client = Client::connect(server.addr)?;
     create(&mut client, "/fill")?;
     let data = mix::data(100);
     let mut parents = Vec::new();
-    for parent in 0..bench.parents {
+    for parent in 0..args.parents {
         let path = format!("/fill/p{parent:04}");
         create(&mut client, &path)?;
         parents.push(Counting::new(
@@ -184,10 +138,10 @@ fn znodes(bench: &Bench) -> Result<Vec<Row>, Error> {
     let mut driver = Driver::connect(server.addr, 1, false)?;
     thread::sleep(SETTLE);
     let before = rss(&server)?;
-    let share = bench.znodes.div_ceil(bench.parents);
+    let share = args.znodes.div_ceil(args.parents);
     let mut number = 0;
     let mut fill = |_: usize, xid: Xid, out: &mut Vec<u8>| {
-        if number == bench.znodes {
+        if number == args.znodes {
             return None;
         }
         let kind = parents[number / share].deal(number % share, xid, out);
@@ -199,10 +153,10 @@ fn znodes(bench: &Bench) -> Result<Vec<Row>, Error> {
     let span = driver.run(&mut fill, pace, None, &mut recorder)?;
     recorder.expect_no_errors("creating znodes")?;
     thread::sleep(SETTLE);
-    let each = (rss(&server)? - before) / bench.znodes as f64;
+    let each = (rss(&server)? - before) / args.znodes as f64;
     let note = format!(
         "{} znodes, {PATH_BYTES}-byte paths, 100 bytes of data, {} parents",
-        bench.znodes, bench.parents
+        args.znodes, args.parents
     );
     Ok(vec![
         Row::new("znode-memory", vec![each], Unit::Bytes, 260.0).with_note(note),
@@ -217,36 +171,36 @@ fn znodes(bench: &Bench) -> Result<Vec<Row>, Error> {
 }
 
 /// Measures the memory of idle sessions, and the CPU time of their heartbeats.
-fn sessions(bench: &Bench) -> Result<Vec<Row>, Error> {
-    bench.expect_files(bench.sessions + 100)?;
-    let server = bench.start()?;
+fn sessions(args: &Args) -> Result<Vec<Row>, Error> {
+    expect_files(args.sessions + 100)?;
+    let server = args.measured.start()?;
     let warm = Driver::connect(server.addr, 1, false)?;
     thread::sleep(SETTLE);
     let before = rss(&server)?;
-    let mut driver = Driver::connect(server.addr, bench.sessions, false)?;
+    let mut driver = Driver::connect(server.addr, args.sessions, false)?;
     thread::sleep(SETTLE);
-    let each = (rss(&server)? - before) / bench.sessions as f64;
-    let share = heartbeats(bench, &server, &mut driver)?;
+    let each = (rss(&server)? - before) / args.sessions as f64;
+    let share = heartbeats(args, &server, &mut driver)?;
     drop((warm, server, driver));
-    let echo = Server::start_printing(bench.pin.server(process::sibling("echo")?))?;
-    let mut driver = Driver::connect(echo.addr, bench.sessions, false)?;
-    let floor = Spread::of(&heartbeats(bench, &echo, &mut driver)?);
+    let echo = args.measured.start_own(&["echo"])?;
+    let mut driver = Driver::connect(echo.addr, args.sessions, false)?;
+    let floor = Spread::of(&heartbeats(args, &echo, &mut driver)?);
     let floor = floor.map_or(0.0, |floor| floor.median);
-    let note = format!("{} idle sessions", bench.sessions);
+    let note = format!("{} idle sessions", args.sessions);
     Ok(vec![
         Row::new("session-memory", vec![each], Unit::Bytes, 1024.0).with_note(note),
         Row::new("heartbeats", share, Unit::Percent, 0.02).with_note(format!(
             "of a core, each session pings every {} s; echo: {}",
-            bench.ping_interval_s,
+            args.ping_interval_s,
             Unit::Percent.text(floor)
         )),
     ])
 }
 
 /// Returns the share of a core that a server spends on pings, one reading per round.
-fn heartbeats(bench: &Bench, server: &Server, driver: &mut Driver) -> Result<Vec<f64>, Error> {
+fn heartbeats(args: &Args, server: &Server, driver: &mut Driver) -> Result<Vec<f64>, Error> {
     let pid = server.pid.expect("the server was started here");
-    let rate = bench.sessions as f64 / f64::from(bench.ping_interval_s);
+    let rate = args.sessions as f64 / f64::from(args.ping_interval_s);
     let mut frame = Vec::new();
     Request::Ping.encode(Xid::PING, &mut frame);
     let mut ping = |_: usize, _: Xid, out: &mut Vec<u8>| {
@@ -254,7 +208,7 @@ fn heartbeats(bench: &Bench, server: &Server, driver: &mut Driver) -> Result<Vec
         Some(Kind::Ping)
     };
     let mut shares = Vec::new();
-    for _ in 0..bench.rounds {
+    for _ in 0..args.rounds {
         let before = process::cpu_ns(pid)?;
         let mut recorder = Recorder::default();
         let pace = Pace::Open { rate, depth: 1 };
@@ -267,10 +221,10 @@ fn heartbeats(bench: &Bench, server: &Server, driver: &mut Driver) -> Result<Vec
 }
 
 /// Measures the growth of the resident memory by data watches.
-fn watches(bench: &Bench) -> Result<Vec<Row>, Error> {
+fn watches(args: &Args) -> Result<Vec<Row>, Error> {
     const CONNECTIONS: usize = 10;
     const ZNODES: usize = 100_000;
-    let server = bench.start()?;
+    let server = args.measured.start()?;
     let mut client = Client::connect(server.addr)?;
     create(&mut client, "/watched")?;
     let mut driver = Driver::connect(server.addr, CONNECTIONS, false)?;
@@ -312,22 +266,21 @@ fn watches(bench: &Bench) -> Result<Vec<Row>, Error> {
 
 /// Measures one change to a znode that many connections watch, against one thread that writes as
 /// many frames.
-fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
-    bench.expect_files(2 * bench.watchers + 100)?;
-    let server = bench.start()?;
+fn fan_out(args: &Args) -> Result<Vec<Row>, Error> {
+    expect_files(2 * args.watchers + 100)?;
+    let server = args.measured.start()?;
     create(&mut Client::connect(server.addr)?, FAN_OUT_PATH)?;
-    let own = std::env::current_exe().context(|| "cannot find the path of this program".into())?;
-    let mut command = bench.pin.server(own);
-    command.args(["--fan-out-floor", &bench.watchers.to_string()]);
-    let floor = Server::start_printing(command)?;
+    let watchers = args.watchers.to_string();
+    let floor = ["footprint", "--fan-out-floor", &watchers];
+    let floor = args.measured.start_own(&floor)?;
     // The last connection is the writer.
-    let mut watching = Driver::connect(server.addr, bench.watchers + 1, false)?;
-    let mut listening = Driver::connect(floor.addr, bench.watchers + 1, false)?;
+    let mut watching = Driver::connect(server.addr, args.watchers + 1, false)?;
+    let mut listening = Driver::connect(floor.addr, args.watchers + 1, false)?;
     let (mut ratios, mut times, mut floors, mut replies) = (vec![], vec![], vec![], vec![]);
-    for _ in 0..bench.rounds {
-        let (floor_ns, _) = change(bench, &mut listening)?;
-        arm(bench, &mut watching)?;
-        let (time_ns, reply_ns) = change(bench, &mut watching)?;
+    for _ in 0..args.rounds {
+        let (floor_ns, _) = change(args, &mut listening)?;
+        arm(args, &mut watching)?;
+        let (time_ns, reply_ns) = change(args, &mut watching)?;
         ratios.push(time_ns / floor_ns);
         times.push(time_ns);
         floors.push(floor_ns);
@@ -339,12 +292,12 @@ fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
         .iter()
         .zip(&times)
         .filter(|(reply, end)| reply < end);
-    let early = format!("{} of {} replies came before", early.count(), bench.rounds);
+    let early = format!("{} of {} replies came before", early.count(), args.rounds);
     let time = |name, values| Row::new(name, values, Unit::Time, 0.0).without_goal();
     Ok(vec![
         Row::new("fan-out", ratios, Unit::Ratio, 1.15).with_note(format!(
             "{} watchers, time to the last event / floor",
-            bench.watchers
+            args.watchers
         )),
         time("fan-out-time", times).with_note("sending the change to reading the last event"),
         time("fan-out-floor", floors).with_note("one thread writing as many frames"),
@@ -353,8 +306,8 @@ fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
 }
 
 /// Sets a watch from every connection but the writer's.
-pub(crate) fn arm(bench: &Bench, driver: &mut Driver) -> Result<(), Error> {
-    let mut dealt = vec![false; bench.watchers];
+pub(crate) fn arm(args: &Args, driver: &mut Driver) -> Result<(), Error> {
+    let mut dealt = vec![false; args.watchers];
     let mut frame = Vec::new();
     let path = Some(FAN_OUT_PATH.into());
     Request::Exists { path, watch: true }.encode(Xid(0), &mut frame);
@@ -370,12 +323,12 @@ pub(crate) fn arm(bench: &Bench, driver: &mut Driver) -> Result<(), Error> {
 }
 
 /// Sends one change. Returns the times to the last event and to the reply, in nanoseconds.
-pub(crate) fn change(bench: &Bench, driver: &mut Driver) -> Result<(f64, f64), Error> {
+pub(crate) fn change(args: &Args, driver: &mut Driver) -> Result<(f64, f64), Error> {
     let mut frame = Vec::new();
     request(Kind::Set, FAN_OUT_PATH, &mix::data(100)).encode(Xid(0), &mut frame);
     let mut sent = false;
     let mut set = |at: usize, xid: Xid, out: &mut Vec<u8>| {
-        if at < bench.watchers || std::mem::replace(&mut sent, true) {
+        if at < args.watchers || std::mem::replace(&mut sent, true) {
             return None;
         }
         put_frame(&frame, xid, out);
@@ -384,7 +337,7 @@ pub(crate) fn change(bench: &Bench, driver: &mut Driver) -> Result<(f64, f64), E
     let mut recorder = Recorder::default();
     let span = driver.run(&mut set, Pace::Closed { depth: 1 }, None, &mut recorder)?;
     recorder.expect_no_errors("changing the watched znode")?;
-    driver.collect_events(bench.watchers as u64, &mut recorder)?;
+    driver.collect_events(args.watchers as u64, &mut recorder)?;
     Ok((
         as_f64(recorder.last_event_ns - span.start_ns),
         as_f64(recorder.last_reply_ns - span.start_ns),

@@ -7,9 +7,8 @@
 //! rounds of the requested operation are timed, so that the tree has the same size in every run. In
 //! a mix with others, each connection creates its own znodes and deletes the oldest of them.
 
-use std::{fs, net::SocketAddr, process::ExitCode, time::Duration};
+use std::{fs, net::SocketAddr, time::Duration};
 
-use clap::Parser;
 use minikeeper_benches::{
     Error, IoContext as _,
     client::Client,
@@ -27,7 +26,7 @@ use minikeeper_protocol::ErrorCode;
 use serde_json::{Value, json};
 
 /// Puts load on a ZooKeeper server and reports rates and latencies.
-#[derive(Parser)]
+#[derive(clap::Args)]
 #[command(after_help = "Examples:
   load --addr 127.0.0.1:2181                                  one connection, one get at a time
   load --addr 127.0.0.1:2181 --connections 8 --depth 16 --mix get=90,set=10
@@ -37,7 +36,7 @@ use serde_json::{Value, json};
   load --addr 127.0.0.1:7777 --mix raw                        bare round trips to `echo --raw`
 
 Operations: get set exists children create create2 delete ping raw connect")]
-struct Args {
+pub(crate) struct Args {
     /// Server to load.
     #[arg(long)]
     addr: SocketAddr,
@@ -86,12 +85,7 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-fn main() -> ExitCode {
-    let args = Args::parse();
-    minikeeper_benches::exit("load", run(&args))
-}
-
-fn run(args: &Args) -> Result<bool, Error> {
+pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     let measured = measure(args)?;
     let json = measured.json(args);
     match args.json.as_deref() {

@@ -1,57 +1,71 @@
 //! The cost of a lock cycle, for comparisons of builds: acquires and releases a lock that no other contender wants,
 //! through an in-process connection or, with `tcp`, over loopback, all on one thread.
 //!
-//! ```text
-//! lock_cycle CYCLES [tcp] [on]
-//! ```
-//!
 //! Prints microseconds a cycle. With `on` a recorder counts what the metrics record, and needs the feature `metrics`.
 
-#![allow(clippy::print_stdout, reason = "it prints its figure")]
-
-use std::{env, error::Error, sync::Arc};
+use std::sync::Arc;
 
 use minikeeper::Server;
-use minikeeper_benches::clock::now_ns;
+use minikeeper_benches::{Error, IoContext as _, clock::now_ns, table::say};
 use minikeeper_client::{Client, Connecting};
 use minikeeper_recipes::InterProcessMutex;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let [cycles, how @ ..] = &arguments[..] else {
-        return Err("usage: lock_cycle CYCLES [tcp] [on]".into());
-    };
-    let cycles: u32 = cycles.parse()?;
-    let is_set = |option: &str| how.iter().any(|set| set == option);
-    if is_set("on") {
+use crate::text;
+
+/// Prints the cost of acquiring and releasing a free lock, in microseconds
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Number of times that the lock is acquired
+    cycles: u32,
+    /// What differs from an in-process connection without a recorder
+    how: Vec<How>,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum How {
+    /// Over loopback
+    Tcp,
+    /// With a recorder of metrics
+    On,
+}
+
+pub(crate) fn run(args: &Args) -> Result<bool, Error> {
+    if args.how.contains(&How::On) {
         install()?;
     }
-    let server = Arc::new(Server::builder().start().await?);
-    let client = if is_set("tcp") {
-        Client::connect(&server.connect_string()).await?
+    let each_ns = crate::runtime()?.block_on(cycle(args))?;
+    say(format!("{}.{:03}\n", each_ns / 1_000, each_ns % 1_000))
+        .context(|| "cannot print the figure".into())?;
+    Ok(true)
+}
+
+async fn cycle(args: &Args) -> Result<u64, Error> {
+    let server = Arc::new(Server::builder().start().await.map_err(text)?);
+    let client = if args.how.contains(&How::Tcp) {
+        let connected = Client::connect(&server.connect_string()).await;
+        connected.map_err(text)?
     } else {
         let server = Arc::clone(&server);
         let transport = move |_host: &str| -> Connecting {
             let (reader, writer) = tokio::io::split(server.local());
             Box::pin(async move { Ok((Box::new(reader) as _, Box::new(writer) as _)) })
         };
-        let builder = Client::builder("in-process")?.transport(transport);
-        builder.connect().await?
+        let builder = Client::builder("in-process").map_err(text)?;
+        let connected = builder.transport(transport).connect().await;
+        connected.map_err(text)?
     };
-    let lock = InterProcessMutex::new(client, "/locks/a")?;
+    let lock = InterProcessMutex::new(client, "/locks/a").map_err(text)?;
     let start_ns = now_ns();
-    for _ in 0..cycles {
-        lock.acquire().await?.release().await?;
+    for _ in 0..args.cycles {
+        let guard = lock.acquire().await.map_err(text)?;
+        guard.release().await.map_err(text)?;
     }
-    let each_ns = (now_ns() - start_ns) / u64::from(cycles.max(1));
-    println!("{}.{:03}", each_ns / 1_000, each_ns % 1_000);
-    Ok(())
+    Ok((now_ns() - start_ns) / u64::from(args.cycles.max(1)))
 }
 
 #[cfg(not(feature = "metrics"))]
-fn install() -> Result<(), Box<dyn Error>> {
-    Err("built without the feature metrics".into())
+fn install() -> Result<(), Error> {
+    Err(Error::Setup("built without the feature metrics".into()))
 }
 
 #[cfg(feature = "metrics")]
@@ -62,7 +76,6 @@ use self::recorder::install;
 mod recorder {
     use std::{
         collections::HashMap,
-        error::Error,
         sync::{
             Arc, Mutex, PoisonError,
             atomic::{AtomicU64, Ordering},
@@ -74,8 +87,8 @@ mod recorder {
         Unit,
     };
 
-    pub(crate) fn install() -> Result<(), Box<dyn Error>> {
-        Ok(metrics::set_global_recorder(Cells::default())?)
+    pub(crate) fn install() -> Result<(), minikeeper_benches::Error> {
+        metrics::set_global_recorder(Cells::default()).map_err(crate::text)
     }
 
     #[derive(Default)]

@@ -13,7 +13,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{
+use super::{
     hand_over::Hold,
     measure::{DEPTH, Measure, Part, Timer},
 };

@@ -4,7 +4,7 @@ use minikeeper_benches::{Error, IoContext as _, clock::now_ns, stats::as_f64};
 use minikeeper_protocol::{ConnectRequest, Create, CreateMode, Request, Xid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::row::{Row, Unit};
+use super::row::{Row, Unit};
 
 /// Servers started one after the other for each reading.
 const STARTS: u32 = 20;
@@ -15,10 +15,7 @@ const GOAL_NS: f64 = 500_000.0;
 /// Measures from `Server::start` on a running runtime to the reply to a first create, over the
 /// in-process connection.
 pub(crate) fn start_to_first_operation() -> Result<Row, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context(|| "cannot start a runtime".into())?;
+    let runtime = crate::runtime()?;
     let mut hello = Vec::new();
     ConnectRequest::new(10_000).encode(&mut hello);
     let mut create = Vec::new();

@@ -9,8 +9,6 @@ use std::{
     fmt::Write as _,
     io::{Read as _, Write as _},
     net::SocketAddr,
-    path::PathBuf,
-    process::{Command, ExitCode},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -19,7 +17,6 @@ use std::{
     time::Duration,
 };
 
-use clap::Parser;
 use minikeeper_benches::{
     Error, IoContext as _,
     client::{self, Client},
@@ -28,12 +25,13 @@ use minikeeper_benches::{
 };
 use minikeeper_protocol::{Create, CreateMode, Request, Ustring, Zxid};
 
+use crate::options::Measured;
+
 /// How long another client waits while the server works on a large state.
-#[derive(Parser, Debug)]
-struct Args {
-    /// The server to measure; by default the program beside this one
-    #[arg(long, value_name = "FILE")]
-    server: Option<PathBuf>,
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    measured: Measured,
     /// Number of znodes
     #[arg(long, default_value_t = 300_000)]
     znodes: usize,
@@ -43,10 +41,6 @@ struct Args {
     /// Depth of the tree with a lock in each znode
     #[arg(long, default_value_t = 6_000)]
     depth: usize,
-}
-
-fn main() -> ExitCode {
-    minikeeper_benches::exit("pauses", run(&Args::parse()).map(|()| true))
 }
 
 /// The reads of the other client.
@@ -104,14 +98,9 @@ impl Reads {
     }
 }
 
-fn run(args: &Args) -> Result<(), Error> {
-    let beside = || {
-        let own = std::env::current_exe().unwrap_or_default();
-        own.with_file_name("minikeeper")
-    };
-    let program = args.server.clone().unwrap_or_else(beside);
+pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     let dir = std::env::temp_dir().join(format!("minikeeper-pauses-{}", std::process::id()));
-    let mut command = Command::new(program);
+    let mut command = args.measured.command(&args.measured.program()?);
     command
         .arg("--control")
         .args(["--4lw-whitelist", "*", "--max-watches", "10000000"])
@@ -134,7 +123,8 @@ fn run(args: &Args) -> Result<(), Error> {
     drop(server);
     let _ = std::fs::remove_dir_all(&dir);
     let _ = std::fs::remove_dir_all(dir.with_extension("export"));
-    measured.and(read)
+    measured.and(read)?;
+    Ok(true)
 }
 
 fn measure(
