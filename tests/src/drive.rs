@@ -118,6 +118,7 @@ impl Drive {
         Ok(recorder
             .effects
             .iter()
+            .filter(|effect| matches!(effect.sent, Sent::Close(_)))
             .map(|effect| ConnId(effect.conn))
             .collect())
     }

@@ -4,7 +4,7 @@
 //! lookup walks a map of paths, children are found by a scan of all paths, and a multi works on a
 //! copy of the whole state. It returns the values that a [`Drive`](crate::drive::Drive) records.
 
-pub mod access;
+mod access;
 mod requests;
 mod rules;
 mod watching;

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use bytes::Bytes;
-use minikeeper_protocol::{Create, CreateMode, CreateOp, MultiOp, MultiReadOp, Request, Ustring};
-use minikeeper_test_kit::random::Random;
+use minikeeper_protocol::Request;
+use minikeeper_test_kit::{
+    random::Random,
+    requests::{LASTING_KINDS, Requests},
+};
 use minikeeper_tests::replay::{self, Summary};
 use tokio::sync::Barrier;
 
@@ -102,91 +104,11 @@ async fn run(
     outcome.map(|()| client)
 }
 
+/// Any request that keeps the connection open.
 fn request(random: &mut Random) -> Request {
-    let path = random.pick(&["/a", "/b", "/a/x", "/a/y", "/b/x"]);
-    let some = |path: &str| Some(Ustring::from(path));
-    let watch = random.below(2) == 0;
-    let version = random.pick(&[-1, -1, -1, 0, 1]);
-    let data = Some(Bytes::from(vec![b'd'; random.below(20)]));
-    let set = MultiOp::SetData {
-        path: some(path),
-        data: data.clone(),
-        version,
-    };
-    match random.below(25) {
-        0..=2 => create(path, CreateMode::Persistent),
-        3..=4 => create(path, CreateMode::Ephemeral),
-        5 => create("/a/s-", CreateMode::EphemeralSequential),
-        6 => create("/s-", CreateMode::PersistentSequential),
-        7..=8 => Request::Delete {
-            path: some(path),
-            version,
-        },
-        9..=11 => Request::SetData {
-            path: some(path),
-            data,
-            version,
-        },
-        12 => Request::Multi(vec![
-            set,
-            MultiOp::Create(create_of("/a/s-", CreateMode::PersistentSequential)),
-            MultiOp::Delete {
-                path: some(path),
-                version: -1,
-            },
-        ]),
-        13 => Request::Multi(vec![set.clone(), set]),
-        14..=16 => Request::GetData {
-            path: some(path),
-            watch,
-        },
-        17..=18 => Request::Exists {
-            path: some(path),
-            watch,
-        },
-        19..=20 => Request::GetChildren2 {
-            path: some(random.pick(&["/", "/a", "/b"])),
-            watch,
-        },
-        21 => Request::AddWatch {
-            path: some(random.pick(&["/", "/a", "/b", "/b/x"])),
-            mode: i32::from(watch),
-        },
-        22 => Request::RemoveWatches {
-            path: some(random.pick(&["/", "/a", "/b", "/b/x"])),
-            kind: 3,
-        },
-        23 => Request::MultiRead(vec![
-            MultiReadOp::GetData {
-                path: some(path),
-                watch,
-            },
-            MultiReadOp::GetChildren {
-                path: some("/a"),
-                watch,
-            },
-        ]),
-        _ => pick_request(random),
+    let kind = random.byte() % (LASTING_KINDS + 1);
+    match kind {
+        LASTING_KINDS => Request::Ping,
+        kind => Requests::new(|| random.byte()).whole().request(kind),
     }
-}
-
-fn pick_request(random: &mut Random) -> Request {
-    match random.below(3) {
-        0 => Request::Ping,
-        1 => Request::Sync {
-            path: Some("/a".into()),
-        },
-        _ => Request::GetEphemerals { prefix: None },
-    }
-}
-
-fn create_of(path: &str, mode: CreateMode) -> Create {
-    Create {
-        op: CreateOp::Create2,
-        ..Create::new(path, b"new", mode)
-    }
-}
-
-fn create(path: &str, mode: CreateMode) -> Request {
-    Request::Create(create_of(path, mode))
 }

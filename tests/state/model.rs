@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use minikeeper_engine::{ConnId, Input, Settings};
 use minikeeper_protocol::{ConnectRequest, MultiResult, Reply, Request, SessionId, Xid, Zxid};
+use minikeeper_test_kit::requests::LOGINS;
 use minikeeper_tests::{
     drive::{Drive, Effect, Sent, decode},
-    model::access::LOGINS,
     model::{Model, Output},
 };
 use proptest::{

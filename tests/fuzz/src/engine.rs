@@ -1,36 +1,12 @@
 //! The fuzz target of the engine: any list of operations, with the whole state checked after each.
 
-use bytes::Bytes;
 use minikeeper_engine::{
     CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, SaslSettings, Settings,
 };
 use minikeeper_protocol::{
-    Acl, AclList, ConnectRequest, ConnectResponse, Create, CreateOp, ErrorCode, MultiOp,
-    MultiReadOp, Perms, ReplyHeader, ReplyRef, Request, SessionId, Ustring, Xid, Zxid,
+    ConnectRequest, ConnectResponse, ErrorCode, ReplyHeader, ReplyRef, SessionId, Xid, Zxid,
 };
-
-/// Few and colliding paths, some of them malformed.
-const PATHS: [&str; 19] = [
-    "/",
-    "/a",
-    "/b",
-    "/a/b",
-    "/a/c",
-    "/a/b/c",
-    "/a/s",
-    "/a/s0000000000",
-    "/a/s0000000001",
-    "/zookeeper",
-    "/zookeeper/quota",
-    "/zookeeper/quota/a",
-    "/zookeeper/quota/a/zookeeper_limits",
-    "/zookeeper/quota/a/zookeeper_stats",
-    "",
-    "/a/",
-    "//",
-    "a\0",
-    "/\u{e000}",
-];
+use minikeeper_test_kit::requests::{LOGINS, Requests};
 
 const CONNS: u8 = 4;
 
@@ -57,7 +33,7 @@ fn run(data: &[u8]) -> (String, Vec<u8>) {
         enforce_auth_schemes: is_set(5).then(|| "digest".to_owned()).into_iter().collect(),
         digests: is_set(6),
         container_max_never_used_ms: u64::from(first >> 7),
-        super_digest: Some("super:lK75jTNcA+U9vtVEw5vB51mj/w4=".into()),
+        super_digest: Some(LOGINS[2].1.into()),
         tick_ms: 1_000,
         rounds_expiry: !is_set(7),
         session_timeout_min_ms: 2_000,
@@ -203,91 +179,7 @@ fn inputs(
                 request: None,
             }];
         }
-        10..=17 => Request::Create(create(&mut next)),
-        18..=22 => Request::Delete {
-            path: path(next()),
-            version: version(next()),
-        },
-        23..=26 => Request::SetData {
-            path: path(next()),
-            data: some_data(next()),
-            version: version(next()),
-        },
-        27..=29 => Request::Exists {
-            path: path(next()),
-            watch: next().is_multiple_of(2),
-        },
-        30..=32 => Request::GetData {
-            path: path(next()),
-            watch: next().is_multiple_of(2),
-        },
-        33..=34 => Request::GetChildren {
-            path: path(next()),
-            watch: next().is_multiple_of(2),
-        },
-        35 => Request::GetChildren2 {
-            path: path(next()),
-            watch: next().is_multiple_of(2),
-        },
-        36 => Request::GetAcl { path: path(next()) },
-        37 => Request::SetAcl {
-            path: path(next()),
-            acl: acl(next()),
-            version: version(next()),
-        },
-        38 => Request::Sync { path: path(next()) },
-        39 => Request::GetEphemerals {
-            prefix: path(next()),
-        },
-        40 => Request::GetAllChildrenNumber { path: path(next()) },
-        41..=44 => Request::AddWatch {
-            path: path(next()),
-            mode: i32::from(next() % 3),
-        },
-        45 => Request::CheckWatches {
-            path: path(next()),
-            kind: i32::from(next() % 7),
-        },
-        46..=47 => Request::RemoveWatches {
-            path: path(next()),
-            kind: i32::from(next() % 7),
-        },
-        48..=55 => Request::Multi((0..next() % 6).map(|_| multi_op(&mut next)).collect()),
-        56 => Request::MultiRead((0..next() % 4).map(|_| multi_read_op(&mut next)).collect()),
-        57..=58 => Request::SetWatches2 {
-            relative_zxid: Zxid(i64::from(next())),
-            data: paths(&mut next),
-            exist: paths(&mut next),
-            child: paths(&mut next),
-            persistent: paths(&mut next),
-            persistent_recursive: paths(&mut next),
-        },
-        59 => Request::SetWatches {
-            relative_zxid: Zxid(i64::from(next())),
-            data: paths(&mut next),
-            exist: paths(&mut next),
-            child: paths(&mut next),
-        },
-        60 => Request::CloseSession,
-        61 => Request::Sasl {
-            token: Some((0..next() % 64).map(|_| next()).collect()),
-        },
-        62 => Request::WhoAmI,
-        _ => match next() % 4 {
-            0 => Request::Ping,
-            1 => Request::Auth {
-                kind: 0,
-                scheme: Some("digest".into()),
-                data: Some((0..next() % 16).map(|_| next()).collect()),
-            },
-            choice => Request::Auth {
-                kind: 0,
-                scheme: Some(["digest", "ip", "world"][usize::from(next() % 3)].into()),
-                data: Some(Bytes::from_static(
-                    [&b"bob:pw"[..], b"super:secret"][usize::from(choice - 2)],
-                )),
-            },
-        },
+        kind => Requests::new(next).hostile().request(kind - 10),
     };
     vec![Input::Request { conn, xid, request }]
 }
@@ -315,87 +207,4 @@ fn connect(conn: ConnId, choice: u8, shell: &mut Shell) -> Vec<Input> {
         is_read_only: false,
     });
     inputs
-}
-
-fn path(choice: u8) -> Option<Ustring> {
-    PATHS
-        .get(usize::from(choice % 20))
-        .map(|path| (*path).into())
-}
-
-fn paths(next: &mut impl FnMut() -> u8) -> Vec<Ustring> {
-    (0..next() % 3).filter_map(|_| path(next())).collect()
-}
-
-fn version(choice: u8) -> i32 {
-    [-1, -1, -1, 0, 1, 2, -2, i32::MAX][usize::from(choice % 8)]
-}
-
-fn some_data(choice: u8) -> Option<Bytes> {
-    if choice > 240 {
-        return Some(Bytes::from_static(b"count=2,bytes=9=;byteHardLimit=50"));
-    }
-    (!choice.is_multiple_of(8)).then(|| vec![choice; usize::from(choice % 8 * 20)].into())
-}
-
-fn acl(choice: u8) -> AclList {
-    let entry = |scheme: &str, id: &str| Acl {
-        perms: Perms::READ,
-        scheme: Some(scheme.into()),
-        id: Some(id.into()),
-    };
-    match choice % 8 {
-        0 => AclList::null(),
-        1 => AclList::new(&[]),
-        2 => AclList::new(&[entry("digest", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=")]),
-        3 => AclList::new(&[entry("ip", "10.0.0.1"), entry("digest", "a:b")]),
-        4 => AclList::new(&[entry("auth", "")]),
-        5 => AclList::world_read(),
-        _ => AclList::world_all(),
-    }
-}
-
-fn create(next: &mut impl FnMut() -> u8) -> Create {
-    let ops = [
-        CreateOp::Create,
-        CreateOp::Create2,
-        CreateOp::Container,
-        CreateOp::Ttl,
-    ];
-    Create {
-        op: ops[usize::from(next() % 4)],
-        path: path(next()),
-        data: some_data(next()),
-        acl: acl(next()),
-        flags: i32::from(next() % 8),
-        ttl_ms: [1_000, 1, 60_000, 0][usize::from(next() % 4)],
-    }
-}
-
-fn multi_op(next: &mut impl FnMut() -> u8) -> MultiOp {
-    match next() % 8 {
-        0..=3 => MultiOp::Create(create(next)),
-        4..=5 => MultiOp::Delete {
-            path: path(next()),
-            version: version(next()),
-        },
-        6 => MultiOp::SetData {
-            path: path(next()),
-            data: some_data(next()),
-            version: version(next()),
-        },
-        _ => MultiOp::Check {
-            path: path(next()),
-            version: version(next()),
-        },
-    }
-}
-
-fn multi_read_op(next: &mut impl FnMut() -> u8) -> MultiReadOp {
-    let (path, watch) = (path(next()), next().is_multiple_of(2));
-    if next().is_multiple_of(2) {
-        MultiReadOp::GetData { path, watch }
-    } else {
-        MultiReadOp::GetChildren { path, watch }
-    }
 }

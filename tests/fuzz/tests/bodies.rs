@@ -81,9 +81,9 @@ fn random_bytes(name: &str, random: &mut Random) -> Vec<u8> {
     let is_engine = name == "engine_ops";
     let is_any = is_engine || random.one_in(2);
     let length = random.below(if is_engine { 400 } else { 96 });
-    // Handshakes first, since the engine refuses requests without a session.
+    // Settings, and handshakes, since the engine refuses requests without a session.
     let mut bytes = match is_engine {
-        true => vec![0x00, 0x64, 0x40, 0x64, 0x80, 0x64],
+        true => vec![random.byte(), 0x00, 0x64, 0x40, 0x64, 0x80, 0x64],
         false => Vec::new(),
     };
     bytes.extend((0..length).map(|_| match is_any {

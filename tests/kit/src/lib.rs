@@ -1,4 +1,4 @@
-//! Helpers for the tests of several crates: a random number generator, a raw client, a link that
+//! Helpers for the tests of several crates: random numbers and requests, a raw client, a link that
 //! injects faults, and functions that start servers.
 //!
 //! Most parts are behind features, so that a crate's tests compile only what they use.
@@ -16,6 +16,8 @@ pub mod link;
 #[cfg(feature = "proptest")]
 pub mod property;
 pub mod random;
+#[cfg(feature = "wire")]
+pub mod requests;
 #[cfg(feature = "link")]
 pub mod servers;
 #[cfg(feature = "wire")]

@@ -9,12 +9,12 @@ use std::{
 };
 
 use minikeeper_protocol::SessionId;
+use minikeeper_test_kit::requests::LOGINS;
 
 use super::{
     known::Version,
     server::{CHECK_MS, Server, TICK_MS, TIMEOUT_MAX_MS, TIMEOUT_MIN_MS},
 };
-use crate::model::access::LOGINS;
 
 /// A live ZooKeeper. Its process exits when its stdin closes, and so with this process.
 #[derive(Debug)]

@@ -4,8 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use minikeeper::{Config, Recording, blocking};
 use minikeeper_protocol::SessionId;
-
-use crate::model::access::LOGINS;
+use minikeeper_test_kit::requests::LOGINS;
 
 /// The tick of both servers, in milliseconds. Session deadlines are rounded to it.
 pub const TICK_MS: u32 = 1_000;

@@ -1,16 +1,10 @@
 //! Access control of the model. Source: `docs/zookeeper-protocol.md` section 9.
 
 use minikeeper_protocol::{Acl, AclList, ClientInfo, ErrorCode, Reply, Ustring, Xid};
+use minikeeper_test_kit::requests::LOGINS;
 
 use super::{Model, Sent};
 use minikeeper_engine::CloseReason;
-
-/// The credentials of random traces, with the identities that a live ZooKeeper makes of them.
-pub const LOGINS: [(&str, &str); 3] = [
-    ("bob:pw", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM="),
-    ("alice:pw2", "alice:mrY6TCPT2kWwYMqBxXWkQ9n4Hms="),
-    ("super:secret", "super:lK75jTNcA+U9vtVEw5vB51mj/w4="),
-];
 
 pub(super) const READ: i32 = 1;
 pub(super) const WRITE: i32 = 2;
