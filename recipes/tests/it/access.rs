@@ -83,7 +83,7 @@ async fn check_access(recipe: Recipe, options: &LockOptions) {
 
 #[tokio::test(start_paused = true)]
 async fn every_recipe_gives_its_znodes_the_access_list_of_the_provider() {
-    for recipe in Recipe::ALL {
+    for &recipe in Recipe::ALL {
         for options in both_ways() {
             soon(check_access(recipe, &options)).await;
         }

@@ -11,7 +11,7 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cancelling::Polls,
+    every_lock::Polls,
     kit::{client, soon, spawn, start, until},
     link::{Link, Mode},
 };

@@ -16,7 +16,7 @@ use minikeeper_recipes::{DistributedBarrier, DistributedDoubleBarrier, LockError
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cancelling::Polls,
+    every_lock::Polls,
     kit::{PATH, client, queue, soon, spawn, start, until},
     link::{Link, Mode},
 };

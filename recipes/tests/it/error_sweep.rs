@@ -8,19 +8,15 @@
 //! By default one request in sixteen gets the codes that recipes or the client handle specially,
 //! and one of the other codes in turn; with `MINIKEEPER_SWEEP=full` every request gets every code.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    time::Duration,
-};
+use std::{pin::pin, time::Duration};
 
 use minikeeper_client::ErrorCode;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    every_recipe::{Failure, Recipe},
+    every_recipe::{Failure, Recipe, every_recipe},
     kit::soon,
-    sweeps::{Case, STEPS_STRIDE, Scene, cases, in_case, is_full, scene, steps},
+    sweeps::{Case, STEPS_STRIDE, Scene, alone, cases, is_full, say, scene, steps},
     wire::Fault,
 };
 
@@ -197,25 +193,7 @@ fn check_error_of_many(case: &Case, code: ErrorCode, error: &Failure) {
     }
 }
 
-/// Makes one run, in its own runtime so that nothing is left of the previous one. `None` if it
-/// failed.
-fn run<F: Future<Output = bool>>(
-    case: &Case,
-    how: (&str, ErrorCode),
-    step: usize,
-    what: F,
-) -> Option<bool> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    let what = in_case(case, how, step, what);
-    catch_unwind(AssertUnwindSafe(|| runtime.block_on(what))).ok()
-}
-
 /// Reports all failures, not only the first.
-#[expect(clippy::print_stdout, reason = "the count of runs, shown on request")]
 fn sweep(recipe: Recipe) {
     let (mut runs, mut failed) = (0, 0);
     for case in cases(recipe) {
@@ -224,14 +202,14 @@ fn sweep(recipe: Recipe) {
             let mut is_reached = false;
             let [once, always] = codes(&case, step);
             for code in once {
-                let run = run(&case, ("once", code), step, refuse_once(&case, code, step));
+                let run = alone(&case, ("once", code), step, refuse_once(&case, code, step));
                 runs += 1;
                 failed += u32::from(run.is_none());
                 is_reached |= run == Some(true);
             }
             for code in always {
                 let how = ("from then on", code);
-                let run = run(&case, how, step, refuse_from(&case, code, step));
+                let run = alone(&case, how, step, refuse_from(&case, code, step));
                 runs += 1;
                 failed += u32::from(run.is_none());
                 is_reached |= run == Some(true);
@@ -241,18 +219,12 @@ fn sweep(recipe: Recipe) {
             }
         }
     }
-    println!("{recipe:?}: {runs} runs, {failed} failed");
+    say(&format!("{recipe:?}: {runs} runs, {failed} failed"));
     assert_eq!(failed, 0, "refusals of {runs}");
 }
 
 macro_rules! sweeps {
     ($($recipe:ident $module:ident,)+) => {
-        #[test]
-        fn every_recipe_is_refused() {
-            let swept = [$(Recipe::$recipe),+];
-            assert_eq!(swept, Recipe::ALL);
-        }
-
         $(mod $module {
             use super::*;
 
@@ -264,26 +236,4 @@ macro_rules! sweeps {
     };
 }
 
-sweeps! {
-    Mutex mutex,
-    SemaphoreMutex semaphore_mutex,
-    Read read,
-    Write write,
-    Downgrade downgrade,
-    Semaphore semaphore,
-    Leases leases,
-    CountedSemaphore counted_semaphore,
-    MultiLock multi_lock,
-    CountStart count_start,
-    CountSet count_set,
-    CountChange count_change,
-    Counter counter,
-    Latch latch,
-    Selector selector,
-    Barrier barrier,
-    Enter enter,
-    Leave leave,
-    EphemeralNode ephemeral_node,
-    SequentialNode sequential_node,
-    Cache cache,
-}
+every_recipe!(sweeps);

@@ -15,32 +15,53 @@ use tokio::time::sleep;
 
 use crate::kit::{PATH, spawn};
 
-/// A recipe to test.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Recipe {
-    Mutex,
-    SemaphoreMutex,
-    Read,
-    Write,
-    Downgrade,
-    Semaphore,
-    /// Three leases together, or one after the other, by options.
-    Leases,
-    CountedSemaphore,
-    MultiLock,
-    CountStart,
-    CountSet,
-    CountChange,
-    Counter,
-    Latch,
-    Selector,
-    Barrier,
-    Enter,
-    Leave,
-    EphemeralNode,
-    SequentialNode,
-    Cache,
+/// Passes every recipe to a macro, each with the name of a module for its tests.
+macro_rules! every_recipe {
+    ($macro:ident) => {
+        $macro! {
+            Mutex mutex,
+            SemaphoreMutex semaphore_mutex,
+            Read read,
+            Write write,
+            Downgrade downgrade,
+            Semaphore semaphore,
+            // Three leases together, or one after the other, by options.
+            Leases leases,
+            CountedSemaphore counted_semaphore,
+            MultiLock multi_lock,
+            CountStart count_start,
+            CountSet count_set,
+            CountChange count_change,
+            Counter counter,
+            Latch latch,
+            Selector selector,
+            Barrier barrier,
+            Enter enter,
+            Leave leave,
+            EphemeralNode ephemeral_node,
+            SequentialNode sequential_node,
+            Cache cache,
+        }
+    };
 }
+
+pub(crate) use every_recipe;
+
+macro_rules! recipes {
+    ($($recipe:ident $module:ident,)+) => {
+        /// A recipe to test.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Recipe {
+            $($recipe,)+
+        }
+
+        impl Recipe {
+            pub(crate) const ALL: &[Self] = &[$(Self::$recipe),+];
+        }
+    };
+}
+
+every_recipe!(recipes);
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
@@ -104,30 +125,6 @@ const MULTI: [&str; 3] = ["/locks/a", "/locks/b", "/locks/c"];
 const SETTLE: Duration = Duration::from_millis(100);
 
 impl Recipe {
-    pub(crate) const ALL: [Self; 21] = [
-        Self::Mutex,
-        Self::SemaphoreMutex,
-        Self::Read,
-        Self::Write,
-        Self::Downgrade,
-        Self::Semaphore,
-        Self::Leases,
-        Self::CountedSemaphore,
-        Self::MultiLock,
-        Self::CountStart,
-        Self::CountSet,
-        Self::CountChange,
-        Self::Counter,
-        Self::Latch,
-        Self::Selector,
-        Self::Barrier,
-        Self::Enter,
-        Self::Leave,
-        Self::EphemeralNode,
-        Self::SequentialNode,
-        Self::Cache,
-    ];
-
     /// Returns whether its holder excludes all other contenders.
     pub(crate) const fn is_exclusive(self) -> bool {
         matches!(

@@ -19,7 +19,7 @@ const CLOSING: usize = 6;
 
 fn exclusive() -> impl Iterator<Item = Recipe> {
     let leads = |recipe: &Recipe| recipe.is_exclusive() || *recipe == Recipe::Latch;
-    Recipe::ALL.into_iter().filter(leads)
+    Recipe::ALL.iter().copied().filter(leads)
 }
 
 /// This also holds if one of the replies is lost, or is the last of its session.
@@ -83,7 +83,7 @@ async fn nothing_is_held_on_a_read_only_server_after_the_session_timeout() {
 /// The session stays the same: it goes to a read-only server, and back in time.
 #[tokio::test(start_paused = true)]
 async fn holder_is_suspended_on_a_read_only_server_and_holds_again_on_the_next() {
-    let all = Recipe::ALL.into_iter().flat_map(cases);
+    let all = Recipe::ALL.iter().copied().flat_map(cases);
     for case in all.filter(|it| !it.is_contended) {
         let there_and_back = async {
             let scene = scene(&case).await;

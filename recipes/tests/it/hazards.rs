@@ -10,7 +10,7 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cancelling::Polls,
+    every_lock::Polls,
     kit::{
         self, PATH, SESSION_TIMEOUT, both_ways, client, contender, contender_with, queue, soon,
         spawn, start, until,

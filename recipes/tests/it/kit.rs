@@ -3,22 +3,17 @@
 use std::sync::Arc;
 
 use minikeeper::Server;
-use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
 pub(crate) use minikeeper_test_kit::servers::{
     SESSION_TIMEOUT, client, client_builder as builder, soon, spawn, start, until,
 };
 
-use crate::link::Link;
+use crate::every_lock;
 
 pub(crate) const PATH: &str = "/locks/a";
 
 /// A contender for the mutex at [`PATH`], with its own session.
-pub(crate) struct Contender {
-    pub(crate) client: Client,
-    pub(crate) link: Link,
-    pub(crate) lock: InterProcessMutex,
-}
+pub(crate) type Contender = every_lock::Contender<InterProcessMutex>;
 
 pub(crate) async fn contender(server: &Arc<Server>, seed: u64) -> Contender {
     contender_with(server, seed, LockOptions::default()).await
@@ -29,9 +24,7 @@ pub(crate) async fn contender_with(
     seed: u64,
     options: LockOptions,
 ) -> Contender {
-    let (client, link) = client(server, seed).await;
-    let lock = InterProcessMutex::with_options(client.clone(), PATH, options).unwrap();
-    Contender { client, link, lock }
+    Contender::new(server, seed, &options).await
 }
 
 /// The options with all savings, and those that repeat Curator's requests.

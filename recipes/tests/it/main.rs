@@ -41,7 +41,7 @@
 //! | `discovery` | service discovery, its cache and providers |
 //! | `queue_position` | the position of an acquisition in its queue |
 //! | `call_limits` | calls on a server that never replies |
-//! | `cancelling` | futures dropped at every await point, lost replies at every step |
+//! | `every_lock` | what all locks pass: the catalogue; dropped at every await point, replies and sessions lost at every step |
 
 #![allow(
     clippy::unwrap_used,
@@ -55,7 +55,6 @@ mod auto_traits;
 mod background_tasks;
 mod barriers;
 mod call_limits;
-mod cancelling;
 mod costs;
 mod curator_cache;
 #[cfg(feature = "discovery")]
@@ -63,6 +62,7 @@ mod discovery;
 mod durations;
 mod ended_tasks;
 mod error_sweep;
+mod every_lock;
 mod every_recipe;
 mod exclusion;
 mod framework;

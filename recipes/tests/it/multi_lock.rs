@@ -1,37 +1,30 @@
 //! The catalogue's tests of the multi-lock (`docs/curator-recipes.md` sections 15.1 and 15.3), and
 //! the rules of section 8.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use minikeeper::{Fault, OpCode, Server};
 use minikeeper_client::{AddWatchMode, Client, CreateMode, ErrorCode, EventKind, WatchEvent};
 use minikeeper_recipes::{
     InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
-    InterProcessSemaphoreMutex, LockError, MultiGuard, MultiMember, Owner, Released, Status,
+    InterProcessSemaphoreMutex, LockError, LockOptions, MultiGuard, MultiMember, Owner, Released,
+    Status,
 };
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cancelling::Polls,
     clock,
+    every_lock::{Contender, lock_tests},
     kit::{client, soon, spawn, start, until},
-    link::{Link, Mode},
+    link::Link,
 };
 
-const PATHS: [&str; 3] = ["/multi/a", "/multi/b", "/multi/c"];
+pub(crate) const PATHS: [&str; 3] = ["/multi/a", "/multi/b", "/multi/c"];
 
 const WITHIN: Duration = Duration::from_secs(5);
 
-struct Contender {
-    client: Client,
-    link: Link,
-    lock: InterProcessMultiLock,
-}
-
-async fn contender(server: &Arc<Server>, seed: u64) -> Contender {
-    let (client, link) = client(server, seed).await;
-    let lock = InterProcessMultiLock::from_paths(client.clone(), PATHS).unwrap();
-    Contender { client, link, lock }
+async fn contender(server: &Arc<Server>, seed: u64) -> Contender<InterProcessMultiLock> {
+    Contender::new(server, seed, &LockOptions::default()).await
 }
 
 /// Returns the number of contenders for each member.
@@ -51,6 +44,15 @@ fn paths(guard: &MultiGuard) -> Vec<&str> {
         .collect()
 }
 
+lock_tests! { InterProcessMultiLock:
+    test_2_clients,
+    test_killed_session,
+    test_waiting_process_killed_server,
+    test_container_cleanup,
+    dropping_at_every_await_point_leaves_nothing,
+    h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue,
+}
+
 #[tokio::test(start_paused = true)]
 async fn test_locker() {
     let server = start().await;
@@ -62,32 +64,6 @@ async fn test_locker() {
     assert!(guard.tokens().is_sorted_by(|a, b| a < b));
     drop(guard);
     until("nothing is left", || queues(&server) == [0; 3]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_2_clients() {
-    let server = start().await;
-    let one = contender(&server, 1).await;
-    let other = contender(&server, 2).await;
-    let guard = one.lock.acquire().await.unwrap();
-    assert!(other.lock.try_acquire().await.unwrap().is_none());
-    let waiting = spawn({
-        let lock = other.lock.clone();
-        async move { lock.acquire().await }
-    });
-    sleep(Duration::from_secs(60)).await;
-    assert!(!waiting.is_finished());
-    assert_eq!(queues(&server), [2, 1, 1]);
-    let tokens = guard.tokens();
-    assert_eq!(guard.release().await.unwrap(), Released::Done);
-    let guard = soon(waiting).await.unwrap().unwrap();
-    assert!(
-        guard
-            .tokens()
-            .iter()
-            .zip(&tokens)
-            .all(|(new, old)| new > old)
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,68 +124,6 @@ async fn test_reentrant_single_lock() {
         soon(task).await.unwrap();
     }
     until("nothing is left", || queues(&server) == [0; 3]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_killed_session() {
-    let server = start().await;
-    let shared = contender(&server, 1).await;
-    let guard = shared.lock.acquire().await.unwrap();
-    let waiting = spawn({
-        let lock = shared.lock.clone();
-        async move { lock.acquire().await }
-    });
-    until("it waits", || queues(&server) == [2, 1, 1]).await;
-    server.expire(shared.client.session_id().unwrap()).unwrap();
-    soon(guard.lost()).await;
-    assert!(matches!(guard.status(), Status::Lost(_)));
-    let second = soon(waiting).await.unwrap().unwrap();
-    assert_eq!(second.status(), Status::Held);
-    assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
-    assert_eq!(queues(&server), [1; 3]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_waiting_process_killed_server() {
-    let server = start().await;
-    let one = contender(&server, 1).await;
-    let other = contender(&server, 2).await;
-    let guard = one.lock.acquire().await.unwrap();
-    let waiting = spawn({
-        let lock = other.lock.clone();
-        async move { lock.acquire().await }
-    });
-    until("it waits", || queues(&server) == [2, 1, 1]).await;
-    for link in [&one.link, &other.link] {
-        link.set(Mode::Cut);
-    }
-    sleep(Duration::from_secs(1)).await;
-    assert!(matches!(guard.status(), Status::Suspended { .. }));
-    for link in [&one.link, &other.link] {
-        link.set(Mode::Pass);
-    }
-    until("it is back", || guard.status() == Status::Held).await;
-    assert_eq!(guard.release().await.unwrap(), Released::Done);
-    drop(soon(waiting).await.unwrap().unwrap());
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_container_cleanup() {
-    let server = start().await;
-    let mut tasks = Vec::new();
-    for seed in 0..10 {
-        let one = contender(&server, seed).await;
-        tasks.push(spawn(async move {
-            drop(one.lock.acquire().await.unwrap());
-        }));
-    }
-    for task in tasks {
-        soon(task).await.unwrap();
-    }
-    until("the directories are deleted", || {
-        server.get("/multi").is_none()
-    })
-    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -446,48 +360,6 @@ async fn loss_of_one_member_is_the_loss_of_the_multi_lock() {
     assert_eq!(queues(&server), [0; 3]);
 }
 
-/// Drops an acquire after N polls; false if it was ready before.
-async fn drop_after(polls: usize, is_contended: bool) -> bool {
-    let server = start().await;
-    let (blocker, _) = client(&server, 1).await;
-    let held = if is_contended {
-        Some(mutex(&blocker, PATHS[1]).acquire().await.unwrap())
-    } else {
-        None
-    };
-    let one = contender(&server, 2).await;
-    let limited = {
-        let acquire = pin!(one.lock.acquire());
-        timeout(Duration::from_secs(1), Polls::new(acquire, polls)).await
-    };
-    let is_dropped = matches!(limited, Ok(None));
-    drop(limited);
-    until("nothing is pending", || one.client.clean_ups_pending() == 0).await;
-    let others = [0, usize::from(is_contended), 0];
-    until("its znodes are deleted", || queues(&server) == others).await;
-    drop(held);
-    // A dropped release does the same.
-    let guard = soon(one.lock.acquire()).await.unwrap();
-    let release = Box::pin(guard.release());
-    drop(timeout(WITHIN, Polls::new(release, polls)).await);
-    until("its znodes are deleted", || queues(&server) == [0; 3]).await;
-    until("no watch is left", || !server.dump().contains("watch")).await;
-    server.check().unwrap();
-    is_dropped
-}
-
-#[tokio::test(start_paused = true)]
-async fn dropping_at_every_await_point_leaves_nothing() {
-    for is_contended in [false, true] {
-        let mut polls = 0;
-        while drop_after(polls, is_contended).await {
-            polls += 1;
-            assert!(polls < 100, "the loop does not end");
-        }
-        assert!(polls >= 4, "{polls} await points");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn h5_session_lost_between_members_is_no_grant() {
     // The member that waits acquires its lock in the new session; the member before it is lost.
@@ -495,10 +367,7 @@ async fn h5_session_lost_between_members_is_no_grant() {
     let (blocker, _) = client(&server, 1).await;
     let one = contender(&server, 2).await;
     let held = mutex(&blocker, PATHS[1]).acquire().await.unwrap();
-    let waiting = spawn({
-        let lock = one.lock.clone();
-        async move { lock.acquire().await }
-    });
+    let waiting = one.waiting();
     until("it waits", || queues(&server) == [1, 2, 0]).await;
     server.expire(one.client.session_id().unwrap()).unwrap();
     until("it waits again", || queues(&server) == [0, 2, 0]).await;

@@ -15,9 +15,20 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     clock,
+    every_lock::lock_tests,
     kit::{self, PATH, both_ways, contender, contender_with, queue, soon, spawn, start, until},
     link::{Link, Mode},
 };
+
+lock_tests! { InterProcessMutex:
+    test_2_clients,
+    test_killed_session,
+    test_waiting_process_killed_server,
+    test_container_cleanup,
+    dropping_at_every_await_point_leaves_nothing,
+    h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue,
+    h5_expiring_at_every_step_grants_nothing_of_the_old_session,
+}
 
 #[tokio::test(start_paused = true)]
 async fn test_locker() {
@@ -38,28 +49,6 @@ async fn test_locker() {
         drop(guard);
         assert!(!holder.lock.is_held_by(&owner));
         until("the znode is deleted", || queue(&server).is_empty()).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_2_clients() {
-    for options in both_ways() {
-        let server = start().await;
-        let first = contender_with(&server, 1, options.clone()).await;
-        let second = contender_with(&server, 2, options).await;
-        let guard = first.lock.acquire().await.unwrap();
-        assert!(second.lock.try_acquire().await.unwrap().is_none());
-        let waiting = spawn({
-            let lock = second.lock.clone();
-            async move { lock.acquire().await }
-        });
-        until("the second waits", || queue(&server).len() == 2).await;
-        sleep(Duration::from_secs(60)).await;
-        assert!(!waiting.is_finished());
-        let first_token = guard.token();
-        assert_eq!(guard.release().await.unwrap(), Released::Done);
-        let guard = soon(waiting).await.unwrap().unwrap();
-        assert!(guard.token() > first_token);
     }
 }
 
@@ -150,86 +139,6 @@ async fn concurrent_calls_of_one_owner_are_one_hold() {
         holder.lock.acquire().as_owner(&owner),
     );
     assert_eq!(first.unwrap().path(), second.unwrap().path());
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_killed_session() {
-    // The common session of a holder and a waiter expires: the waiter, a second lock object,
-    // acquires the lock.
-    for options in both_ways() {
-        let server = start().await;
-        let shared = contender_with(&server, 1, options.clone()).await;
-        let guard = shared.lock.acquire().await.unwrap();
-        let waiting = spawn({
-            let lock =
-                InterProcessMutex::with_options(shared.client.clone(), PATH, options).unwrap();
-            async move { lock.acquire().await }
-        });
-        until("it waits", || queue(&server).len() == 2).await;
-        server.expire(shared.client.session_id().unwrap()).unwrap();
-        let second = soon(waiting).await.unwrap().unwrap();
-        assert!(matches!(guard.status(), Status::Lost(_)));
-        assert_eq!(second.status(), Status::Held);
-        assert!(second.token() > guard.token());
-        assert_eq!(queue(&server).len(), 1);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_waiting_process_killed_server() {
-    // There are two contenders; while one holds the lock, all connections are lost and restored.
-    for options in both_ways() {
-        let server = start().await;
-        let first = contender_with(&server, 1, options.clone()).await;
-        let second = contender_with(&server, 2, options).await;
-        let guard = first.lock.acquire().await.unwrap();
-        let waiting = spawn({
-            let lock = second.lock.clone();
-            async move { lock.acquire().await }
-        });
-        until("it waits", || queue(&server).len() == 2).await;
-        let before = queue(&server);
-        for link in [&first.link, &second.link] {
-            link.set(Mode::Cut);
-        }
-        sleep(Duration::from_secs(1)).await;
-        assert!(matches!(guard.status(), Status::Suspended { .. }));
-        for link in [&first.link, &second.link] {
-            link.set(Mode::Pass);
-        }
-        until("it is back", || guard.status() == Status::Held).await;
-        assert_eq!(
-            queue(&server),
-            before,
-            "no znode was created again (hazard H42)"
-        );
-        assert_eq!(guard.release().await.unwrap(), Released::Done);
-        drop(soon(waiting).await.unwrap().unwrap());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_container_cleanup() {
-    let server = start().await;
-    let contenders: Vec<_> = {
-        let mut all = Vec::new();
-        for seed in 0..10 {
-            all.push(contender(&server, seed).await);
-        }
-        all
-    };
-    let tasks: Vec<_> = contenders
-        .iter()
-        .map(|contender| {
-            let lock = contender.lock.clone();
-            spawn(async move { drop(lock.acquire().await.unwrap()) })
-        })
-        .collect();
-    for task in tasks {
-        soon(task).await.unwrap();
-    }
-    until("the directory is deleted", || server.get(PATH).is_none()).await;
-    drop(contenders[0].lock.acquire().await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

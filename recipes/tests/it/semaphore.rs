@@ -10,25 +10,37 @@ use std::{
 };
 
 use minikeeper::Server;
-use minikeeper_client::{Client, Zxid};
+use minikeeper_client::Zxid;
 use minikeeper_recipes::{
-    InterProcessSemaphoreV2, LockError, LockOptions, MaxLeases, Released, SharedCount, Status,
+    InterProcessSemaphoreV2, Lease, LockError, LockOptions, MaxLeases, Released, SharedCount,
+    Status,
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 use crate::{
+    every_lock,
     kit::{both_ways, client, soon, spawn, start, until},
-    link::{Link, Mode},
+    link::Mode,
 };
 
 pub(crate) const PATH: &str = "/semaphores/a";
 
 const WITHIN: Duration = Duration::from_secs(5);
 
-pub(crate) struct Contender {
-    pub(crate) client: Client,
-    pub(crate) link: Link,
-    pub(crate) semaphore: InterProcessSemaphoreV2,
+/// The directories of leases and of contenders for the inner lock.
+pub(crate) const DIRECTORIES: &[&str] = &["/semaphores/a/leases", "/semaphores/a/locks"];
+
+pub(crate) type Contender = every_lock::Contender<InterProcessSemaphoreV2>;
+
+impl Contender {
+    /// Acquires one lease in a task.
+    pub(crate) fn waiting_for_one(&self) -> JoinHandle<Result<Lease, LockError>> {
+        let lock = self.lock.clone();
+        spawn(async move { lock.acquire().await })
+    }
 }
 
 pub(crate) async fn contender(
@@ -38,21 +50,16 @@ pub(crate) async fn contender(
     options: LockOptions,
 ) -> Contender {
     let (client, link) = client(server, seed).await;
-    let semaphore =
-        InterProcessSemaphoreV2::with_options(client.clone(), PATH, max, options).unwrap();
-    Contender {
-        client,
-        link,
-        semaphore,
-    }
+    let lock = InterProcessSemaphoreV2::with_options(client.clone(), PATH, max, options).unwrap();
+    Contender { client, link, lock }
 }
 
 pub(crate) fn leases(server: &Server) -> Vec<String> {
-    server.children("/semaphores/a/leases").unwrap_or_default()
+    server.children(DIRECTORIES[0]).unwrap_or_default()
 }
 
 pub(crate) fn locks(server: &Server) -> Vec<String> {
-    server.children("/semaphores/a/locks").unwrap_or_default()
+    server.children(DIRECTORIES[1]).unwrap_or_default()
 }
 
 /// Counts the leases that are held, and their largest number.
@@ -85,11 +92,11 @@ async fn test_simple() {
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, 1, options).await;
-        let lease = one.semaphore.acquire().within(WITHIN).await.unwrap();
+        let lease = one.lock.acquire().within(WITHIN).await.unwrap();
         assert!(lease.path().starts_with("/semaphores/a/leases/_c_"));
         assert!(lease.name()[40..].starts_with("lease-00000"));
         assert_eq!(lease.status(), Status::Held);
-        let error = one.semaphore.acquire().within(WITHIN).await.unwrap_err();
+        let error = one.lock.acquire().within(WITHIN).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "lock \"/semaphores/a\": not free within 5000 ms"
@@ -109,18 +116,18 @@ async fn test_simple2() {
         let one = contender(&server, 1, 3, options).await;
         let mut got = Vec::new();
         for _ in 0..3 {
-            got.push(one.semaphore.acquire().within(WITHIN).await.unwrap());
+            got.push(one.lock.acquire().within(WITHIN).await.unwrap());
         }
         // Several leases are valid at once, each with its own czxid.
         let ids: Vec<Zxid> = got.iter().map(|lease| lease.czxid()).collect();
         assert!(ids.windows(2).all(|two| two[0] < two[1]), "{ids:?}");
-        assert!(one.semaphore.acquire().within(WITHIN).await.is_err());
-        assert_eq!(one.semaphore.available().await.unwrap(), 0);
+        assert!(one.lock.acquire().within(WITHIN).await.is_err());
+        assert_eq!(one.lock.available().await.unwrap(), 0);
         drop(got.pop());
-        got.push(one.semaphore.acquire().within(WITHIN).await.unwrap());
-        assert!(one.semaphore.try_acquire().await.unwrap().is_none());
+        got.push(one.lock.acquire().within(WITHIN).await.unwrap());
+        assert!(one.lock.try_acquire().await.unwrap().is_none());
         drop(got);
-        assert!(one.semaphore.acquire_many(3).await.is_ok());
+        assert!(one.lock.acquire_many(3).await.is_ok());
     }
 }
 
@@ -138,7 +145,7 @@ async fn test_acquire_after_lost_server() {
             let inside = Arc::clone(&inside);
             tasks.push(spawn(async move {
                 for _ in 0..3 {
-                    let lease = one.semaphore.acquire().await.unwrap();
+                    let lease = one.lock.acquire().await.unwrap();
                     inside.enter(1);
                     sleep(Duration::from_millis(7)).await;
                     inside.leave(1);
@@ -167,9 +174,9 @@ async fn test_threaded_lease_increase() {
         let (counting, _) = client(&server, 9).await;
         let count = SharedCount::start(counting, "/max", 1).await.unwrap();
         let one = contender(&server, 1, count.clone(), options).await;
-        let first = one.semaphore.acquire().await.unwrap();
+        let first = one.lock.acquire().await.unwrap();
         let waiting = spawn({
-            let semaphore = one.semaphore.clone();
+            let semaphore = one.lock.clone();
             async move { semaphore.acquire().within(Duration::from_secs(3600)).await }
         });
         until("it waits", || leases(&server).len() == 2).await;
@@ -188,26 +195,26 @@ async fn lowered_maximum_takes_no_lease_away() {
         let (counting, _) = client(&server, 9).await;
         let count = SharedCount::start(counting, "/max", 3).await.unwrap();
         let one = contender(&server, 1, count.clone(), options).await;
-        let mut held = one.semaphore.acquire_many(3).await.unwrap();
+        let mut held = one.lock.acquire_many(3).await.unwrap();
         count.set(1).await.unwrap();
         sleep(Duration::from_secs(1)).await;
         assert!(held.iter().all(|lease| lease.status() == Status::Held));
         // The number of leases must first fall below the new maximum.
         for _ in 0..2 {
-            assert!(one.semaphore.try_acquire().await.unwrap().is_none());
+            assert!(one.lock.try_acquire().await.unwrap().is_none());
             drop(held.pop());
         }
-        assert!(one.semaphore.try_acquire().await.unwrap().is_none());
+        assert!(one.lock.try_acquire().await.unwrap().is_none());
         drop(held.pop());
-        let last = one.semaphore.acquire().await.unwrap();
+        let last = one.lock.acquire().await.unwrap();
         // With a maximum of zero or less, no contender gets a lease.
         drop(last);
         for max in [0, -5] {
             count.set(max).await.unwrap();
-            assert!(one.semaphore.acquire().within(WITHIN).await.is_err());
+            assert!(one.lock.acquire().within(WITHIN).await.is_err());
         }
         let waiting = spawn({
-            let semaphore = one.semaphore.clone();
+            let semaphore = one.lock.clone();
             async move { semaphore.acquire_many(4).await }
         });
         sleep(Duration::from_secs(1)).await;
@@ -225,7 +232,7 @@ async fn h17_semaphores_of_a_count_leave_no_watch() {
     let (counting, _) = client(&server, 9).await;
     let count = SharedCount::start(counting, "/max", 1).await.unwrap();
     let one = contender(&server, 1, count.clone(), LockOptions::default()).await;
-    let held = one.semaphore.acquire().await.unwrap();
+    let held = one.lock.acquire().await.unwrap();
     for _ in 0..20 {
         let (client, count) = (one.client.clone(), count.clone());
         let another = InterProcessSemaphoreV2::new(client, PATH, count).unwrap();
@@ -242,13 +249,13 @@ async fn test_client_close() {
         let server = start().await;
         let one = contender(&server, 1, 1, options.clone()).await;
         let other = contender(&server, 2, 1, options).await;
-        let lease = one.semaphore.acquire().await.unwrap();
-        assert!(other.semaphore.try_acquire().await.unwrap().is_none());
+        let lease = one.lock.acquire().await.unwrap();
+        assert!(other.lock.try_acquire().await.unwrap().is_none());
         one.client.close().await;
-        drop(soon(other.semaphore.acquire()).await.unwrap());
+        drop(soon(other.lock.acquire()).await.unwrap());
         assert!(matches!(lease.status(), Status::Lost(_)));
         // Hazard H46.
-        let error = one.semaphore.acquire().await.unwrap_err().to_string();
+        let error = one.lock.acquire().await.unwrap_err().to_string();
         assert!(error.contains("the client is closed"), "{error}");
     }
 }
@@ -268,7 +275,7 @@ async fn test_max_per_session() {
             tasks.push(spawn(async move {
                 for round in 0..30_u32 {
                     let wanted = 1 + (seed * 13 + round * 7) % 5;
-                    let got = one.semaphore.acquire_many(wanted).within(WITHIN).await;
+                    let got = one.lock.acquire_many(wanted).within(WITHIN).await;
                     if !together && got.is_err() {
                         continue;
                     }
@@ -300,7 +307,7 @@ async fn test_release_1_at_a_time() {
             let one = contender(&server, seed, 5, options.clone()).await;
             let inside = Arc::clone(&inside);
             tasks.push(spawn(async move {
-                let lease = one.semaphore.acquire().await.unwrap();
+                let lease = one.lock.acquire().await.unwrap();
                 inside.enter(1);
                 sleep(Duration::from_secs(1)).await;
                 inside.leave(1);
@@ -322,7 +329,7 @@ async fn test_release_in_chunks() {
         let inside = Arc::new(Inside::default());
         let (give, mut given) = tokio::sync::mpsc::channel(100);
         for _ in 0..100 {
-            let (semaphore, give) = (one.semaphore.clone(), give.clone());
+            let (semaphore, give) = (one.lock.clone(), give.clone());
             let inside = Arc::clone(&inside);
             spawn(async move {
                 let lease = semaphore.acquire().await.unwrap();
@@ -358,7 +365,7 @@ async fn test_threads() {
         let inside = Arc::new(Inside::default());
         let tasks: Vec<_> = (0..10)
             .map(|_| {
-                let (semaphore, inside) = (one.semaphore.clone(), Arc::clone(&inside));
+                let (semaphore, inside) = (one.lock.clone(), Arc::clone(&inside));
                 spawn(async move {
                     let within = Duration::from_secs(10);
                     let lease = semaphore.acquire().within(within).await.unwrap();
@@ -381,11 +388,11 @@ async fn test_get_participant_nodes() {
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, 10, options.with_data("me")).await;
-        assert!(one.semaphore.participants().await.unwrap().is_empty());
-        let got = one.semaphore.acquire_many(6).await.unwrap();
+        assert!(one.lock.participants().await.unwrap().is_empty());
+        let got = one.lock.acquire_many(6).await.unwrap();
         let paths: Vec<_> = got.iter().map(|lease| lease.path().to_owned()).collect();
-        assert_eq!(one.semaphore.participants().await.unwrap(), paths);
-        assert_eq!(one.semaphore.available().await.unwrap(), 4);
+        assert_eq!(one.lock.participants().await.unwrap(), paths);
+        assert_eq!(one.lock.available().await.unwrap(), 4);
         assert_eq!(&got[0].data().await.unwrap()[..], b"me");
     }
 }
@@ -394,11 +401,11 @@ async fn test_get_participant_nodes() {
 async fn several_leases_take_one_hold_of_the_inner_lock() {
     let server = start().await;
     let one = contender(&server, 1, 5, LockOptions::default()).await;
-    drop(one.semaphore.acquire().await.unwrap());
+    drop(one.lock.acquire().await.unwrap());
     until("nothing is left", || leases(&server).is_empty()).await;
     let writes = || one.link.writes.load(Ordering::Relaxed);
     let before = writes();
-    let held = one.semaphore.acquire_many(5).await.unwrap();
+    let held = one.lock.acquire_many(5).await.unwrap();
     // One write is for the inner lock, one for the leases.
     assert_eq!(writes() - before, 2);
     let created = server.get("/semaphores/a/locks");
@@ -414,7 +421,7 @@ async fn h16_two_contenders_that_want_all_leases_do_not_deadlock() {
         let one = contender(&server, seed, 3, LockOptions::default()).await;
         tasks.push(spawn(async move {
             for _ in 0..20 {
-                let all = one.semaphore.acquire_many(3).await.unwrap();
+                let all = one.lock.acquire_many(3).await.unwrap();
                 assert_eq!(all.len(), 3);
             }
         }));
@@ -428,19 +435,19 @@ async fn h16_two_contenders_that_want_all_leases_do_not_deadlock() {
 async fn impossible_number_of_leases_is_an_error() {
     let server = start().await;
     let one = contender(&server, 1, 3, LockOptions::default()).await;
-    let error = one.semaphore.acquire_many(4).await.unwrap_err();
+    let error = one.lock.acquire_many(4).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "semaphore \"/semaphores/a\": 4 leases wanted, 3 exist"
     );
-    let error = one.semaphore.acquire_many(0).await.unwrap_err();
+    let error = one.lock.acquire_many(0).await.unwrap_err();
     assert!(matches!(error, LockError::NothingWanted { .. }), "{error}");
     assert!(server.get("/semaphores").is_none());
     // With Curator's requests, all leases are acquired and released.
     let two = contender(&server, 2, 3, LockOptions::curator_exact()).await;
-    let error = two.semaphore.acquire_many(4).within(WITHIN).await;
+    let error = two.lock.acquire_many(4).within(WITHIN).await;
     assert!(matches!(error, Err(LockError::TimedOut { .. })));
-    assert_eq!(soon(one.semaphore.acquire_many(3)).await.unwrap().len(), 3);
+    assert_eq!(soon(one.lock.acquire_many(3)).await.unwrap().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -448,9 +455,9 @@ async fn large_request_ahead_delays_small_ones_behind() {
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, 3, options).await;
-        let held = one.semaphore.acquire().await.unwrap();
+        let held = one.lock.acquire().await.unwrap();
         let spawn = |wanted| {
-            let semaphore = one.semaphore.clone();
+            let semaphore = one.lock.clone();
             spawn(async move { semaphore.acquire_many(wanted).await.unwrap() })
         };
         let large = spawn(3);
@@ -471,12 +478,12 @@ async fn large_request_ahead_delays_small_ones_behind() {
 async fn peek_writes_nothing() {
     let server = start().await;
     let one = contender(&server, 1, 1, LockOptions::default()).await;
-    let _held = one.semaphore.acquire().await.unwrap();
+    let _held = one.lock.acquire().await.unwrap();
     let mut options = LockOptions::default();
     options.peek = true;
     let other = contender(&server, 2, 1, options).await;
     let before = server.get("/semaphores/a/leases").unwrap().1.pzxid;
-    assert!(other.semaphore.try_acquire().await.unwrap().is_none());
+    assert!(other.lock.try_acquire().await.unwrap().is_none());
     assert_eq!(server.get("/semaphores/a/leases").unwrap().1.pzxid, before);
 }
 
@@ -487,7 +494,7 @@ async fn h27_deadline_is_kept_without_a_connection() {
     one.link.set(Mode::Cut);
     sleep(Duration::from_millis(50)).await;
     let begun = crate::clock::now();
-    let error = one.semaphore.acquire().within(WITHIN).await.unwrap_err();
+    let error = one.lock.acquire().within(WITHIN).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     assert_eq!(begun.elapsed().as_secs(), WITHIN.as_secs());
 }

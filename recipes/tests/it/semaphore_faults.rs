@@ -1,11 +1,7 @@
 //! Faults of a semaphore: dropped acquires, lost links, sessions and znodes
 //! (`docs/curator-recipes.md` section 6.6).
 
-use std::{
-    pin::pin,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use minikeeper::Server;
 use minikeeper_client::{AddWatchMode, EventKind, WatchEvent};
@@ -13,8 +9,11 @@ use minikeeper_recipes::{InterProcessSemaphoreV2, LockOptions, Loss, SharedCount
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cancelling::Polls,
-    kit::{SESSION_TIMEOUT, both_ways, client, soon, spawn, start, until},
+    every_lock::{
+        dropping_at_every_await_point_leaves_nothing,
+        h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue,
+    },
+    kit::{both_ways, client, soon, spawn, start, until},
     link::Mode,
     semaphore::{Contender, PATH, contender, leases, locks},
 };
@@ -24,54 +23,16 @@ async fn clean(server: &Server, one: &Contender) {
     until("nothing waits", || locks(server).is_empty()).await;
 }
 
-/// Drops an acquire after N polls; false if it was ready before.
-async fn drop_after(polls: usize, is_full: bool, options: &LockOptions) -> bool {
-    let server = start().await;
-    let other = contender(&server, 1, 2, options.clone()).await;
-    let mut held = Vec::new();
-    if is_full {
-        held.push(other.semaphore.acquire().await.unwrap());
-        until("its inner lock is released", || locks(&server).is_empty()).await;
-    }
-    let dropper = contender(&server, 2, 2, options.clone()).await;
-    let limited = {
-        let acquire = pin!(dropper.semaphore.acquire_many(2));
-        timeout(Duration::from_secs(1), Polls::new(acquire, polls)).await
-    };
-    let is_dropped = match limited {
-        Ok(None) => true,
-        Err(_) => false,
-        Ok(Some(got)) => {
-            drop(got.unwrap());
-            false
-        }
-    };
-    clean(&server, &dropper).await;
-    until("its leases are deleted", || {
-        leases(&server).len() == held.len()
-    })
-    .await;
-    drop(held);
-    drop(soon(other.semaphore.acquire_many(2)).await.unwrap());
-    drop(soon(dropper.semaphore.acquire_many(2)).await.unwrap());
-    until("no watch is left", || !server.dump().contains("watch")).await;
-    server.check().unwrap();
-    is_dropped
+/// The acquire is dropped at every await point (hazards H21 and H24).
+#[tokio::test(start_paused = true)]
+async fn test_interrupt_acquire() {
+    dropping_at_every_await_point_leaves_nothing::<InterProcessSemaphoreV2>().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_interrupt_acquire() {
-    // The acquire is dropped at every await point (hazards H21 and H24).
-    for options in both_ways() {
-        for is_full in [false, true] {
-            let mut polls = 0;
-            while drop_after(polls, is_full, &options).await {
-                polls += 1;
-                assert!(polls < 100, "the loop does not end");
-            }
-            assert!(polls >= 4, "{polls} await points");
-        }
-    }
+async fn h24_losing_the_link_at_every_step_leaves_no_lease() {
+    h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue::<InterProcessSemaphoreV2>()
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,13 +40,13 @@ async fn dropped_acquire_releases_leases_before_the_inner_lock() {
     let server = start().await;
     let (looker, _) = client(&server, 9).await;
     let other = contender(&server, 1, 3, LockOptions::default()).await;
-    let _held = other.semaphore.acquire().await.unwrap();
+    let _held = other.lock.acquire().await.unwrap();
     let mut watch = looker
         .add_watch(PATH, AddWatchMode::PersistentRecursive)
         .await
         .unwrap();
     let dropper = contender(&server, 2, 3, LockOptions::default()).await;
-    let acquire = dropper.semaphore.acquire_many(3);
+    let acquire = dropper.lock.acquire_many(3);
     assert!(timeout(Duration::from_secs(1), acquire).await.is_err());
     let mut deleted = Vec::new();
     while deleted.len() < 4 {
@@ -115,11 +76,8 @@ async fn test_no_orphaned_nodes() {
         let server = start().await;
         let one = contender(&server, 1, 1, options.clone()).await;
         let other = contender(&server, 2, 1, options).await;
-        let held = one.semaphore.acquire().await.unwrap();
-        let waiting = spawn({
-            let semaphore = other.semaphore.clone();
-            async move { semaphore.acquire().await }
-        });
+        let held = one.lock.acquire().await.unwrap();
+        let waiting = other.waiting_for_one();
         until("it waits", || leases(&server).len() == 2).await;
         let of_waiter = leases(&server)
             .into_iter()
@@ -145,11 +103,8 @@ async fn inner_lock_deleted_by_another_client_is_acquired_again() {
     let server = start().await;
     let one = contender(&server, 1, 1, LockOptions::default()).await;
     let other = contender(&server, 2, 1, LockOptions::default()).await;
-    let held = one.semaphore.acquire().await.unwrap();
-    let waiting = spawn({
-        let semaphore = other.semaphore.clone();
-        async move { semaphore.acquire().await }
-    });
+    let held = one.lock.acquire().await.unwrap();
+    let waiting = other.waiting_for_one();
     until("it waits", || leases(&server).len() == 2).await;
     sleep(Duration::from_secs(1)).await;
     let before = locks(&server);
@@ -163,59 +118,6 @@ async fn inner_lock_deleted_by_another_client_is_acquired_again() {
     drop(soon(waiting).await.unwrap().unwrap());
 }
 
-/// From the Nth write on, the link loses everything for a while.
-async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
-    let server = start().await;
-    let other = contender(&server, 1, 2, options.clone()).await;
-    let held = other.semaphore.acquire().await.unwrap();
-    let victim = contender(&server, 2, 2, options.clone()).await;
-    let writes = Arc::clone(&victim.link.writes);
-    let begun = writes.load(Ordering::Relaxed);
-    let link = victim.link.clone();
-    let saboteur = spawn(async move {
-        until("the step", || {
-            writes.load(Ordering::Relaxed) - begun >= step
-        })
-        .await;
-        link.set(mode);
-        sleep(Duration::from_millis(200)).await;
-        link.cut();
-    });
-    // Replies are delayed, so that the saboteur can hit each step.
-    victim.link.delay_replies(Duration::from_millis(2));
-    let waiting = spawn({
-        let semaphore = victim.semaphore.clone();
-        async move { semaphore.acquire_many(2).await }
-    });
-    sleep(Duration::from_secs(1)).await;
-    saboteur.abort();
-    victim.link.set(Mode::Pass);
-    victim.link.delay_replies(Duration::ZERO);
-    until("it waits", || leases(&server).len() == 3).await;
-    sleep(Duration::from_secs(10)).await;
-    assert_eq!(leases(&server).len(), 3, "no lease twice");
-    assert_eq!(locks(&server).len(), 1);
-    assert!(!waiting.is_finished());
-    drop(held);
-    let got = soon(waiting).await.unwrap().unwrap();
-    assert_eq!(got.len(), 2);
-    assert_eq!(leases(&server).len(), 2);
-    drop(got);
-    clean(&server, &victim).await;
-    until("nothing is left", || leases(&server).is_empty()).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn h24_losing_the_link_at_every_step_leaves_no_lease() {
-    for options in both_ways() {
-        for mode in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
-            for step in 0..8 {
-                lose_at(step, mode, &options).await;
-            }
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
     // The link swallows the request that releases the inner lock: the lease is granted at once, and
@@ -226,7 +128,7 @@ async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
         let other = contender(&server, 2, 2, options).await;
         one.link.delay_replies(Duration::from_millis(5));
         let mut acquiring = spawn({
-            let semaphore = one.semaphore.clone();
+            let semaphore = one.lock.clone();
             async move { semaphore.acquire().await.unwrap() }
         });
         until("the lease is created", || leases(&server).len() == 1).await;
@@ -240,37 +142,10 @@ async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
             // With Curator's requests, the list has not been requested yet.
             Err(_) => soon(acquiring).await.unwrap(),
         };
-        let second = soon(other.semaphore.acquire()).await.unwrap();
+        let second = soon(other.lock.acquire()).await.unwrap();
         assert_eq!(leases(&server).len(), 2);
         assert_eq!(lease.status(), Status::Held);
         drop(second);
-    }
-}
-
-/// Expires the session at each step.
-#[tokio::test(start_paused = true)]
-async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
-    for options in both_ways() {
-        for delay_ms in 0..16 {
-            let server = start().await;
-            let other = contender(&server, 1, 1, options.clone()).await;
-            let held = other.semaphore.acquire().await.unwrap();
-            let victim = contender(&server, 2, 1, options.clone()).await;
-            victim.link.delay_replies(Duration::from_millis(1));
-            let session = victim.client.session_id().unwrap();
-            let waiting = spawn({
-                let semaphore = victim.semaphore.clone();
-                async move { semaphore.acquire().await }
-            });
-            sleep(Duration::from_millis(delay_ms)).await;
-            server.expire(session).unwrap();
-            drop(held);
-            let lease = soon(waiting).await.unwrap().unwrap();
-            let epoch = victim.client.epoch();
-            assert_eq!(lease.guard().epoch(), epoch, "after {delay_ms} ms");
-            assert_eq!(leases(&server), [lease.name()]);
-            assert!(timeout(3 * SESSION_TIMEOUT, lease.lost()).await.is_err());
-        }
     }
 }
 
@@ -280,11 +155,8 @@ async fn session_lost_while_waiting_starts_over() {
         let server = start().await;
         let one = contender(&server, 1, 1, options.clone()).await;
         let other = contender(&server, 2, 1, options).await;
-        let held = one.semaphore.acquire().await.unwrap();
-        let waiting = spawn({
-            let semaphore = other.semaphore.clone();
-            async move { semaphore.acquire().await }
-        });
+        let held = one.lock.acquire().await.unwrap();
+        let waiting = other.waiting_for_one();
         until("it waits", || leases(&server).len() == 2).await;
         let session = other.client.session_id().unwrap();
         // The link is frozen for longer than the session timeout.
@@ -308,11 +180,8 @@ async fn link_cut_while_waiting_keeps_the_place() {
         let server = start().await;
         let one = contender(&server, 1, 1, options.clone()).await;
         let other = contender(&server, 2, 1, options).await;
-        let held = one.semaphore.acquire().await.unwrap();
-        let waiting = spawn({
-            let semaphore = other.semaphore.clone();
-            async move { semaphore.acquire().await }
-        });
+        let held = one.lock.acquire().await.unwrap();
+        let waiting = other.waiting_for_one();
         until("it waits", || leases(&server).len() == 2).await;
         let before = (leases(&server), locks(&server));
         other.link.set(Mode::Cut);
@@ -332,7 +201,7 @@ async fn lost_lease_is_reported() {
     let mut options = LockOptions::default();
     options.watch_own = true;
     let one = contender(&server, 1, 2, options).await;
-    let leases = one.semaphore.acquire_many(2).await.unwrap();
+    let leases = one.lock.acquire_many(2).await.unwrap();
     let (looker, _) = client(&server, 9).await;
     looker.delete(leases[0].path(), None).await.unwrap();
     sleep(Duration::from_millis(1)).await;
@@ -354,8 +223,8 @@ async fn unreadable_maximum_is_an_error() {
         .await
         .unwrap();
     let one = contender(&server, 1, count, LockOptions::default()).await;
-    let _held = one.semaphore.acquire().await.unwrap();
-    let (waited, _) = tokio::join!(soon(one.semaphore.acquire()), async {
+    let _held = one.lock.acquire().await.unwrap();
+    let (waited, _) = tokio::join!(soon(one.lock.acquire()), async {
         sleep(Duration::from_secs(1)).await;
         counting.set_data("/max", b"1", None).await.unwrap();
     });
@@ -381,7 +250,7 @@ async fn maximum_lowered_during_the_wait_for_the_inner_lock_counts() {
         let count = SharedCount::start(counting, "/max", 2).await.unwrap();
         let mut waiting = Vec::new();
         let one = contender(&server, 1, 2, options.clone()).await;
-        let mut held = one.semaphore.acquire_many(2).await.unwrap();
+        let mut held = one.lock.acquire_many(2).await.unwrap();
         for seed in 2..4 {
             // Each process has its own count object.
             let (client, _) = client(&server, seed).await;

@@ -8,7 +8,7 @@ use minikeeper_recipes::{InterProcessMutex, LockError, SharedCount, SharedValue,
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cancelling::Polls,
+    every_lock::Polls,
     kit::{builder, client, soon, spawn, start, until},
     link::{Link, Mode},
 };

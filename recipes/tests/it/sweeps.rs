@@ -19,8 +19,8 @@ use minikeeper_test_kit::random::seed_or;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cancelling::Polls,
-    every_recipe::{Failure, Kept, Recipe, Waiting},
+    every_lock::Polls,
+    every_recipe::{Failure, Kept, Recipe, Waiting, every_recipe},
     kit::{both_ways, client, soon, start, until},
     wire::{Fault, Wire},
 };
@@ -321,6 +321,23 @@ pub(crate) async fn in_case<T>(
     result
 }
 
+/// Makes one run, in its own runtime so that nothing is left of the previous one. `None` if it
+/// failed.
+pub(crate) fn alone(
+    case: &Case,
+    how: impl std::fmt::Debug,
+    step: usize,
+    what: impl Future<Output = bool>,
+) -> Option<bool> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let what = in_case(case, how, step, what);
+    catch_unwind(AssertUnwindSafe(|| runtime.block_on(what))).ok()
+}
+
 fn lose_reply(_: &Scene, step: usize) -> Fault {
     Fault::LoseReply(step)
 }
@@ -335,9 +352,7 @@ fn expire(scene: &Scene, step: usize) -> Fault {
 
 /// Cuts the connection after every number of bytes, in one direction.
 ///
-/// Each run has its own runtime, so that nothing is left of the previous one. Reports all failures,
-/// not only the first.
-#[expect(clippy::print_stdout, reason = "shown when a test fails, or on demand")]
+/// Reports all failures, not only the first.
 fn cut_at_bytes(recipe: Recipe) {
     let directions: [fn(&Scene, usize) -> Fault; 2] = [
         |_, at| Fault::CutRequests(at),
@@ -347,23 +362,18 @@ fn cut_at_bytes(recipe: Recipe) {
     for case in cases(recipe) {
         for (direction, fault) in ["requests", "replies"].into_iter().zip(directions) {
             for at in steps(BYTES_STRIDE) {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .start_paused(true)
-                    .build()
-                    .unwrap();
-                let run = in_case(&case, ("cutting", direction), at, fail_at(&case, fault, at));
+                let how = ("cutting", direction);
                 runs += 1;
-                match catch_unwind(AssertUnwindSafe(|| runtime.block_on(run))) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(_) => failed += 1,
+                match alone(&case, how, at, fail_at(&case, fault, at)) {
+                    Some(true) => {}
+                    Some(false) => break,
+                    None => failed += 1,
                 }
                 assert!(at < 100_000, "the loop does not end");
             }
         }
     }
-    println!("{recipe:?}: {runs} cuts, {failed} failed");
+    say(&format!("{recipe:?}: {runs} cuts, {failed} failed"));
     assert_eq!(failed, 0, "cuts of {runs}");
 }
 
@@ -391,7 +401,6 @@ fn damaged_bytes() -> impl Iterator<Item = usize> {
 }
 
 /// Damages every byte of every reply, each in a run of its own.
-#[expect(clippy::print_stdout, reason = "shown when a test fails, or on demand")]
 fn damage_bytes(recipe: Recipe) {
     const BITS: [u8; 4] = [0x01, 0x10, 0x80, 0xff];
     let (mut runs, mut failed) = (0, 0);
@@ -405,20 +414,10 @@ fn damage_bytes(recipe: Recipe) {
                 _ => &BITS[..],
             };
             for &bits in tried {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .start_paused(true)
-                    .build()
-                    .unwrap();
-                let run = in_case(&case, ("damaging", bits), at, damage_at(&case, at, bits));
+                let run = alone(&case, ("damaging", bits), at, damage_at(&case, at, bits));
                 runs += 1;
-                match catch_unwind(AssertUnwindSafe(|| runtime.block_on(run))) {
-                    Ok(reached) => is_reached |= reached,
-                    Err(_) => {
-                        is_reached = true;
-                        failed += 1;
-                    }
-                }
+                failed += u32::from(run.is_none());
+                is_reached |= run != Some(false);
             }
             if !is_reached {
                 break;
@@ -426,7 +425,9 @@ fn damage_bytes(recipe: Recipe) {
             assert!(at < 100_000, "the loop does not end");
         }
     }
-    println!("{recipe:?}: {runs} damaged bytes, {failed} failed");
+    say(&format!(
+        "{recipe:?}: {runs} damaged bytes, {failed} failed"
+    ));
     assert_eq!(failed, 0, "damaged bytes of {runs}");
 }
 
@@ -504,7 +505,7 @@ async fn change_session_everywhere(recipe: Recipe) {
 }
 
 #[expect(clippy::print_stdout, reason = "shown when a test fails, or on demand")]
-fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     println!("{what}");
 }
 
@@ -547,12 +548,6 @@ async fn close_at(case: &Case, step: usize, is_lost: bool) {
 
 macro_rules! sweeps {
     ($($recipe:ident $module:ident,)+) => {
-        #[test]
-        fn every_recipe_is_swept() {
-            let swept = [$(Recipe::$recipe),+];
-            assert_eq!(swept, Recipe::ALL);
-        }
-
         $(mod $module {
             use super::*;
 
@@ -605,26 +600,4 @@ macro_rules! sweeps {
     };
 }
 
-sweeps! {
-    Mutex mutex,
-    SemaphoreMutex semaphore_mutex,
-    Read read,
-    Write write,
-    Downgrade downgrade,
-    Semaphore semaphore,
-    Leases leases,
-    CountedSemaphore counted_semaphore,
-    MultiLock multi_lock,
-    CountStart count_start,
-    CountSet count_set,
-    CountChange count_change,
-    Counter counter,
-    Latch latch,
-    Selector selector,
-    Barrier barrier,
-    Enter enter,
-    Leave leave,
-    EphemeralNode ephemeral_node,
-    SequentialNode sequential_node,
-    Cache cache,
-}
+every_recipe!(sweeps);
