@@ -15,9 +15,7 @@ use crate::status::Loss;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use std::time::Duration;
 ///
 /// use minikeeper_recipes::{InterProcessMutex, LockError};
@@ -29,7 +27,7 @@ use crate::status::Loss;
 ///     Err(LockError::TimedOut { within, .. }) => println!("not free within {within:?}"),
 ///     Err(error) => return Err(error.into()),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -151,9 +149,7 @@ impl LockError {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessMutex, Released};
 ///
 /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
@@ -164,7 +160,7 @@ impl LockError {
 ///     Released::AlreadyGone => println!("the last part of the work was not protected"),
 ///     other => panic!("the znode was deleted, but the release returned {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Released {
@@ -184,9 +180,7 @@ pub enum Released {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::{SharedCount, ValueError};
 ///
@@ -196,7 +190,7 @@ pub enum Released {
 ///     Err(ValueError::NotACount { bytes, .. }) => assert_eq!(bytes, 3),
 ///     other => panic!("the data is text, but the call returned {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -227,9 +221,7 @@ pub enum ValueError {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::{AtomicError, DistributedAtomicLong};
 ///
@@ -239,7 +231,7 @@ pub enum ValueError {
 ///     Err(AtomicError::Corrupted { bytes, .. }) => assert_eq!(bytes, 3),
 ///     other => panic!("the data is text, but the call returned {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -38,15 +38,14 @@
 //! use minikeeper_client::Client;
 //! use minikeeper_recipes::InterProcessMutex;
 //!
-//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = minikeeper::Server::builder().start().await?;
+//! # minikeeper_test_kit::example(async |server, _| {
 //! # let address = server.connect_string();
 //! let client = Client::connect(&address).await?; // "127.0.0.1:2181"
 //! let printer = InterProcessMutex::new(client, "/locks/printer")?;
 //! let guard = printer.acquire().within(Duration::from_secs(10)).await?;
 //! println!("printing, with token {}", guard.token());
 //! guard.release().await?; // or drop it, which does not wait
-//! # Ok(()) }
+//! # Ok(()) });
 //! ```
 //!
 //! One client serves any number of recipes, and they share its session. Creating a lock object is

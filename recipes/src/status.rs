@@ -23,9 +23,7 @@ use tokio::time::Instant;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{FencingToken, InterProcessMutex};
 ///
 /// /// A resource outside ZooKeeper.
@@ -55,7 +53,7 @@ use tokio::time::Instant;
 /// assert!(register.write(second.token()));
 /// // The first holder, after a pause:
 /// assert!(!register.write(token));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct FencingToken {
@@ -88,9 +86,7 @@ impl fmt::Display for FencingToken {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessMutex, Loss};
 ///
 /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
@@ -100,7 +96,7 @@ impl fmt::Display for FencingToken {
 /// // The client may learn of the session's end or the deletion first.
 /// let loss = guard.lost().await;
 /// assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -133,9 +129,7 @@ impl std::error::Error for Loss {}
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessMutex, Status};
 ///
 /// let lock = InterProcessMutex::new(client, "/locks/a")?;
@@ -145,7 +139,7 @@ impl std::error::Error for Loss {}
 ///     Status::Suspended { until } => println!("start nothing new; lost at {until:?}"),
 ///     Status::Lost(loss) => println!("stop: {loss:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {

@@ -14,8 +14,7 @@ use minikeeper_protocol::AclList;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Acl, AclList, Client, CreateMode, Perms};
 ///
@@ -35,7 +34,7 @@ use minikeeper_protocol::AclList;
 /// let stranger = Client::connect(&address).await?;
 /// assert!(stranger.get_data("/status").await.is_ok());
 /// assert!(stranger.get_data("/private").await.is_err());
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub trait AclProvider: Send + Sync + 'static {
     /// Returns the access list for a new znode.

@@ -40,8 +40,7 @@ pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use std::time::Duration;
 ///
@@ -53,7 +52,7 @@ pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 ///     .connect()
 ///     .await?;
 /// assert!(client.state().is_connected());
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder {
@@ -208,8 +207,7 @@ impl ClientBuilder {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # minikeeper_test_kit::example(async |server, _| {
     /// # let address = server.connect_string();
     /// # use minikeeper_client::{Client, Connecting};
     /// // A server in this process, without a socket.
@@ -219,7 +217,7 @@ impl ClientBuilder {
     /// };
     /// let client = Client::builder("in-process")?.transport(transport).connect().await?;
     /// assert!(client.exists("/").await?.is_some());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.transport = Box::new(transport);
@@ -398,14 +396,13 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # minikeeper_test_kit::example(async |server, _| {
     /// # let address = server.connect_string();
     /// use minikeeper_client::Client;
     ///
     /// let client = Client::connect(&address).await?; // "127.0.0.1:2181"
     /// assert!(client.exists("/").await?.is_some());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn connect(connect_string: &str) -> Result<Self, ConnectError> {
         Ok(Self::builder(connect_string)?.connect().await?)
@@ -418,14 +415,13 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # minikeeper_test_kit::example(async |server, _| {
     /// # let address = server.connect_string();
     /// use minikeeper_client::Client;
     ///
     /// let builder = Client::builder("zk1:2181,zk2:2181,zk3:2181/app")?;
     /// assert!(Client::builder("zk1:port").is_err());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn builder(connect_string: &str) -> Result<ClientBuilder, ConnectStringError> {
         ClientBuilder::new(connect_string)
@@ -436,8 +432,7 @@ impl Client {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, ConnectError};
 ///
@@ -446,7 +441,7 @@ impl Client {
 ///     Err(error) => println!("retry later: {error}"),
 ///     Ok(_) => println!("connected"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

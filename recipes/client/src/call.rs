@@ -52,9 +52,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::CreateMode;
 ///
 /// // Both requests are sent together, in this order.
@@ -62,7 +60,7 @@ use crate::{
 /// let read = client.get_data("/a");
 /// created.await?;
 /// assert_eq!(read.await?.as_bytes(), b"hello");
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "the outcome of the request is unknown until this is awaited"]
 pub struct Call<T> {
@@ -147,12 +145,10 @@ impl<T> Call<T> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// let seen = client.exists("/").stamped().await?;
 /// assert_eq!(seen.epoch, client.epoch());
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamped<T> {
@@ -370,13 +366,11 @@ impl About {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// let created = client.create("/n-", b"", CreateMode::PersistentSequential).await?;
 /// println!("{} was change {}", created.path, created.stat.czxid);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Created {
@@ -390,14 +384,12 @@ pub struct Created {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
 /// let data = client.get_data("/a").await?;
 /// assert_eq!((data.as_bytes(), data.stat.version), (&b"hello"[..], 0));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
@@ -419,16 +411,14 @@ impl Data {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
 /// let children = client.children("/").await?;
 /// for name in children.names() {
 ///     println!("/{name}");
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Children {
@@ -471,16 +461,14 @@ impl Children {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
 /// let names = client.child_names("/").await?;
 /// for name in names.iter() {
 ///     println!("/{name}");
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Names(Vec<Ustring>);

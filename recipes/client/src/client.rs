@@ -392,16 +392,14 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// let reads: Vec<_> = ["/", "/zookeeper"].map(|path| client.get_data(path)).into();
     /// client.flush();
     /// // Both are on their way.
     /// for read in reads {
     ///     read.await?;
     /// }
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn flush(&self) {
         self.shared.flush();

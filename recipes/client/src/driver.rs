@@ -35,15 +35,14 @@ const READ_BYTES: usize = 16 << 10;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// # use std::time::Duration;
 /// # use minikeeper_client::Client;
 /// let (client, driver) = Client::builder(&address)?.build();
 /// tokio::spawn(driver.run());
 /// client.connected(Duration::from_secs(5)).await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "a client does nothing unless its driver is polled"]
 pub struct Driver {

@@ -54,8 +54,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, EnsembleTracker};
 ///
@@ -63,7 +62,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// let tracker = EnsembleTracker::start(&client)?;
 /// // ... members join and leave ...
 /// println!("{} ({:?})", client.servers(), tracker.last_error());
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "it ends when it is dropped"]
 pub struct EnsembleTracker {

@@ -25,9 +25,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::{Error, ErrorCode};
 ///
 /// match client.get_data("/missing").await {
@@ -36,7 +34,7 @@ use crate::{
 ///     Err(error) if error.is_retryable() => println!("retry later: {error}"),
 ///     Err(error) => return Err(error.into()),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -239,9 +237,7 @@ impl std::fmt::Display for AfterTimeout {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::ErrorClass;
 ///
 /// let refused = client.get_data("/missing").await.expect_err("it is missing");
@@ -249,7 +245,7 @@ impl std::fmt::Display for AfterTimeout {
 /// client.close().await;
 /// let closed = client.get_data("/missing").await.expect_err("it is closed");
 /// assert_eq!(closed.class(), ErrorClass::Closed);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]

@@ -16,8 +16,7 @@
 //!
 //! # Examples
 //! ```
-//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = minikeeper::Server::builder().start().await?;
+//! # minikeeper_test_kit::example(async |server, _| {
 //! # let address = server.connect_string();
 //! use minikeeper_client::{Client, CreateMode};
 //! let client = Client::connect(&address).await?;
@@ -26,7 +25,7 @@
 //! let listed = client.children("/");
 //! assert_eq!(created.await?.path, "/queue-0000000000");
 //! assert_eq!(listed.await?.len(), 2);
-//! # Ok(()) }
+//! # Ok(()) });
 //! ```
 
 #![warn(clippy::missing_panics_doc)]

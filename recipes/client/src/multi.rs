@@ -9,9 +9,7 @@ use crate::{client::Client, operations::CreateOptions, paths};
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::{CreateMode, Multi};
 ///
 /// client.create("/old", b"data", CreateMode::Persistent).await?;
@@ -19,7 +17,7 @@ use crate::{client::Client, operations::CreateOptions, paths};
 ///     .create("/new", b"data", CreateMode::Persistent)
 ///     .delete("/old", Some(0));
 /// client.multi(moved).await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is changed until it is passed to `Client::multi`"]

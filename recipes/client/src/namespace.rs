@@ -25,16 +25,14 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_client::CreateMode;
     ///
     /// let billing = client.with_namespace("billing/eu")?;
     /// billing.create_root().await?;
     /// billing.create("/jobs", b"", CreateMode::Persistent).await?;
     /// assert!(client.exists("/billing/eu/jobs").await?.is_some());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn with_namespace(&self, namespace: &str) -> Result<Self, PathError> {
         let namespace = paths::namespace(namespace)?;

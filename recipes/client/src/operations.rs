@@ -38,15 +38,13 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_client::CreateMode;
     ///
     /// client.create("/queue", b"", CreateMode::Persistent).await?;
     /// let created = client.create("/queue/n-", b"", CreateMode::EphemeralSequential).await?;
     /// assert_eq!(created.path, "/queue/n-0000000000");
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn create(
         &self,
@@ -128,9 +126,7 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_client::CreateMode;
     /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
     /// use minikeeper_client::{Error, Multi};
@@ -141,7 +137,7 @@ impl Client {
     ///     other => panic!("/b does not exist, but the multi returned {other:?}"),
     /// }
     /// assert_eq!(client.get_data("/a").await?.as_bytes(), b"hello");
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn multi(&self, multi: Multi) -> Call<Vec<MultiResult>> {
         match multi.encode(self) {
@@ -160,15 +156,13 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_client::Reconfiguration;
     ///
     /// let change = Reconfiguration::new().joining("server.4=zk4:2888:3888;2181").leaving("1");
     /// // Only ensembles accept it.
     /// assert!(client.reconfigure(change).await.is_err());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn reconfigure(&self, change: Reconfiguration) -> Call<Data> {
         let text = |text: Option<String>| text.map(Ustring::from);
@@ -191,9 +185,7 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
     ///
     /// let mut changes = client.add_watch("/", AddWatchMode::PersistentRecursive).await?;
@@ -202,7 +194,7 @@ impl Client {
     ///     WatchEvent::Event { path, .. } => assert_eq!(path, "/a"),
     ///     other => panic!("/a was created, but the watch returned {other:?}"),
     /// }
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn add_watch(&self, path: &str, mode: AddWatchMode) -> Call<Persistent> {
         let kind = match mode {
@@ -260,15 +252,13 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_client::CreateMode;
     /// let (stat, created) = client.exists_and_watch("/a").await?;
     /// assert!(stat.is_none());
     /// client.create("/a", b"", CreateMode::Persistent).await?;
     /// created.await;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn exists_and_watch(&self, path: &str) -> Call<(Option<Stat>, OneShot)> {
         self.watching(path, WatchKind::Data, |path| Request::Exists {
@@ -305,12 +295,10 @@ impl Client {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// let config = client.config().await?;
     /// println!("{}", String::from_utf8_lossy(config.as_bytes()));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn config(&self) -> Call<Data> {
         self.outside_chroot(read_config(false), None)
@@ -420,16 +408,14 @@ impl Client {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use std::time::Duration;
 ///
 /// use minikeeper_client::{CreateMode, CreateOptions};
 ///
 /// let brief = CreateOptions::new(CreateMode::PersistentWithTtl).ttl(Duration::from_secs(60));
 /// client.create("/brief", b"", brief).await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreateOptions {

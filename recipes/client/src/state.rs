@@ -20,9 +20,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::ConnectionState;
 ///
 /// match client.state() {
@@ -30,7 +28,7 @@ use crate::{
 ///     ConnectionState::Lost { reason, .. } => println!("the session is {reason}"),
 ///     state => println!("{state:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -111,12 +109,10 @@ impl ConnectionState {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// let status: minikeeper_client::ClientStatus = client.status();
 /// println!("{:?}, certain until {:?}", status.state, status.safe_until);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -164,9 +160,7 @@ impl StateQueue {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::ConnectionState;
 /// let mut states = client.states();
 /// client.close().await;
@@ -175,7 +169,7 @@ impl StateQueue {
 ///     all.push(state);
 /// }
 /// assert_eq!(all.last(), Some(&ConnectionState::Closed));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct States {
     shared: Arc<Shared>,

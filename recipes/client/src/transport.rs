@@ -57,14 +57,13 @@ impl<F: FnMut(&str) -> Connecting + Send + 'static> Transport for F {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, Tcp};
 ///
 /// // The default, set explicitly.
 /// let client = Client::builder(&address)?.transport(Tcp).connect().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;

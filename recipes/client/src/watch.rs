@@ -24,9 +24,7 @@ use crate::PersistentWatcher;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
 /// use minikeeper_client::{EventKind, Fired};
@@ -37,7 +35,7 @@ use crate::PersistentWatcher;
 ///     Fired::Event { kind, .. } => assert_eq!(kind, EventKind::DataChanged),
 ///     other => panic!("the data changed, but the watch returned {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -106,15 +104,13 @@ impl fmt::Debug for Registration {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
 /// let (_, changed) = client.get_data_and_watch("/a").await?;
 /// client.set_data("/a", b"bye", None).await?;
 /// changed.await;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 #[must_use = "dropping a watch removes it"]
@@ -168,9 +164,7 @@ impl Future for OneShot {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
 /// let mut changes = client.add_watch("/", AddWatchMode::Persistent).await?;
 /// client.create("/a", b"", CreateMode::Persistent).await?;
@@ -179,7 +173,7 @@ impl Future for OneShot {
 ///     WatchEvent::Overflowed => println!("read everything again"),
 ///     other => println!("no event will come: {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -220,14 +214,12 @@ impl WatchEvent {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
 /// let mut changes = client.add_watch("/", AddWatchMode::Persistent).await?;
 /// client.create("/a", b"", CreateMode::Persistent).await?;
 /// println!("{:?}", changes.next().await);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 #[must_use = "dropping a watch removes it"]
@@ -277,9 +269,7 @@ impl Persistent {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::{CreateMode, WatchEvent};
 /// let mut events = client.watch_events();
 /// let (_, data) = client.exists_and_watch("/a").await?;
@@ -289,7 +279,7 @@ impl Persistent {
 ///     println!("{path}: {kind:?}");
 ///     # if path == "/" { break; }
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct WatchEvents {
     shared: Arc<Shared>,

@@ -29,9 +29,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::{AddWatchMode, Notification, PersistentWatcher};
 ///
 /// let mut watcher = PersistentWatcher::new(client.clone(), "/", AddWatchMode::Persistent)?;
@@ -41,7 +39,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 ///     Notification::Event { kind, path, .. } => println!("{path}: {kind:?}"),
 ///     other => println!("{other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -111,9 +109,7 @@ pub enum GapCause {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_client::{AddWatchMode, CreateMode, Notification, PersistentWatcher};
 ///
 /// let recursive = AddWatchMode::PersistentRecursive;
@@ -127,7 +123,7 @@ pub enum GapCause {
 ///     Notification::Event { path, .. } => assert_eq!(path, "/a"),
 ///     other => panic!("/a was created, but the watcher returned {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "dropping a watcher removes its watch"]
 pub struct PersistentWatcher {

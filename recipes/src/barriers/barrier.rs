@@ -27,8 +27,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
 /// use minikeeper_recipes::DistributedBarrier;
@@ -39,7 +38,7 @@ use crate::{
 /// let (waited, removed) = tokio::join!(barrier.wait(), barrier.remove());
 /// waited?;
 /// assert!(removed?);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 pub struct DistributedBarrier {

@@ -42,8 +42,7 @@ const READY: &str = "ready";
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
 /// use minikeeper_recipes::DistributedDoubleBarrier;
@@ -52,7 +51,7 @@ const READY: &str = "ready";
 /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
 /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
 /// tokio::try_join!(one.leave(), other.leave())?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 pub struct DistributedDoubleBarrier {
@@ -360,15 +359,13 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_recipes::DistributedDoubleBarrier;
 /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
 /// let member = barrier.enter().await?;
 /// println!("{} plays", member.path());
 /// member.leave().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "a member that is dropped leaves the barrier"]
 pub struct Member {

@@ -82,9 +82,7 @@ pub enum CacheEvent {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{CacheError, CacheOptions, CuratorCache};
 ///
 /// let cache = CuratorCache::with_options(client, "/", CacheOptions::default().znodes_max(1))?;
@@ -92,7 +90,7 @@ pub enum CacheEvent {
 ///     Err(CacheError::TooManyZnodes { znodes_max, .. }) => assert_eq!(znodes_max, 1),
 ///     other => panic!("a server has /zookeeper too, but the call returned {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -143,9 +141,7 @@ pub enum CacheError {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::{CacheEvent, CuratorCache};
 ///
@@ -158,7 +154,7 @@ pub enum CacheError {
 ///     CacheEvent::Created { znode } => assert_eq!(znode.path(), "/workers"),
 ///     other => panic!("it was created, but the cache says {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct CacheChanges {
     receiver: broadcast::Receiver<CacheChange>,

@@ -34,8 +34,7 @@ use crate::{call_limit::CallLimit, task::spawn};
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, CreateMode};
 /// use minikeeper_recipes::{CacheEvent, CuratorCache};
@@ -52,7 +51,7 @@ use crate::{call_limit::CallLimit, task::spawn};
 ///     }
 /// }
 /// assert_eq!(cache.get("/config/limit").ok_or("it exists")?.data(), b"7");
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 pub struct CuratorCache {
@@ -98,16 +97,14 @@ impl CuratorCache {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_recipes::{CacheOptions, CuratorCache};
     ///
     /// let options = CacheOptions::default().depth_max(Some(1)).with_data(false);
     /// let cache = CuratorCache::with_options(client, "/", options)?;
     /// cache.initialized().await?;
     /// assert!(cache.get("/zookeeper").is_some());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn with_options(client: Client, path: &str, options: CacheOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;

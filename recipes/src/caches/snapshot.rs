@@ -17,9 +17,7 @@ type Chunk = Vec<Arc<CachedZnode>>;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::CuratorCache;
 ///
@@ -30,7 +28,7 @@ type Chunk = Vec<Arc<CachedZnode>>;
 /// let snapshot = cache.snapshot();
 /// let names: Vec<_> = snapshot.children("/workers").map(|znode| znode.name()).collect();
 /// assert_eq!((names, snapshot.len()), (vec!["7"], 2));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Default)]
 pub struct CacheSnapshot {

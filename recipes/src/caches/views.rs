@@ -16,9 +16,7 @@ use super::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::{ChildrenEvent, PathChildrenCache};
 ///
@@ -32,7 +30,7 @@ use super::{
 ///     other => panic!("a child was created, but the cache says {other:?}"),
 /// }
 /// assert_eq!(workers.current_data().len(), 1);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug)]
 pub struct PathChildrenCache {
@@ -159,9 +157,7 @@ impl ChildrenChanges {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::NodeCache;
 ///
@@ -172,7 +168,7 @@ impl ChildrenChanges {
 /// client.create("/motd", b"hello", CreateMode::Persistent).await?;
 /// let now = changes.next().await?.ok_or("it was created")?;
 /// assert_eq!(now.data(), b"hello");
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug)]
 pub struct NodeCache {
@@ -251,9 +247,7 @@ impl NodeChanges {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::{TreeCache, TreeEvent};
 ///
@@ -264,7 +258,7 @@ impl NodeChanges {
 /// client.create("/app", b"", CreateMode::Persistent).await?;
 /// assert!(matches!(changes.next().await?, TreeEvent::NodeAdded { .. }));
 /// assert!(tree.current_children("/app").is_some_and(|children| children.is_empty()));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug)]
 pub struct TreeCache {

@@ -9,9 +9,7 @@ use minikeeper_client::Stat;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::CuratorCache;
 ///
@@ -20,7 +18,7 @@ use minikeeper_client::Stat;
 /// cache.initialized().await?;
 /// let motd = cache.get("/motd").ok_or("it exists")?;
 /// assert_eq!((motd.name(), motd.data(), motd.stat().version), ("motd", &b"hello"[..], 0));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CachedZnode {
@@ -99,9 +97,7 @@ pub(crate) const ZNODE_BYTES: usize = 192;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_client::CreateMode;
 /// use minikeeper_recipes::{CacheOptions, CuratorCache, Damage};
 ///
@@ -112,7 +108,7 @@ pub(crate) const ZNODE_BYTES: usize = 192;
 /// let znode = cache.get("/a").ok_or("it exists")?;
 /// assert!(matches!(znode.damage(), Some(Damage::NotGzip { .. })));
 /// assert_eq!(znode.data(), b"hello");
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -67,9 +67,7 @@ impl<P> Default for ServiceInstances<P> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{ServiceDiscovery, ServiceInstance};
 ///
 /// let discovery: ServiceDiscovery = ServiceDiscovery::new(client, "/services")?;
@@ -79,7 +77,7 @@ impl<P> Default for ServiceInstances<P> {
 /// let here = discovery.register(ServiceInstance::new("print")).await?;
 /// while changes.next().await?.instances != [here.clone()] {}
 /// assert_eq!(printers.instances().instances, [here]);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ServiceCache<P = Value> {
     cache: CuratorCache,

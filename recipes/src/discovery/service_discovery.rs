@@ -48,8 +48,7 @@ const QUERY_BYTES_MAX: usize = 64 << 20;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
 /// use minikeeper_recipes::{ServiceDiscovery, ServiceInstance};
@@ -62,7 +61,7 @@ const QUERY_BYTES_MAX: usize = 64 << 20;
 /// let found = discovery.query_for_instances("print").await?;
 /// assert_eq!(found.instances, [here]);
 /// discovery.close().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ServiceDiscovery<P = Value> {
     shared: Arc<DiscoveryShared<P>>,
@@ -375,9 +374,7 @@ impl<P: Serialize> ServiceDiscovery<P> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_recipes::{ServiceDiscovery, ServiceInstance};
     ///
     /// let discovery: ServiceDiscovery<String> = ServiceDiscovery::new(client, "/services")?;
@@ -386,7 +383,7 @@ impl<P: Serialize> ServiceDiscovery<P> {
     /// discovery.update(busy).await?;
     /// let found = discovery.query_for_instance("print", &here.id).await?;
     /// assert_eq!(found.and_then(|found| found.payload).as_deref(), Some("busy"));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn update(
         &self,

@@ -133,9 +133,7 @@ impl<P> fmt::Debug for ServiceProviderBuilder<P> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{RandomStrategy, ServiceDiscovery, ServiceInstance, StickyStrategy};
 ///
 /// let discovery: ServiceDiscovery = ServiceDiscovery::new(client, "/services")?;
@@ -149,7 +147,7 @@ impl<P> fmt::Debug for ServiceProviderBuilder<P> {
 /// printers.initialized().await?;
 /// let printer = printers.instance().ok_or("one is registered")?;
 /// printers.note_error(&printer); // it did not answer
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ServiceProvider<P = Value> {
     cache: ServiceCache<P>,

@@ -26,16 +26,14 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{ErrorPolicy, LatchOptions, LeaderLatch};
 ///
 /// let mut options = LatchOptions::default();
 /// options.error_policy = ErrorPolicy::Session;
 /// let latch = LeaderLatch::start_with(client, "/leaders/billing", "host 7", options)?;
 /// latch.wait().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
@@ -79,9 +77,7 @@ pub enum CloseMode {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_recipes::{LatchError, LeaderLatch};
 /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
 /// latch.close().await?;
@@ -89,7 +85,7 @@ pub enum CloseMode {
 ///     Err(LatchError::Closed { path }) => assert_eq!(path, "/leaders/billing"),
 ///     other => panic!("the latch was closed, but the wait returned {other:?}"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -119,8 +115,7 @@ impl From<Error> for LatchError {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
 /// use minikeeper_recipes::LeaderLatch;
@@ -131,7 +126,7 @@ impl From<Error> for LatchError {
 /// println!("leading with token {token}");
 /// assert!(latch.has_leadership());
 /// latch.close().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct LeaderLatch {
     /// For the calls of this handle, within its limit.
@@ -243,9 +238,7 @@ impl LeaderLatch {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::{LeaderLatch, Leadership};
     /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
     /// let mut changes = latch.changes();
@@ -253,7 +246,7 @@ impl LeaderLatch {
     /// latch.close().await?;
     /// assert_eq!(changes.next().await, Some(Leadership::Follower));
     /// assert_eq!(changes.next().await, None);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn changes(&self) -> LeadershipChanges {

@@ -60,9 +60,7 @@ pub enum ErrorPolicy {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{LeaderLatch, Leadership};
 ///
 /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
@@ -71,7 +69,7 @@ pub enum ErrorPolicy {
 ///     Leadership::Leader { token } => println!("send bills, with token {token}"),
 ///     Leadership::Follower => println!("the leader sends bills"),
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leadership {
@@ -90,9 +88,7 @@ pub enum Leadership {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{LeaderLatch, Leadership};
 ///
 /// let latch = LeaderLatch::start(client.clone(), "/leaders/billing", "host 7")?;
@@ -106,7 +102,7 @@ pub enum Leadership {
 ///     }
 /// });
 /// latch.wait().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 pub struct LeadershipChanges {

@@ -22,9 +22,7 @@ use crate::queue::{contending::Queue, order::Claim};
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::LeaderLatch;
 ///
 /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
@@ -32,7 +30,7 @@ use crate::queue::{contending::Queue, order::Claim};
 /// for participant in latch.participants().await? {
 ///     println!("{} leads: {}", participant.id, participant.is_leader);
 /// }
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]

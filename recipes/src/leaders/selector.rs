@@ -31,9 +31,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{Guard, LeaderSelector, SelectorOptions, Work};
 /// use minikeeper_client::Client;
 ///
@@ -44,7 +42,7 @@ use crate::{
 /// let options = SelectorOptions::default();
 /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, report)?;
 /// selector.done().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
@@ -52,9 +50,7 @@ pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
 ///
 /// let mut options = SelectorOptions::default();
@@ -63,7 +59,7 @@ pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 ///     Box::pin(async { println!("reporting, in turn with other processes") })
 /// })?;
 /// selector.close().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
@@ -93,8 +89,7 @@ pub struct SelectorOptions {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
 /// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
@@ -106,7 +101,7 @@ pub struct SelectorOptions {
 /// })?;
 /// selector.done().await?;
 /// selector.close().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct LeaderSelector {
     shared: Arc<SelectorShared>,
@@ -229,9 +224,7 @@ impl LeaderSelector {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
     /// # let options = SelectorOptions::default();
     /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
@@ -239,7 +232,7 @@ impl LeaderSelector {
     /// })?;
     /// selector.done().await?;
     /// assert!(selector.requeue());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn requeue(&self) -> bool {
         let is_queued = matches!(
@@ -256,9 +249,7 @@ impl LeaderSelector {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
     /// # let options = SelectorOptions::default();
     /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
@@ -268,7 +259,7 @@ impl LeaderSelector {
     ///     tokio::task::yield_now().await;
     /// }
     /// selector.done().await?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn interrupt(&self) -> bool {
         let is_leading = matches!(*self.stage.borrow(), SelectorStage::Leading);

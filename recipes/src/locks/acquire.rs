@@ -30,9 +30,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use std::time::Duration;
 ///
 /// use minikeeper_recipes::{InterProcessMutex, LockError, Owner};
@@ -46,7 +44,7 @@ use crate::{
 /// // A call without an owner is another contender, which waits in vain.
 /// let late = lock.acquire().within(Duration::from_millis(10)).await;
 /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "the lock is not acquired until this is awaited"]
 pub struct Acquire<'a, L, G> {
@@ -154,9 +152,7 @@ impl<L> Acquire<'_, L, Guard> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use std::time::Duration;
     ///
     /// use minikeeper_recipes::InterProcessMutex;
@@ -165,7 +161,7 @@ impl<L> Acquire<'_, L, Guard> {
     /// let acquire = lock.acquire().within(Duration::from_secs(5));
     /// let token = acquire.with_lock(async |guard| guard.token()).await?;
     /// println!("done under token {token}");
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn with_lock<T>(self, work: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
         let guard = self.await?;

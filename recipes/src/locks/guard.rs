@@ -21,16 +21,14 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessMutex, Released, Status};
 ///
 /// let lock = InterProcessMutex::new(client, "/locks/a")?;
 /// let guard = lock.acquire().await?;
 /// assert_eq!(guard.status(), Status::Held);
 /// assert_eq!(guard.release().await?, Released::Done);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct Guard {
@@ -96,9 +94,7 @@ impl Guard {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_recipes::{InterProcessMutex, Released};
     ///
     /// let lock = InterProcessMutex::new(client, "/locks/a")?;
@@ -106,7 +102,7 @@ impl Guard {
     /// let inner = outer.reenter()?;
     /// assert_eq!(outer.release().await?, Released::StillHeld);
     /// assert_eq!(inner.release().await?, Released::Done);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[expect(
         clippy::missing_panics_doc,
@@ -175,9 +171,7 @@ impl Guard {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_client::{CreateMode, Error};
     /// # use minikeeper_recipes::InterProcessMutex;
     /// client.create("/balance", b"250", CreateMode::Persistent).await?;
@@ -188,7 +182,7 @@ impl Guard {
     /// client.delete(guard.path(), None).await?;
     /// let late = guard.multi(|multi| multi.set_data("/balance", b"248", None)).await;
     /// assert!(matches!(late, Err(Error::MultiRefused { index: 0, .. })));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn multi(
         &self,

@@ -32,9 +32,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{
 ///     InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, MultiMember,
 /// };
@@ -44,7 +42,7 @@ use crate::{
 /// let both = InterProcessMultiLock::new([MultiMember::from(report), MultiMember::Read(prices)]);
 /// let guard = both.acquire().await?;
 /// assert_eq!(guard.guards().len(), 2);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
@@ -116,9 +114,7 @@ fn plain(guard: WriteGuard) -> Guard {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::InterProcessMultiLock;
 ///
 /// let accounts = ["/accounts/7", "/accounts/3"];
@@ -127,7 +123,7 @@ fn plain(guard: WriteGuard) -> Guard {
 /// // Each account compares the token of its own lock.
 /// assert_eq!(guard.tokens().len(), 2);
 /// guard.release().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug)]
 pub struct InterProcessMultiLock {
@@ -167,9 +163,7 @@ impl InterProcessMultiLock {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::InterProcessMultiLock;
     /// // The third path equals the first.
     /// let paths = ["/accounts/7", "/accounts/3", "/accounts/7"];
@@ -177,7 +171,7 @@ impl InterProcessMultiLock {
     /// let guard = transfer.acquire().await?;
     /// assert_eq!(guard.guards().len(), 2);
     /// assert!(guard.guards()[0].path().starts_with("/accounts/3/"));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn from_paths_sorted<P: AsRef<str>>(
         client: Client,
@@ -248,16 +242,14 @@ impl InterProcessMultiLock {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessMultiLock, Status};
 ///
 /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
 /// let guard = both.acquire().await?;
 /// assert_eq!(guard.status(), Status::Held);
 /// guard.release().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "a guard that is dropped releases its locks"]
 pub struct MultiGuard {

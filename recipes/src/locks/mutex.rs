@@ -32,8 +32,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
 /// use minikeeper_recipes::InterProcessMutex;
@@ -43,7 +42,7 @@ use crate::{
 /// let guard = printer.acquire().await?;
 /// println!("printing with token {}", guard.token());
 /// guard.release().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 pub struct InterProcessMutex {
@@ -154,9 +153,7 @@ impl InterProcessMutex {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_recipes::{InterProcessMutex, LockOptions};
     ///
     /// let lock = InterProcessMutex::new(client, "/locks/printer")?;
@@ -165,7 +162,7 @@ impl InterProcessMutex {
     /// let (path, data) = &contenders[0];
     /// println!("{path} is of {}", String::from_utf8_lossy(data)); // host-7 pid 4711 billing
     /// # assert_eq!(*data, LockOptions::process_data());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn participants_with_data(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
         self.queue.participants_with_data(Claim::Mutex).await

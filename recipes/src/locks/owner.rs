@@ -32,9 +32,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessMutex, Owner};
 ///
 /// let lock = InterProcessMutex::new(client, "/locks/a")?;
@@ -44,7 +42,7 @@ use crate::{
 /// drop(outer);
 /// // The lock is held until the last of the owner's guards is dropped.
 /// assert!(lock.is_held_by(&owner));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Owner(u64);

@@ -40,9 +40,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::InterProcessReadWriteLock;
 ///
 /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
@@ -53,7 +51,7 @@ use crate::{
 /// // No other writer gets the lock in between.
 /// let reader = writer.downgrade().await?;
 /// # drop(reader);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 pub struct InterProcessReadWriteLock {
@@ -227,15 +225,13 @@ impl InterProcessReadWriteLock {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessReadWriteLock, Status};
 ///
 /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
 /// let writer = catalogue.acquire_write().await?;
 /// assert_eq!(writer.status(), Status::Held);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct WriteGuard {
@@ -257,9 +253,7 @@ impl WriteGuard {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::InterProcessReadWriteLock;
     /// # let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
     /// let writer = catalogue.acquire_write().await?;
@@ -268,7 +262,7 @@ impl WriteGuard {
     /// assert_eq!(reader.token(), token);
     /// // Other contenders may read now.
     /// let other = catalogue.acquire_read().await?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn downgrade(self) -> Result<Guard, LockError> {
         let limit = CallLimit::background(&self.queue.client, "downgrade", &self.queue.path);

@@ -22,9 +22,7 @@ pub const REVOKE: &[u8] = b"__REVOKE__";
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessMutex, Revoker};
 ///
 /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
@@ -40,7 +38,7 @@ pub const REVOKE: &[u8] = b"__REVOKE__";
 /// Revoker::attempt_revoke(&client, &lock.participants().await?[0]).await?;
 /// lock.acquire().await?;
 /// holder.await??;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Revoker;

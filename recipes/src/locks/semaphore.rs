@@ -43,9 +43,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::InterProcessSemaphoreV2;
 ///
 /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
@@ -55,7 +53,7 @@ use crate::{
 /// third.release().await?;
 /// assert!(licences.try_acquire().await?.is_some());
 /// drop(two);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 pub struct InterProcessSemaphoreV2 {
@@ -176,15 +174,13 @@ impl InterProcessSemaphoreV2 {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::InterProcessSemaphoreV2;
     /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
     /// let leases = licences.acquire_many(2).await?;
     /// assert_eq!(leases.len(), 2);
     /// assert_eq!(licences.available().await?, 1);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, &Self, Vec<Lease>> {
         Acquire::new(self, |semaphore, how| {
@@ -270,16 +266,14 @@ fn one(leases: Result<Vec<Lease>, LockError>) -> Result<Lease, LockError> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessSemaphoreV2, Status};
 ///
 /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
 /// let lease = licences.acquire().await?;
 /// assert_eq!(lease.status(), Status::Held);
 /// lease.release().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[must_use = "a lease that is dropped is released"]
 pub struct Lease {
@@ -389,9 +383,7 @@ impl fmt::Debug for Lease {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{InterProcessSemaphoreV2, MaxLeases, SharedCount};
 ///
 /// let max = SharedCount::start(client.clone(), "/limits/workers", 1).await?;
@@ -399,7 +391,7 @@ impl fmt::Debug for Lease {
 /// let one = workers.acquire().await?;
 /// max.set(2).await?;
 /// let another = workers.acquire().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[non_exhaustive]
 #[derive(Clone)]

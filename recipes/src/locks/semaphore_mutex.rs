@@ -24,16 +24,14 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::InterProcessSemaphoreMutex;
 ///
 /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
 /// let guard = lock.acquire().await?;
 /// assert!(lock.try_acquire().await?.is_none());
 /// guard.release().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug)]
 pub struct InterProcessSemaphoreMutex {

@@ -22,9 +22,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use std::time::Duration;
 ///
 /// use minikeeper_recipes::{InterProcessMutex, QueuePosition};
@@ -47,7 +45,7 @@ use crate::{
 ///     # drop(guard.take());
 /// };
 /// # drop(second);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Default)]
 pub struct QueuePosition {

@@ -26,16 +26,14 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_recipes::DistributedAtomicLong;
 /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
 /// let change = orders.add(1).await?;
 /// assert_eq!((change.previous, change.current), (0, 1));
 /// // No other client changed it at the same time.
 /// assert_eq!(change.optimistic_attempts, 1);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -55,16 +53,14 @@ pub struct AtomicValue<T = i64> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
 ///
 /// let mut options = AtomicOptions::default();
 /// options.attempts_max = 50;
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
 /// busy.add(1).await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -99,9 +95,7 @@ impl Default for AtomicOptions {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use std::time::Duration;
 ///
 /// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong, Promotion};
@@ -114,7 +108,7 @@ impl Default for AtomicOptions {
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
 /// // The mutex was not needed: it is taken only after failed attempts.
 /// assert_eq!(busy.add(1).await?.promoted_attempts, 0);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Promotion {
@@ -130,8 +124,7 @@ pub struct Promotion {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
 /// use minikeeper_recipes::DistributedAtomicLong;
@@ -141,7 +134,7 @@ pub struct Promotion {
 /// let change = orders.add(7).await?;
 /// assert_eq!((change.previous, change.current), (0, 7));
 /// assert_eq!(orders.get().await?, 7);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub type DistributedAtomicLong = DistributedAtomic<i64>;
 
@@ -156,9 +149,7 @@ pub type DistributedAtomicInteger = DistributedAtomic<i32>;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::DistributedAtomicValue;
 ///
 /// let phase = DistributedAtomicValue::new(client, "/phase")?;
@@ -166,7 +157,7 @@ pub type DistributedAtomicInteger = DistributedAtomic<i32>;
 /// assert!(phase.compare_and_set(b"running", b"stopped").await?.is_none());
 /// let change = phase.compare_and_set(b"draining", b"stopped").await?;
 /// assert_eq!(change.map(|change| change.previous), Some(b"draining".to_vec()));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub type DistributedAtomicValue = DistributedAtomic<Vec<u8>>;
 
@@ -363,15 +354,13 @@ impl<T: AtomicData> DistributedAtomic<T> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::DistributedAtomicLong;
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// orders.set(5).await?;
     /// assert!(orders.compare_and_set(4, 9).await?.is_none());
     /// assert!(orders.compare_and_set(5, 9).await?.is_some());
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn compare_and_set(
         &self,
@@ -405,15 +394,13 @@ impl<T: AtomicData> DistributedAtomic<T> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// # use minikeeper_recipes::DistributedAtomicLong;
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// orders.set(21).await?;
     /// let doubled = orders.update(|orders| orders * 2).await?;
     /// assert_eq!(doubled.current, 42);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn update(
         &self,

@@ -20,9 +20,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::{CachedAtomicLong, DistributedAtomicLong};
 ///
 /// let counter = DistributedAtomicLong::new(client, "/counters/invoices")?;
@@ -31,7 +29,7 @@ use crate::{
 /// assert_eq!(invoices.next().await?.current, 2);
 /// // The whole block is reserved.
 /// assert_eq!(counter.get().await?, 100);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct CachedAtomicLong {
     counter: DistributedAtomicLong,

@@ -20,9 +20,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::GroupMember;
 ///
 /// let member = GroupMember::start(client, "/groups/billing", "host-7", b"10.0.0.7")?;
@@ -31,7 +29,7 @@ use crate::{
 ///     println!("{id}: {} bytes", payload.len());
 /// }
 /// member.close().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct GroupMember {
     id: String,

@@ -42,8 +42,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
+/// # minikeeper_test_kit::example(async |server, _| {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, CreateMode};
 /// use minikeeper_recipes::PersistentNode;
@@ -53,7 +52,7 @@ use crate::{
 /// assert_eq!(here.created().await?.as_deref(), Some("/workers/7"));
 /// here.set_data(b"10.0.0.8");
 /// here.close().await?;
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct PersistentNode {
     orders: watch::Sender<NodeOrders>,
@@ -100,9 +99,7 @@ impl PersistentNode {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_client::CreateMode;
     /// use minikeeper_recipes::PersistentNode;
     ///
@@ -114,7 +111,7 @@ impl PersistentNode {
     /// while client.exists("/workers/7").await?.is_none() {
     ///     tokio::task::yield_now().await;
     /// }
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn start(client: Client, path: &str, data: &[u8], mode: CreateMode) -> Result<Self, Error> {
         ZnodePath::new(path)?;

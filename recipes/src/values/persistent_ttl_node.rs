@@ -75,9 +75,7 @@ impl Default for TtlNodeOptions {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use std::time::Duration;
 ///
 /// use minikeeper_recipes::PersistentTtlNode;
@@ -86,7 +84,7 @@ impl Default for TtlNodeOptions {
 /// let here = PersistentTtlNode::start(client.clone(), "/workers/7", b"10.0.0.7", ttl)?;
 /// here.created().await?;
 /// assert_eq!(client.get_data("/workers/7").await?.as_bytes(), b"10.0.0.7");
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct PersistentTtlNode {
     data: watch::Sender<Arc<[u8]>>,

@@ -19,9 +19,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::SharedCount;
 ///
 /// let tickets = SharedCount::start(client, "/tickets", 250).await?;
@@ -32,7 +30,7 @@ use crate::{
 ///     }
 /// }
 /// assert_eq!(tickets.get().await?.value, 249);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug)]
 pub struct SharedCount {
@@ -146,9 +144,7 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::SharedCount;
 ///
 /// let limit = SharedCount::start(client, "/limits/workers", 3).await?;
@@ -156,7 +152,7 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
 /// let waiting = tokio::spawn(async move { changes.next().await });
 /// limit.set(5).await?;
 /// assert_eq!(waiting.await??.value, 5);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 pub struct CountChanges {

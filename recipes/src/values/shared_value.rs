@@ -32,16 +32,14 @@ const ATTEMPTS_MAX: u32 = 10;
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// # use minikeeper_recipes::SharedValue;
 /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
 /// let before = motto.get().await?;
 /// let after = motto.set(b"steadily").await?;
 /// assert_eq!((before.version, after.version), (0, 1));
 /// assert!(before.mzxid < after.mzxid);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -84,9 +82,7 @@ impl<T> VersionedValue<T> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::SharedValue;
 ///
 /// let motto = SharedValue::start(client, "/motto", b"slowly").await?;
@@ -96,7 +92,7 @@ impl<T> VersionedValue<T> {
 /// assert_eq!(&changes.next().await?.value[..], b"steadily");
 /// // The value has changed since `before`.
 /// assert!(motto.try_set(&before, b"hastily").await?.is_none());
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone)]
 pub struct SharedValue {
@@ -153,16 +149,14 @@ impl SharedValue {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # minikeeper_test_kit::example(async |server, client| {
     /// use minikeeper_recipes::SharedValue;
     ///
     /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
     /// // The value exists now, so the second seed is ignored.
     /// let same = SharedValue::start(client, "/motto", b"hastily").await?;
     /// assert_eq!(&same.get().await?.value[..], b"slowly");
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub async fn start(client: Client, path: &str, seed: &[u8]) -> Result<Self, Error> {
         ZnodePath::new(path)?;
@@ -427,9 +421,7 @@ impl ValueShared {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use minikeeper_recipes::SharedValue;
 ///
 /// let motto = SharedValue::start(client, "/motto", b"slowly").await?;
@@ -437,7 +429,7 @@ impl ValueShared {
 /// let waiting = tokio::spawn(async move { changes.next().await });
 /// motto.set(b"steadily").await?;
 /// assert_eq!(&waiting.await??.value[..], b"steadily");
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ValueChanges {
     shared: Arc<ValueShared>,

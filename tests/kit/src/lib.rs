@@ -22,3 +22,6 @@ pub mod requests;
 pub mod servers;
 #[cfg(feature = "wire")]
 pub mod wire;
+
+#[cfg(feature = "link")]
+pub use self::servers::example;

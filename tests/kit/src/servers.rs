@@ -1,10 +1,10 @@
 //! Starts servers and clients, and waits with a bound.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{error::Error, pin::Pin, sync::Arc, time::Duration};
 
 use minikeeper::Server;
 use minikeeper_client::{Client, ClientBuilder};
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{runtime::Runtime, task::JoinHandle, time::timeout};
 
 use crate::link::Link;
 
@@ -44,6 +44,17 @@ pub async fn client(server: &Arc<Server>, seed: u64) -> (Client, Link) {
     let link = Link::to(server);
     let client = client_builder(&link, seed).connect().await;
     (client.expect("the server listens"), link)
+}
+
+/// Runs an example of the documentation with a server and a client of it; panics if it fails.
+pub fn example(run: impl AsyncFnOnce(Server, Client) -> Result<(), Box<dyn Error>>) {
+    let runtime = Runtime::new().expect("the system starts threads");
+    runtime.block_on(async {
+        let server = Server::builder().start().await.expect("a free port");
+        let client = Client::connect(&server.connect_string()).await;
+        let ended = run(server, client.expect("the server listens")).await;
+        ended.expect("the example succeeds");
+    });
 }
 
 /// Polls until the condition holds; panics after [`PATIENCE`].

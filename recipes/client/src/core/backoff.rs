@@ -62,9 +62,7 @@ impl Pauses {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # minikeeper_test_kit::example(async |server, client| {
 /// use std::time::Duration;
 ///
 /// use minikeeper_client::Backoff;
@@ -77,7 +75,7 @@ impl Pauses {
 ///     }
 /// };
 /// # drop(data);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Clone, Debug)]
 pub struct Backoff {
