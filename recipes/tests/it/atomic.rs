@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use minikeeper::Server;
-use minikeeper_client::{Client, CreateMode};
+use minikeeper_client::Client;
 use minikeeper_recipes::{
     AtomicError, AtomicOptions, CachedAtomicLong, DistributedAtomicInteger, DistributedAtomicLong,
     DistributedAtomicValue, InterProcessMutex, LockError, Promotion,
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     every_lock::Polls,
-    kit::{client, soon, spawn, start, until},
+    kit::{client, create, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -85,10 +85,7 @@ async fn test_corrupted_value() {
     let server = start().await;
     let (counter, client, _) = counter(&server, 1).await;
     for path in ["/counters", COUNTER] {
-        client
-            .create(path, b"", CreateMode::Persistent)
-            .await
-            .unwrap();
+        create(&client, path).await;
     }
     // Empty data counts as 0, as in Java.
     assert_eq!(counter.add(1).await.unwrap().current, 1);

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     clock,
-    kit::{PATH, builder, queue, soon, spawn, start, until},
+    kit::{PATH, builder, create, queue, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -250,10 +250,7 @@ async fn call(name: &str, world: &World) -> (Instant, Result<(), Failure>) {
         }
         "SharedValue::start" => silent!(SharedValue::start(client, PATH, b"")),
         "SharedValue::get" | "SharedValue::set" | "SharedValue::try_set" => {
-            client
-                .create("/locks", b"", CreateMode::Persistent)
-                .await
-                .unwrap();
+            create(&client, "/locks").await;
             let motto = SharedValue::start(client.clone(), PATH, b"").await.unwrap();
             let seen = motto.current();
             match name {

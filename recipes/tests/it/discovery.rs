@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    kit::{SESSION_TIMEOUT, client, soon, spawn, start, until},
+    kit::{SESSION_TIMEOUT, client, create, soon, spawn, start, until},
     link::Mode,
 };
 
@@ -753,12 +753,8 @@ async fn a_thousand_instances_are_read_many_at_a_time() {
     let server = start().await;
     let (ours, link) = client(&server, 1).await;
     let here = discovery(&ours);
-    ours.create(BASE, b"", CreateMode::Persistent)
-        .await
-        .unwrap();
-    ours.create(DIRECTORY, b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&ours, BASE).await;
+    create(&ours, DIRECTORY).await;
     for number in 0..1_000 {
         let json = thing().id(number.to_string()).to_json().unwrap();
         let path = format!("{DIRECTORY}/{number}");

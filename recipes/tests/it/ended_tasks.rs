@@ -21,7 +21,7 @@ use minikeeper_recipes::{
 use tokio::time::timeout;
 
 use crate::{
-    kit::{builder, client, soon, start, until},
+    kit::{builder, client, create, soon, start, until},
     link::Link,
 };
 
@@ -45,10 +45,7 @@ async fn filter_of_a_cache_that_panics_ends_the_cache() {
         let server = start().await;
         let (client, _) = client(&server, 1).await;
         for path in ["/tree", "/tree/a"] {
-            client
-                .create(path, b"", CreateMode::Persistent)
-                .await
-                .unwrap();
+            create(&client, path).await;
         }
         let options = CacheOptions::default().filter(move |path| {
             assert!(is_late && path != "/tree/b", "no paper");
@@ -59,10 +56,7 @@ async fn filter_of_a_cache_that_panics_ends_the_cache() {
         let (_, mut changes) = cache.subscribe();
         if is_late {
             soon(cache.initialized()).await.unwrap();
-            client
-                .create("/tree/b", b"", CreateMode::Persistent)
-                .await
-                .unwrap();
+            create(&client, "/tree/b").await;
         }
         let end = loop {
             if let Err(end) = soon(changes.next()).await {

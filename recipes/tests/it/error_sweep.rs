@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Temporary errors, after which a request is retried: the server has not decided about it.
-const PASSING: [ErrorCode; 6] = [
+pub(crate) const PASSING: [ErrorCode; 6] = [
     ErrorCode::ConnectionLoss,
     ErrorCode::OperationTimeout,
     ErrorCode::RequestTimeout,

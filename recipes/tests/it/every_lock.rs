@@ -15,7 +15,7 @@ use minikeeper::Server;
 use minikeeper_client::{Client, Error};
 use minikeeper_recipes::{
     FencingToken, Guard, InterProcessMultiLock, InterProcessMutex, InterProcessSemaphoreMutex,
-    InterProcessSemaphoreV2, Lease, LockError, LockOptions, MultiGuard, Released, Status,
+    InterProcessSemaphoreV2, Lease, LockError, LockOptions, MultiGuard, Owner, Released, Status,
 };
 use tokio::{
     task::JoinHandle,
@@ -23,10 +23,12 @@ use tokio::{
 };
 
 use crate::{
-    kit::{SESSION_TIMEOUT, both_ways, client, soon, spawn, start, until},
+    kit::{PATH, SESSION_TIMEOUT, both_ways, client, soon, spawn, start, until},
     link::{Link, Mode},
     multi_lock, semaphore,
 };
+
+const WITHIN: Duration = Duration::from_secs(5);
 
 /// A lock that tests take, whatever its kind, at a path of its kind.
 pub(crate) trait Lock: Clone + Send + Sync + 'static {
@@ -53,6 +55,27 @@ pub(crate) trait Lock: Clone + Send + Sync + 'static {
     async fn obstruct(contender: &Contender<Self>) -> Self::Obstacle;
 }
 
+/// A lock that an owner takes again.
+pub(crate) trait Reentrant: Lock {
+    fn take_as(
+        &self,
+        owner: &Owner,
+        within: Duration,
+    ) -> impl Future<Output = Result<Self::Held, LockError>> + Send;
+}
+
+impl Reentrant for InterProcessMutex {
+    async fn take_as(&self, owner: &Owner, within: Duration) -> Result<Guard, LockError> {
+        self.acquire().as_owner(owner).within(within).await
+    }
+}
+
+impl Reentrant for InterProcessMultiLock {
+    async fn take_as(&self, owner: &Owner, within: Duration) -> Result<MultiGuard, LockError> {
+        self.acquire().as_owner(owner).within(within).await
+    }
+}
+
 /// A lock that is held.
 pub(crate) trait Held: Send + Sync + 'static {
     fn guards(&self) -> Vec<&Guard>;
@@ -68,61 +91,47 @@ pub(crate) trait Held: Send + Sync + 'static {
     }
 }
 
-impl Lock for InterProcessMutex {
-    type Held = Guard;
-    type Obstacle = Guard;
+/// Implements [`Lock`] for one that is held by one guard.
+macro_rules! one_guard {
+    ($lock:ty, $root:expr, $directories:expr, $holder:expr, $holder_and_waiter:expr) => {
+        impl Lock for $lock {
+            type Held = Guard;
+            type Obstacle = Guard;
 
-    const ROOT: &'static str = crate::kit::PATH;
-    const DIRECTORIES: &'static [&'static str] = &[crate::kit::PATH];
-    const HOLDER: &'static [usize] = &[1];
-    const HOLDER_AND_WAITER: &'static [usize] = &[2];
-    const OBSTACLE: &'static [usize] = &[1];
-    const OBSTACLE_AND_WAITER: &'static [usize] = &[2];
+            const ROOT: &'static str = $root;
+            const DIRECTORIES: &'static [&'static str] = $directories;
+            const HOLDER: &'static [usize] = $holder;
+            const HOLDER_AND_WAITER: &'static [usize] = $holder_and_waiter;
+            const OBSTACLE: &'static [usize] = $holder;
+            const OBSTACLE_AND_WAITER: &'static [usize] = $holder_and_waiter;
 
-    fn new(client: Client, options: &LockOptions) -> Self {
-        Self::with_options(client, Self::ROOT, options.clone()).unwrap()
-    }
+            fn new(client: Client, options: &LockOptions) -> Self {
+                Self::with_options(client, $root, options.clone()).unwrap()
+            }
 
-    async fn take(&self) -> Result<Guard, LockError> {
-        self.acquire().await
-    }
+            async fn take(&self) -> Result<Guard, LockError> {
+                self.acquire().await
+            }
 
-    async fn try_take(&self) -> Result<Option<Guard>, LockError> {
-        self.try_acquire().await
-    }
+            async fn try_take(&self) -> Result<Option<Guard>, LockError> {
+                self.try_acquire().await
+            }
 
-    async fn obstruct(contender: &Contender<Self>) -> Guard {
-        contender.lock.take().await.unwrap()
-    }
+            async fn obstruct(contender: &Contender<Self>) -> Guard {
+                contender.lock.take().await.unwrap()
+            }
+        }
+    };
 }
 
-impl Lock for InterProcessSemaphoreMutex {
-    type Held = Guard;
-    type Obstacle = Guard;
-
-    const ROOT: &'static str = semaphore::PATH;
-    const DIRECTORIES: &'static [&'static str] = semaphore::DIRECTORIES;
-    const HOLDER: &'static [usize] = &[1, 0];
-    const HOLDER_AND_WAITER: &'static [usize] = &[2, 1];
-    const OBSTACLE: &'static [usize] = &[1, 0];
-    const OBSTACLE_AND_WAITER: &'static [usize] = &[2, 1];
-
-    fn new(client: Client, options: &LockOptions) -> Self {
-        Self::with_options(client, Self::ROOT, options.clone()).unwrap()
-    }
-
-    async fn take(&self) -> Result<Guard, LockError> {
-        self.acquire().await
-    }
-
-    async fn try_take(&self) -> Result<Option<Guard>, LockError> {
-        self.try_acquire().await
-    }
-
-    async fn obstruct(contender: &Contender<Self>) -> Guard {
-        contender.lock.take().await.unwrap()
-    }
-}
+one_guard!(InterProcessMutex, PATH, &[PATH], &[1], &[2]);
+one_guard!(
+    InterProcessSemaphoreMutex,
+    semaphore::PATH,
+    semaphore::DIRECTORIES,
+    &[1, 0],
+    &[2, 1]
+);
 
 /// Two leases of a semaphore that has two.
 impl Lock for InterProcessSemaphoreV2 {
@@ -366,6 +375,42 @@ pub(crate) async fn test_container_cleanup<L: Lock>() {
     drop(contenders[0].lock.take().await.unwrap());
 }
 
+pub(crate) async fn test_reentrant_2_threads<L: Reentrant>() {
+    let server = start().await;
+    let one = Contender::<L>::new(&server, 1, &LockOptions::default()).await;
+    let (owner, other) = (Owner::new(), Owner::new());
+    let _outer = one.lock.take_as(&owner, WITHIN).await.unwrap();
+    let (inner, stranger) = tokio::join!(
+        one.lock.take_as(&owner, WITHIN),
+        one.lock.take_as(&other, WITHIN),
+    );
+    drop(inner.unwrap());
+    assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
+}
+
+/// Ten owners use one object: never two hold it at once.
+pub(crate) async fn test_reentrant_single_lock<L: Reentrant>() {
+    let server = start().await;
+    let one = Contender::<L>::new(&server, 1, &LockOptions::default()).await;
+    let inside = Arc::new(tokio::sync::Mutex::new(()));
+    let tasks = (0..10).map(|_| {
+        let (lock, inside) = (one.lock.clone(), Arc::clone(&inside));
+        spawn(async move {
+            let owner = Owner::new();
+            let outer = lock.take_as(&owner, WITHIN).await.unwrap();
+            let inner = lock.take_as(&owner, WITHIN).await.unwrap();
+            let alone = inside.try_lock().expect("no other task holds the lock");
+            sleep(Duration::from_millis(5)).await;
+            drop(alone);
+            drop((outer, inner));
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        soon(task).await.unwrap();
+    }
+    until_free::<L>(&server).await;
+}
+
 /// Polls a future N times.
 pub(crate) struct Polls<F> {
     pub(crate) future: F,
@@ -428,7 +473,7 @@ async fn drop_after<L: Lock>(polls: usize, is_contended: bool, options: &LockOpt
     let held = soon(dropper.lock.take()).await.unwrap();
     // A dropped release does the same.
     let release = Box::pin(held.release());
-    drop(timeout(Duration::from_secs(5), Polls::new(release, polls)).await);
+    drop(timeout(WITHIN, Polls::new(release, polls)).await);
     until_free::<L>(&server).await;
     until("no watch is left", || !server.dump().contains("watch")).await;
     server.check().unwrap();

@@ -7,7 +7,7 @@ use minikeeper_recipes::{CacheError, GroupMember};
 use tokio::time::sleep;
 
 use crate::{
-    kit::{client, soon, start, until},
+    kit::{client, create, soon, start, until},
     link::Mode,
 };
 
@@ -135,9 +135,7 @@ async fn ids_are_names_and_the_second_of_an_id_waits() {
     two.create("/groups", b"", CreateMode::Persistent)
         .await
         .ok();
-    two.create(GROUP, b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&two, GROUP).await;
     two.create(&format!("{GROUP}/other"), b"x", CreateMode::Persistent)
         .await
         .unwrap();

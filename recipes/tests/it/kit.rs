@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minikeeper::Server;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
 pub(crate) use minikeeper_test_kit::servers::{
-    SESSION_TIMEOUT, client, client_builder as builder, soon, spawn, start, until,
+    SESSION_TIMEOUT, client, client_builder as builder, create, soon, spawn, start, until,
 };
 
 use crate::every_lock;

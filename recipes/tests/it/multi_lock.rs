@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use minikeeper::{Fault, OpCode, Server};
-use minikeeper_client::{AddWatchMode, Client, CreateMode, ErrorCode, EventKind, WatchEvent};
+use minikeeper_client::{AddWatchMode, Client, ErrorCode, EventKind, WatchEvent};
 use minikeeper_recipes::{
     InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
     InterProcessSemaphoreMutex, LockError, LockOptions, MultiGuard, MultiMember, Owner, Released,
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     clock,
     every_lock::{Contender, lock_tests},
-    kit::{client, soon, spawn, start, until},
+    kit::{client, create, soon, spawn, start, until},
     link::Link,
 };
 
@@ -49,6 +49,8 @@ lock_tests! { InterProcessMultiLock:
     test_killed_session,
     test_waiting_process_killed_server,
     test_container_cleanup,
+    test_reentrant_2_threads,
+    test_reentrant_single_lock,
     dropping_at_every_await_point_leaves_nothing,
     h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue,
 }
@@ -89,50 +91,10 @@ async fn test_reentrant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_reentrant_2_threads() {
-    let server = start().await;
-    let one = contender(&server, 1).await;
-    let (owner, other) = (Owner::new(), Owner::new());
-    let _outer = one.lock.acquire().as_owner(&owner).await.unwrap();
-    let (inner, stranger) = tokio::join!(
-        one.lock.acquire().as_owner(&owner),
-        one.lock.acquire().as_owner(&other).within(WITHIN),
-    );
-    drop(inner.unwrap());
-    assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_reentrant_single_lock() {
-    // Ten owners use one object: never two hold it at once.
-    let server = start().await;
-    let one = contender(&server, 1).await;
-    let inside = Arc::new(tokio::sync::Mutex::new(()));
-    let tasks = (0..10).map(|_| {
-        let (lock, inside) = (one.lock.clone(), Arc::clone(&inside));
-        spawn(async move {
-            let owner = Owner::new();
-            let outer = lock.acquire().as_owner(&owner).await.unwrap();
-            let inner = lock.acquire().as_owner(&owner).await.unwrap();
-            let alone = inside.try_lock().expect("no other task holds the lock");
-            sleep(Duration::from_millis(5)).await;
-            drop(alone);
-            drop((outer, inner));
-        })
-    });
-    for task in tasks.collect::<Vec<_>>() {
-        soon(task).await.unwrap();
-    }
-    until("nothing is left", || queues(&server) == [0; 3]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn test_with_namespace() {
     let server = start().await;
     let (root, _) = client(&server, 1).await;
-    root.create("/ns", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&root, "/ns").await;
     let builder = Client::builder("server/ns").unwrap();
     let below = builder
         .transport(Link::to(&server))

@@ -1,13 +1,7 @@
 //! The catalogue's tests of the mutex (`docs/curator-recipes.md` sections 15.1, 15.2 and 15.6),
 //! each with the savings and with Curator's requests.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use minikeeper_client::{Client, CreateMode, ErrorCode};
 use minikeeper_recipes::{InterProcessMutex, LockError, LockOptions, Owner, Released, Status};
@@ -16,7 +10,9 @@ use tokio::time::{sleep, timeout};
 use crate::{
     clock,
     every_lock::lock_tests,
-    kit::{self, PATH, both_ways, contender, contender_with, queue, soon, spawn, start, until},
+    kit::{
+        self, PATH, both_ways, contender, contender_with, create, queue, soon, spawn, start, until,
+    },
     link::{Link, Mode},
 };
 
@@ -25,6 +21,8 @@ lock_tests! { InterProcessMutex:
     test_killed_session,
     test_waiting_process_killed_server,
     test_container_cleanup,
+    test_reentrant_2_threads,
+    test_reentrant_single_lock,
     dropping_at_every_await_point_leaves_nothing,
     h20_losing_the_link_at_every_step_keeps_the_place_in_the_queue,
     h5_expiring_at_every_step_grants_nothing_of_the_old_session,
@@ -89,47 +87,6 @@ async fn e9_dropping_one_of_two_guards_keeps_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_reentrant_2_threads() {
-    let server = start().await;
-    let holder = contender(&server, 1).await;
-    let (one, other) = (Owner::new(), Owner::new());
-    let _outer = holder.lock.acquire().as_owner(&one).await.unwrap();
-    let within = Duration::from_secs(5);
-    let (inner, stranger) = tokio::join!(
-        holder.lock.acquire().as_owner(&one),
-        holder.lock.acquire().as_owner(&other).within(within),
-    );
-    drop(inner.unwrap());
-    assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
-}
-
-#[tokio::test(start_paused = true)]
-async fn test_reentrant_single_lock() {
-    // Ten owners use one object: never two hold it at once.
-    let server = start().await;
-    let holder = contender(&server, 1).await;
-    let inside = Arc::new(AtomicUsize::new(0));
-    let tasks: Vec<_> = (0..10)
-        .map(|_| {
-            let (lock, inside) = (holder.lock.clone(), Arc::clone(&inside));
-            spawn(async move {
-                let owner = Owner::new();
-                let outer = lock.acquire().as_owner(&owner).await.unwrap();
-                let inner = lock.acquire().as_owner(&owner).await.unwrap();
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                sleep(Duration::from_millis(5)).await;
-                inside.fetch_sub(1, Ordering::SeqCst);
-                drop((outer, inner));
-            })
-        })
-        .collect();
-    for task in tasks {
-        soon(task).await.unwrap();
-    }
-    until("nothing is left", || queue(&server).is_empty()).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn concurrent_calls_of_one_owner_are_one_hold() {
     let server = start().await;
     let holder = contender(&server, 1).await;
@@ -146,9 +103,7 @@ async fn test_with_namespace() {
     let server = start().await;
     let link = Link::to(&server);
     let (root, _) = kit::client(&server, 1).await;
-    root.create("/ns", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&root, "/ns").await;
     let builder = Client::builder("server/ns").unwrap().transport(link);
     let client = builder.connect().await.unwrap();
     let lock = InterProcessMutex::new(client, PATH).unwrap();
@@ -313,10 +268,7 @@ async fn h19_negative_sequence_number_blocks_all_contenders() {
     // The test cannot raise the counter that far; it creates a znode with such a name instead.
     let (client, _) = kit::client(&server, 2).await;
     for path in ["/locks", PATH] {
-        client
-            .create(path, b"", CreateMode::Persistent)
-            .await
-            .unwrap();
+        create(&client, path).await;
     }
     let stray = format!("{PATH}/_c_0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10-lock--000000001");
     client
@@ -351,10 +303,7 @@ async fn h46_closing_the_client_is_reported_as_a_loss() {
     let contender = contender(&server, 1).await;
     let waiter = kit::contender(&server, 2).await;
     let guard = contender.lock.acquire().await.unwrap();
-    let waiting = spawn({
-        let lock = waiter.lock.clone();
-        async move { lock.acquire().await }
-    });
+    let waiting = waiter.waiting();
     until("it waits", || queue(&server).len() == 2).await;
     waiter.client.close().await;
     let error = soon(waiting).await.unwrap().unwrap_err();

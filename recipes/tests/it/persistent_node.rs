@@ -9,7 +9,7 @@ use minikeeper_recipes::{PersistentNode, naming};
 use tokio::time::sleep;
 
 use crate::{
-    kit::{PATH, client, queue, soon, start, until},
+    kit::{PATH, client, create, queue, soon, start, until},
     link::Mode,
 };
 
@@ -172,10 +172,7 @@ async fn ephemeral_znode_of_another_client_is_waited_for_and_a_persistent_one_ta
     let server = start().await;
     let (other, _) = client(&server, 1).await;
     for path in ["/locks", PATH] {
-        other
-            .create(path, b"", CreateMode::Persistent)
-            .await
-            .unwrap();
+        create(&other, path).await;
     }
     // The task waits until an ephemeral znode is deleted.
     other

@@ -8,7 +8,7 @@ use minikeeper_recipes::{PersistentTtlNode, TtlNodeOptions};
 use tokio::time::sleep;
 
 use crate::{
-    kit::{client, soon, start, until},
+    kit::{client, create, soon, start, until},
     link::Mode,
 };
 
@@ -64,10 +64,7 @@ async fn test_data_is_set_and_replaced() {
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
-    other
-        .create("/keep", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&other, "/keep").await;
     other
         .create(NODE, b"old", CreateMode::Container)
         .await

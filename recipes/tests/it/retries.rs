@@ -11,6 +11,7 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
+    error_sweep::PASSING,
     every_recipe::Recipe,
     kit::{PATH, both_ways, client, contender, queue, soon, spawn, start, until},
     sweeps::{STEPS_STRIDE, cases, in_case, scene, steps},
@@ -18,16 +19,6 @@ use crate::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Temporary errors, after which a request is retried.
-const PASSING: [ErrorCode; 6] = [
-    ErrorCode::ConnectionLoss,
-    ErrorCode::OperationTimeout,
-    ErrorCode::RequestTimeout,
-    ErrorCode::SessionExpired,
-    ErrorCode::SessionMoved,
-    ErrorCode::ThrottledOp,
-];
 
 /// A create that waited for a connection was sent in the session after the one in which it was
 /// made, and its reply was lost: the contender looked for the znode only in the old session, the

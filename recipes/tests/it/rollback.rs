@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use crate::{
-    kit::{SESSION_TIMEOUT, client, soon, spawn},
+    kit::{SESSION_TIMEOUT, client, create, soon, spawn},
     link::Link,
 };
 
@@ -126,9 +126,7 @@ impl Scene {
                 if self.rollback == Rollback::Overtaken {
                     let (busy, _) = client(&self.server, 3).await;
                     for _ in 0..1_000 {
-                        busy.create("/busy", b"", CreateMode::Persistent)
-                            .await
-                            .unwrap();
+                        create(&busy, "/busy").await;
                         busy.delete("/busy", None).await.unwrap();
                     }
                 }

@@ -127,10 +127,7 @@ async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
         let one = contender(&server, 1, 2, options.clone()).await;
         let other = contender(&server, 2, 2, options).await;
         one.link.delay_replies(Duration::from_millis(5));
-        let mut acquiring = spawn({
-            let semaphore = one.lock.clone();
-            async move { semaphore.acquire().await.unwrap() }
-        });
+        let mut acquiring = one.waiting_for_one();
         until("the lease is created", || leases(&server).len() == 1).await;
         one.link.set(Mode::SwallowRequests);
         let at_once = timeout(Duration::from_millis(100), &mut acquiring).await;
@@ -138,10 +135,11 @@ async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
         assert_eq!(locks(&server).len(), 1, "it is not released yet");
         one.link.cut();
         let lease = match at_once {
-            Ok(lease) => lease.unwrap(),
+            Ok(lease) => lease,
             // With Curator's requests, the list has not been requested yet.
-            Err(_) => soon(acquiring).await.unwrap(),
+            Err(_) => soon(acquiring).await,
         };
+        let lease = lease.unwrap().unwrap();
         let second = soon(other.lock.acquire()).await.unwrap();
         assert_eq!(leases(&server).len(), 2);
         assert_eq!(lease.status(), Status::Held);

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use minikeeper_client::{Client, CreateMode};
+use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessSemaphoreMutex, LockError, Released, Status};
 use tokio::time::sleep;
 
 use crate::{
     every_lock::{self, lock_tests},
-    kit::{both_ways, client, soon, start, until},
+    kit::{both_ways, client, create, soon, start, until},
     link::Link,
     semaphore::{PATH, leases, locks},
 };
@@ -78,9 +78,7 @@ async fn h41_acquire_right_after_a_release_keeps_its_lease() {
 async fn test_with_namespace() {
     let server = start().await;
     let (root, _) = client(&server, 1).await;
-    root.create("/ns", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&root, "/ns").await;
     let builder = Client::builder("server/ns").unwrap();
     let below = builder
         .transport(Link::to(&server))

@@ -3,7 +3,7 @@
 use std::{error::Error, pin::Pin, sync::Arc, time::Duration};
 
 use minikeeper::Server;
-use minikeeper_client::{Client, ClientBuilder};
+use minikeeper_client::{Client, ClientBuilder, CreateMode};
 use tokio::{runtime::Runtime, task::JoinHandle, time::timeout};
 
 use crate::link::Link;
@@ -55,6 +55,12 @@ pub fn example(run: impl AsyncFnOnce(Server, Client) -> Result<(), Box<dyn Error
         let ended = run(server, client.expect("the server listens")).await;
         ended.expect("the example succeeds");
     });
+}
+
+/// Creates an empty persistent znode.
+pub async fn create(client: &Client, path: &str) {
+    let created = client.create(path, b"", CreateMode::Persistent).await;
+    created.expect("its parent exists, and it does not");
 }
 
 /// Polls until the condition holds; panics after [`PATIENCE`].

@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::{
     clock,
-    kit::{self, SESSION_TIMEOUT, Scene, scene, until},
+    kit::{self, SESSION_TIMEOUT, Scene, create, scene, until},
     link::Mode,
 };
 
@@ -37,10 +37,7 @@ fn lock_options() -> CreateOptions {
 async fn e1_dropped_create_leaves_nothing() {
     let scene = scene().await;
     let client = &scene.client;
-    client
-        .create("/lock", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(client, "/lock").await;
     scene.link.delay_replies(Duration::from_millis(300));
     let create = client.create(NAME, b"", lock_options());
     assert!(timeout(Duration::from_millis(100), create).await.is_err());
@@ -54,10 +51,7 @@ async fn e1_dropped_create_leaves_nothing() {
 async fn e1_dropped_create_whose_reply_is_lost_leaves_nothing() {
     let scene = scene().await;
     let client = &scene.client;
-    client
-        .create("/lock", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(client, "/lock").await;
     scene.link.set(Mode::SwallowReplies);
     let create = client.create(NAME, b"", lock_options());
     assert!(timeout(Duration::from_millis(100), create).await.is_err());
@@ -86,10 +80,7 @@ async fn e1_dropped_create_with_an_unread_outcome_leaves_nothing() {
     for is_lost in [false, true] {
         let scene = scene().await;
         let client = &scene.client;
-        client
-            .create("/lock", b"", CreateMode::Persistent)
-            .await
-            .unwrap();
+        create(client, "/lock").await;
         if is_lost {
             scene.link.set(Mode::SwallowReplies);
         }
@@ -106,10 +97,7 @@ async fn e1_dropped_create_with_an_unread_outcome_leaves_nothing() {
 async fn e2b_dropped_deletion_with_an_unread_loss_is_carried_out() {
     let scene = scene().await;
     let client = &scene.client;
-    client
-        .create("/lock", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(client, "/lock").await;
     scene.link.set(Mode::SwallowRequests);
     let delete = client.delete_for_certain("/lock");
     drop_with_its_outcome(&scene, delete, true).await;
@@ -169,10 +157,7 @@ async fn e3_watches_of_every_kind_survive_a_reconnect() {
     let scene = scene().await;
     let client = &scene.client;
     for path in ["/once", "/always", "/below"] {
-        client
-            .create(path, b"", CreateMode::Persistent)
-            .await
-            .unwrap();
+        create(client, path).await;
     }
     let (_, once) = client.get_data_and_watch("/once").await.unwrap();
     let mut always = client
@@ -189,10 +174,7 @@ async fn e3_watches_of_every_kind_survive_a_reconnect() {
     let other = scene.other().await;
     other.set_data("/once", b"1", None).await.unwrap();
     other.set_data("/always", b"1", None).await.unwrap();
-    other
-        .create("/below/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&other, "/below/a").await;
     once.await;
     let event = |event| match event {
         WatchEvent::Event { kind, path, .. } => (kind, path),
@@ -215,20 +197,14 @@ async fn e3_watches_of_every_kind_survive_a_reconnect() {
 async fn e3_watches_fire_after_the_reconnect_for_changes_before_it() {
     let scene = scene().await;
     let client = &scene.client;
-    client
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(client, "/a").await;
     let (_, changed) = client.get_data_and_watch("/a").await.unwrap();
     let (_, created) = client.exists_and_watch("/b").await.unwrap();
     scene.link.set(Mode::Cut);
     sleep(Duration::from_millis(50)).await;
     let other = scene.other().await;
     other.set_data("/a", b"1", None).await.unwrap();
-    other
-        .create("/b", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&other, "/b").await;
     scene.link.set(Mode::Pass);
     changed.await;
     created.await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minikeeper::Server;
 use minikeeper_client::{Client, ClientBuilder, ConnectionState, LostReason, States};
 use minikeeper_test_kit::servers::client_builder;
-pub(crate) use minikeeper_test_kit::servers::{PATIENCE, SESSION_TIMEOUT, start, until};
+pub(crate) use minikeeper_test_kit::servers::{PATIENCE, SESSION_TIMEOUT, create, start, until};
 use tokio::time::timeout;
 
 use crate::link::Link;

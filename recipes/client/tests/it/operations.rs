@@ -8,7 +8,7 @@ use minikeeper_client::{
 };
 
 use crate::{
-    kit::{scene, start},
+    kit::{create, scene, start},
     link::Link,
 };
 
@@ -149,9 +149,7 @@ async fn chroot_is_prefixed_to_every_path() {
     let link = Link::to(&server);
     let root = Client::builder("server").unwrap().transport(link.clone());
     let root = root.connect().await.unwrap();
-    root.create("/app", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&root, "/app").await;
     let client = Client::builder("server/app").unwrap().transport(link);
     let client = client.connect().await.unwrap();
     let created = client
@@ -197,10 +195,7 @@ async fn null_data_is_not_empty_data() {
     let client = scene().await.client;
     let null = CreateOptions::new(CreateMode::Persistent).null_data(true);
     client.create("/null", b"ignored", null).await.unwrap();
-    client
-        .create("/empty", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&client, "/empty").await;
     assert_eq!(client.get_data("/null").await.unwrap().data, None);
     let empty = client.get_data("/empty").await.unwrap().data;
     assert_eq!(empty.as_deref(), Some(&b""[..]));
@@ -210,10 +205,7 @@ async fn null_data_is_not_empty_data() {
 async fn calls_over_tcp_succeed() {
     let server = start().await;
     let client = Client::connect(&server.connect_string()).await.unwrap();
-    client
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&client, "/a").await;
     let calls: Vec<_> = (0..1000).map(|_| client.get_data("/a")).collect();
     for call in calls {
         call.await.unwrap();
@@ -228,10 +220,7 @@ async fn calls_over_tcp_succeed() {
 async fn many_tasks_share_one_client() {
     let server = start().await;
     let client = Client::connect(&server.connect_string()).await.unwrap();
-    client
-        .create("/n", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&client, "/n").await;
     let tasks: Vec<_> = (0..16)
         .map(|_| {
             let client = client.clone();

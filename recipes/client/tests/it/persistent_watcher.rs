@@ -10,7 +10,7 @@ use minikeeper_client::{
 use tokio::time::timeout;
 
 use crate::{
-    kit::{self, PATIENCE, Scene, scene, until},
+    kit::{self, PATIENCE, Scene, create, scene, until},
     link::Mode,
 };
 
@@ -51,26 +51,17 @@ async fn h52_changes_missed_while_reconnecting_are_reported_as_a_gap() {
     let scene = scene().await;
     let mut watcher = registered(&scene).await;
     let other = scene.other().await;
-    other
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&other, "/a").await;
     let created = EventKind::Created;
     assert_eq!(event(&mut watcher).await, (created, "/a".to_owned()));
     let mut states = scene.client.states();
     scene.link.set(Mode::Cut);
     kit::state(&mut states, |state| !state.is_connected()).await;
-    other
-        .create("/missed", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&other, "/missed").await;
     scene.link.set(Mode::Pass);
     assert_eq!(cause(&mut watcher).await, GapCause::Reconnected);
     assert!(scene.client.exists("/missed").await.unwrap().is_some());
-    other
-        .create("/b", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&other, "/b").await;
     assert_eq!(event(&mut watcher).await, (created, "/b".to_owned()));
 }
 

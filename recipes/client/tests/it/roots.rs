@@ -8,7 +8,7 @@ use minikeeper_client::{
 };
 
 use crate::{
-    kit::{builder, start, until},
+    kit::{builder, create, start, until},
     link::{Direction, Link},
 };
 
@@ -34,10 +34,7 @@ async fn chroot_is_created_only_if_asked() {
 
     let asked = to(&server, "server/app/one").create_chroot(true);
     let client = asked.connect().await.unwrap();
-    client
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&client, "/a").await;
     assert!(server.get("/app/one/a").is_some());
     // Deleted in between: it can be created again.
     client.delete("/a", None).await.unwrap();
@@ -45,19 +42,14 @@ async fn chroot_is_created_only_if_asked() {
     let refused = client.create("/a", b"", CreateMode::Persistent).await;
     assert!(refused.unwrap_err().is(ErrorCode::NoNode));
     client.create_root().await.unwrap();
-    client
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&client, "/a").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn namespace_is_a_root_below_the_chroot() {
     let server = start().await;
     let base = to(&server, "server").connect().await.unwrap();
-    base.create("/app", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&base, "/app").await;
     let app = to(&server, "server/app").connect().await.unwrap();
     let one = app.with_namespace("team/one").unwrap();
     let error = one.create("/a", b"", CreateMode::Persistent).await;
@@ -141,10 +133,7 @@ async fn provider_chooses_the_access_list_of_every_creation() {
         .connect()
         .await
         .unwrap();
-    client
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&client, "/a").await;
     client
         .create("/s-", b"", CreateMode::PersistentSequential)
         .await
@@ -172,10 +161,7 @@ async fn provider_chooses_the_access_list_of_every_creation() {
     assert!(stranger.get_data("/chroot/app/one/open").await.is_ok());
     // A handle has a provider of its own.
     let public = client.with_acl_provider(AclList::world_all());
-    public
-        .create("/public", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(&public, "/public").await;
     assert!(stranger.get_data("/chroot/app/one/public").await.is_ok());
     // The server checks the list.
     let empty = client.with_acl_provider(AclList::new(&[]));

@@ -6,7 +6,7 @@ use minikeeper_client::{Cause, Client, ConnectionState, CreateMode, Epoch, Error
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    kit::{self, builder, scene, start, until},
+    kit::{self, builder, create, scene, start, until},
     link::{Link, Mode},
 };
 
@@ -169,10 +169,7 @@ async fn closing_without_a_server_takes_the_close_wait() {
 async fn closing_waits_for_pending_clean_up() {
     let scene = scene().await;
     let client = &scene.client;
-    client
-        .create("/held", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(client, "/held").await;
     scene.link.delay_replies(Duration::from_millis(100));
     client.clean_up(client.epoch(), "/held").unwrap();
     client.close().await;

@@ -2,7 +2,7 @@
 
 use minikeeper_client::{AddWatchMode, ConnectionState, CreateMode, EventKind, Fired, WatchEvent};
 
-use crate::kit::{self, Scene, scene, until};
+use crate::kit::{self, Scene, create, scene, until};
 
 /// Returns whether the server has no watch.
 fn has_none(scene: &Scene) -> bool {
@@ -54,10 +54,7 @@ async fn failed_reads_of_a_missing_znode_leave_no_watch() {
 async fn h45_dropped_watch_is_removed_from_the_server() {
     let scene = scene().await;
     let client = &scene.client;
-    client
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(client, "/a").await;
     let (_, data) = client.get_data_and_watch("/a").await.unwrap();
     let (_, exist) = client.exists_and_watch("/b").await.unwrap();
     let (_, child) = client.children_and_watch("/a").await.unwrap();
@@ -136,10 +133,7 @@ async fn watch_events_has_each_event_once_and_in_order() {
     let scene = scene().await;
     let client = &scene.client;
     let mut events = client.watch_events();
-    client
-        .create("/a", b"", CreateMode::Persistent)
-        .await
-        .unwrap();
+    create(client, "/a").await;
     let (_, data) = client.get_data_and_watch("/a").await.unwrap();
     let (_, children) = client.children_and_watch("/a").await.unwrap();
     client.set_data("/a", b"x", None).await.unwrap();
