@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper_client::{AddWatchMode, ClientBuilder, CreateMode, EventKind, WatchEvent};
 
-use crate::{
+use super::{
     Fault,
     judge::{Change, Judge},
     names::{self, Kind},

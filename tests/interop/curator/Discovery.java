@@ -28,7 +28,7 @@ import org.apache.curator.x.discovery.UriSpec;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.ZooKeeper;
 
-/** Curator's service discovery, beside ours in tests/src/bin/discovery.rs, which does the same. */
+/** Curator's service discovery, beside ours in tests/src/bin/partner/discovery.rs, which does the same. */
 public final class Discovery {
   private static final int TIMEOUT_MS = 4_000;
   private static final int CHANGES_A_SECOND = 1_000;

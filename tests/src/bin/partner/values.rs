@@ -2,11 +2,8 @@
 //! `tests/interop/values`.
 //! `Values.java` does the same on the same znodes, and each checks what both together must lead to.
 
-#![allow(clippy::print_stdout, reason = "a program that reports")]
-
 use std::{collections::BTreeSet, time::Duration};
 
-use clap::Parser;
 use minikeeper_client::{Client, CreateMode, ErrorCode};
 use minikeeper_recipes::{
     AtomicError, AtomicOptions, AtomicValue, CachedAtomicLong, DistributedAtomicInteger,
@@ -16,8 +13,8 @@ use minikeeper_recipes::{
 use minikeeper_tests::access::{Access, Fault, Pair};
 
 /// Changes values together with another program.
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
@@ -53,17 +50,15 @@ impl Done {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Fault> {
-    let args = Args::parse();
+pub(crate) async fn run(args: &Args) -> Result<bool, Fault> {
     let builder = args.access.builder()?;
     let client = builder
         .session_timeout(Duration::from_secs(4))
         .connect()
         .await?;
-    atomics(&args, &client).await?;
-    numbers(&args, &client).await?;
-    count(&args, &client).await?;
+    atomics(args, &client).await?;
+    numbers(args, &client).await?;
+    count(args, &client).await?;
     group(&args.pair, &client).await?;
     nodes(&args.pair, &client).await?;
     ttl(&args.pair, &client).await?;
@@ -73,7 +68,7 @@ async fn main() -> Result<(), Fault> {
         client.connections(),
         client.epoch().0
     );
-    Ok(())
+    Ok(true)
 }
 
 fn options() -> AtomicOptions {

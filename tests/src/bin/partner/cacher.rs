@@ -4,22 +4,15 @@
 //! A view is written as lines `PATH MZXID DATA`, sorted, with the data in hex. The task `truth` writes
 //! those of the server; a follower waits until each of its views equals them.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program that reports"
-)]
-
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
-    process::ExitCode,
     time::Duration,
 };
 
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 use minikeeper_client::{Call, Client, CreateMode, Data, Error, Names, Zxid};
 use minikeeper_recipes::{
     CacheEvent, CacheOptions, CachedZnode, CuratorCache, NodeCache, PathChildrenCache, TreeCache,
@@ -43,8 +36,8 @@ type Tree = BTreeMap<String, (Zxid, Vec<u8>)>;
 const IN_FLIGHT: usize = 256;
 
 /// Makes, changes and follows a tree of znodes.
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
     /// Task to run.
@@ -104,30 +97,23 @@ enum Task {
     Proxy,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let args = Args::parse();
+pub(crate) async fn run(args: &Args) -> Result<bool, Fault> {
     let task = async {
         match args.task {
-            Task::Prepare => prepare(&args).await,
-            Task::Bare => bare(&args).await,
-            Task::Change => change(&args).await,
-            Task::Stream => stream(&args).await,
-            Task::Follow => follow(&args).await,
-            Task::Measure => measure(&args).await,
-            Task::Unend => unend(&args).await,
-            Task::Truth => truth(&args).await,
-            Task::Proxy => proxy(&args).await,
+            Task::Prepare => prepare(args).await,
+            Task::Bare => bare(args).await,
+            Task::Change => change(args).await,
+            Task::Stream => stream(args).await,
+            Task::Follow => follow(args).await,
+            Task::Measure => measure(args).await,
+            Task::Unend => unend(args).await,
+            Task::Truth => truth(args).await,
+            Task::Proxy => proxy(args).await,
         }
     };
     let done = timeout(Duration::from_secs(args.patience), task).await;
-    match done.unwrap_or_else(|_| Err(format!("not done within {} s", args.patience).into())) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cacher: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    done.map_err(|_| format!("not done within {} s", args.patience))??;
+    Ok(true)
 }
 
 async fn connect(args: &Args) -> Result<Client, Fault> {

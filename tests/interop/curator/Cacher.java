@@ -24,7 +24,7 @@ import org.apache.curator.framework.recipes.cache.TreeCache;
 import org.apache.curator.framework.recipes.cache.TreeCacheEvent;
 import org.apache.curator.retry.RetryForever;
 
-/** Curator's caches, on one tree with those of tests/src/bin/cacher.rs. */
+/** Curator's caches, on one tree with those of tests/src/bin/partner/cacher.rs. */
 @SuppressWarnings("deprecation")
 public final class Cacher {
   private static final int TIMEOUT_MS = 4_000;

@@ -22,7 +22,7 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.data.Stat;
 
-/** Curator's contenders, in one queue with those of tests/src/bin/contender. */
+/** Curator's contenders, in one queue with those of tests/src/bin/partner/contenders. */
 public final class Mixed {
   private static final int TIMEOUT_MS = 4_000;
   private static final int WARM_ROUNDS = 20;

@@ -11,7 +11,7 @@ use minikeeper_recipes::{
 use minikeeper_test_kit::clock::Stopwatch;
 use parking_lot::Mutex;
 
-use crate::{
+use super::{
     Fault,
     ledger::Entry,
     names::{self, Kind, LEASES, MEMBERS},

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::{self, Kind, LEASES, MEMBERS};
+use super::names::{self, Kind, LEASES, MEMBERS};
 
 /// The rule for the children of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,11 +1,8 @@
 //! Our service discovery beside Curator's, for `tests/interop/discovery`. `Discovery.java` does the
 //! same, and both write what they see.
 
-#![allow(clippy::print_stdout, reason = "a program that reports")]
-
 use std::{fmt::Write as _, fs, path::PathBuf, sync::Arc, time::Duration};
 
-use clap::Parser;
 use minikeeper_client::{Client, Connecting, ErrorCode};
 use minikeeper_recipes::{ServiceDiscovery, ServiceInstance, ServiceType};
 use minikeeper_test_kit::{
@@ -26,8 +23,8 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 const CHANGES_A_SECOND: u64 = 1_000;
 
 /// Registers instances, changes them or loses the session, and writes what it sees.
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
@@ -44,9 +41,7 @@ struct Args {
     folder: PathBuf,
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Fault> {
-    let args = Args::parse();
+pub(crate) async fn run(args: &Args) -> Result<bool, Fault> {
     let (is_cut, cut) = watch::channel(false);
     let mut builder = args.access.builder()?.session_timeout(SESSION_TIMEOUT);
     if args.changes == 0 {
@@ -82,7 +77,7 @@ async fn main() -> Result<(), Fault> {
             sleep(Duration::from_millis(20)).await;
         }
     } else {
-        change(&discovery, &args).await?;
+        change(&discovery, args).await?;
     }
     args.pair.meet(&client, "changed", "").await?;
     let views = async {
@@ -128,7 +123,7 @@ async fn main() -> Result<(), Fault> {
         client.connections(),
         client.epoch().0
     );
-    Ok(())
+    Ok(true)
 }
 
 /// Sets the data that a znode has, unless its session has just ended.

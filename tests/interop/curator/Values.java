@@ -21,7 +21,7 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.data.Stat;
 
-/** Curator's atomic values, SharedCount, GroupMember and persistent nodes, beside ours in tests/src/bin/values.rs, which does the same. */
+/** Curator's atomic values, SharedCount, GroupMember and persistent nodes, beside ours in tests/src/bin/partner/values.rs, which does the same. */
 public final class Values {
   private static final int TIMEOUT_MS = 4_000;
   private static final byte[] NOTHING = {};

@@ -6,21 +6,15 @@
 //! create marks instead, which are counted. `Mixed.java` does the same; an audit checks both by the
 //! changes on the server.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program that reports"
-)]
-
 mod audit;
 mod contender;
 mod judge;
 mod ledger;
 mod names;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 use minikeeper_client::CreateMode;
 use minikeeper_recipes::LockOptions;
 use minikeeper_tests::access::{Access, Fault};
@@ -32,8 +26,8 @@ use self::{
 };
 
 /// Acquires locks in competition with other contenders, and checks mutual exclusion.
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
     /// Task to run.
@@ -85,22 +79,13 @@ enum Task {
     Finish,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let args = Args::parse();
-    let done = match args.task {
-        Task::Prepare => prepare(&args).await,
-        Task::Contend => contend(&args).await,
-        Task::Audit => audit(&args).await,
-        Task::AwaitAudit => await_znode(&args, names::audited(&args.path)).await,
-        Task::Finish => finish(&args).await,
-    };
-    match done {
-        Ok(is_right) => ExitCode::from(u8::from(!is_right)),
-        Err(error) => {
-            eprintln!("contender: {error}");
-            ExitCode::FAILURE
-        }
+pub(crate) async fn run(args: &Args) -> Result<bool, Fault> {
+    match args.task {
+        Task::Prepare => prepare(args).await,
+        Task::Contend => contend(args).await,
+        Task::Audit => audit(args).await,
+        Task::AwaitAudit => await_znode(args, names::audited(&args.path)).await,
+        Task::Finish => finish(args).await,
     }
 }
 
