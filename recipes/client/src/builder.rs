@@ -331,7 +331,7 @@ impl ClientBuilder {
             shared.look(|inner| {
                 inner
                     .core
-                    .know_identity(Ustring::from(scheme), Bytes::from(data));
+                    .register_identity(Ustring::from(scheme), Bytes::from(data));
             });
         }
         let driver = Driver::new(Arc::clone(&shared), self.transport);

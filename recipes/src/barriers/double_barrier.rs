@@ -298,7 +298,7 @@ impl DistributedDoubleBarrier {
                     None => return Err(queue.timed_out(wait)),
                 },
                 // The list says whether it is gone.
-                () = place.seen_to_go() => {}
+                () = place.reported_deleted() => {}
                 () = reconnected(&queue.client, connections) => {}
             }
         }

@@ -180,7 +180,11 @@ impl Held {
             Standing::Connecting => {}
             _ => return Status::Lost(Loss::SessionOver),
         }
-        if state.place.as_mut().is_some_and(QueueNode::is_seen_to_go) {
+        if state
+            .place
+            .as_mut()
+            .is_some_and(QueueNode::is_reported_deleted)
+        {
             return Status::Lost(Loss::NodeDeleted);
         }
         Status::Held

@@ -258,7 +258,7 @@ impl Leasing {
                 Fired::Event { kind: EventKind::ChildrenChanged, .. } => LeasingEvent::Leases,
                 _ => LeasingEvent::Gone,
             },
-            () = inner.seen_to_go() => LeasingEvent::Gone,
+            () = inner.reported_deleted() => LeasingEvent::Gone,
             () = reconnected => LeasingEvent::Reconnected,
             changed = changes.next() => LeasingEvent::Max(changed),
             () = time => LeasingEvent::TimedOut,

@@ -147,7 +147,7 @@ impl Turn {
             Standing::Connected { epoch, safe_until }
                 if epoch == place.epoch && clock::now() < safe_until
         );
-        (is_certain && !place.is_seen_to_go()).then_some(place)
+        (is_certain && !place.is_reported_deleted()).then_some(place)
     }
 
     /// Starts the time and the count of a new grant.

@@ -58,7 +58,7 @@ impl QueueNode {
     }
 
     /// Returns whether the watch has reported that the znode is gone.
-    pub(crate) fn is_seen_to_go(&mut self) -> bool {
+    pub(crate) fn is_reported_deleted(&mut self) -> bool {
         let Some(watch) = &mut self.watch else {
             return false;
         };
@@ -73,7 +73,7 @@ impl QueueNode {
     }
 
     /// Waits until the watch reports that the znode is gone; without a watch, never returns.
-    pub(crate) async fn seen_to_go(&mut self) {
+    pub(crate) async fn reported_deleted(&mut self) {
         if let Some(watch) = &mut self.watch {
             let fired = watch.await;
             self.watch = None;

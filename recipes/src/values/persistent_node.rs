@@ -123,7 +123,7 @@ impl PersistentNode {
         let (stage, stages) = watch::channel(NodeStage::Missing);
         let pace = Pace::of(&client);
         let call_timeout = client.call_timeout();
-        let keeper = Keeper {
+        let task = NodeTask {
             // The limit of a handle is that of its calls, not of the task.
             queue: Queue::new(
                 "PersistentNode",
@@ -139,7 +139,7 @@ impl PersistentNode {
         };
         // Dropping this does not abort the task: it sees the order to close, or that the sender was
         // dropped.
-        let run = Box::pin(keeper.run(stage.clone()));
+        let run = Box::pin(task.run(stage.clone()));
         let ended = move |error: Error| {
             stage.send_replace(NodeStage::Ended(Err(error.into())));
         };
@@ -320,7 +320,7 @@ impl PersistentNode {
 }
 
 /// The task that keeps the znode.
-struct Keeper {
+struct NodeTask {
     queue: Queue,
     mode: CreateMode,
     orders: watch::Receiver<NodeOrders>,
@@ -331,7 +331,7 @@ struct Keeper {
     pace: Pace,
 }
 
-impl Keeper {
+impl NodeTask {
     async fn run(mut self, stage: watch::Sender<NodeStage>) {
         let kept = self.keep(&stage).await;
         stage.send_replace(NodeStage::Missing);

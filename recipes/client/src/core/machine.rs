@@ -415,7 +415,7 @@ impl Core {
     }
 
     /// Adds an identity to send on every connection.
-    pub(crate) fn know_identity(&mut self, scheme: Ustring, data: Bytes) {
+    pub(crate) fn register_identity(&mut self, scheme: Ustring, data: Bytes) {
         let identity = (scheme, data);
         if !self.identities.contains(&identity) {
             self.identities.push(identity);
@@ -434,7 +434,7 @@ impl Core {
         if self.closing.is_some() || self.is_stopped() {
             return effects.completed(caller, Outcome::NotSent(self.closed_for));
         }
-        self.know_identity(scheme.clone(), data.clone());
+        self.register_identity(scheme.clone(), data.clone());
         if self.link == Link::Up {
             self.send_identity(now, &scheme, &data, Some(Token::Caller(caller)));
         } else {

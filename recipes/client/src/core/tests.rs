@@ -973,7 +973,8 @@ fn sync(path: &str) -> Request {
 fn nothing_is_sent_before_sasl_is_complete() {
     let mut play = Play::with_sasl();
     for name in ["ann", "bob"] {
-        play.core.know_identity("digest".into(), Bytes::from(name));
+        play.core
+            .register_identity("digest".into(), Bytes::from(name));
     }
     play.submit(&sync("/kept"), Submission::default());
     let schemes = |sent: &[(Xid, Request)]| {

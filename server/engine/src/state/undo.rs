@@ -522,7 +522,7 @@ impl State {
         mut rewound: Option<&mut Rewound>,
     ) -> Vec<ConnId> {
         self.undo.pause(true);
-        let mut parted = Vec::new();
+        let mut unopened = Vec::new();
         while let Some(undo) = self.undo.pop_beyond(length) {
             if let Some(rewound) = rewound.as_deref_mut() {
                 match &undo {
@@ -571,7 +571,7 @@ impl State {
                         self.quotas.switch_on(&subject);
                     }
                 }
-                Undo::SessionOpened(key) => parted.extend(self.unopen(key)),
+                Undo::SessionOpened(key) => unopened.extend(self.unopen(key)),
                 Undo::SessionEnded { key, session } => {
                     let restored = self.sessions.restore(*session, now);
                     assert_eq!(
@@ -600,7 +600,7 @@ impl State {
             }
         }
         self.undo.pause(!self.undo.has_marks());
-        parted
+        unopened
     }
 
     fn uncreate(&mut self, id: ZnodeId, parent: Before) {
