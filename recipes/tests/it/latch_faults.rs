@@ -20,11 +20,7 @@ async fn h5_expiring_at_every_step_makes_no_second_leader() {
             for delay_ms in 0..12 {
                 let server = start().await;
                 let count = u64::from(is_second);
-                let other = if is_second {
-                    contenders(&server, count, &options(lock.clone())).await
-                } else {
-                    Vec::new()
-                };
+                let other = contenders(&server, count, &options(lock.clone())).await;
                 let (client, link) = client(&server, 7).await;
                 link.delay_replies(Duration::from_millis(1));
                 let session = client.session_id().unwrap();
@@ -134,12 +130,8 @@ async fn dropping_at_every_step_leaves_nothing() {
         for is_second in [false, true] {
             for step in 0..60_u32 {
                 let server = start().await;
-                let others = u64::from(is_second);
-                let other = if is_second {
-                    contenders(&server, others, &LatchOptions::default()).await
-                } else {
-                    Vec::new()
-                };
+                let count = u64::from(is_second);
+                let other = contenders(&server, count, &LatchOptions::default()).await;
                 let dropper = contender(&server, 7).await;
                 if step < 50 {
                     for _ in 0..step {

@@ -65,7 +65,9 @@ pub(crate) async fn contenders(
         contender.own_name().await;
         all.push(contender);
     }
-    soon(all[0].latch.wait()).await.unwrap();
+    if let Some(first) = all.first() {
+        soon(first.latch.wait()).await.unwrap();
+    }
     all
 }
 

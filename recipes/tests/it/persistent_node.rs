@@ -1,16 +1,16 @@
 //! The persistent node. Tests that Curator's `TestPersistentNode` and `TestPersistentEphemeralNode`
 //! also have keep their names.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use minikeeper::{Fault, Server};
-use minikeeper_client::{CreateMode, ErrorCode};
+use minikeeper_client::{Client, CreateMode, ErrorCode};
 use minikeeper_recipes::{PersistentNode, naming};
 use tokio::time::sleep;
 
 use crate::{
     kit::{PATH, client, create, queue, soon, start, until},
-    link::Mode,
+    link::{Link, Mode},
 };
 
 const NODE: &str = "/locks/a/n";
@@ -85,15 +85,22 @@ async fn test_deletion_recreates_node() {
     }
 }
 
+/// Starts a node whose client gets each reply a millisecond late, and waits, so that each delay is
+/// another step.
+async fn begin(mode: CreateMode, delay_ms: u64) -> (Arc<Server>, Client, Link, PersistentNode) {
+    let server = start().await;
+    let (kept, link) = client(&server, 1).await;
+    link.delay_replies(Duration::from_millis(1));
+    let node = PersistentNode::start(kept.clone(), NODE, b"one", mode).unwrap();
+    sleep(Duration::from_millis(delay_ms)).await;
+    (server, kept, link, node)
+}
+
 #[tokio::test(start_paused = true)]
 async fn test_recreates_node_when_session_reconnects() {
     for mode in MODES {
         for delay_ms in 0..10 {
-            let server = start().await;
-            let (kept, link) = client(&server, 1).await;
-            link.delay_replies(Duration::from_millis(1));
-            let node = PersistentNode::start(kept.clone(), NODE, b"one", mode).unwrap();
-            sleep(Duration::from_millis(delay_ms)).await;
+            let (server, kept, _, node) = begin(mode, delay_ms).await;
             let session = kept.session_id().unwrap();
             server.expire(session).unwrap();
             sleep(Duration::from_secs(10)).await;
@@ -122,11 +129,7 @@ async fn h20_losing_the_link_at_every_step_makes_no_second_znode() {
     for mode in MODES {
         for fault in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
             for delay_ms in 0..6 {
-                let server = start().await;
-                let (kept, link) = client(&server, 1).await;
-                link.delay_replies(Duration::from_millis(1));
-                let node = PersistentNode::start(kept, NODE, b"one", mode).unwrap();
-                sleep(Duration::from_millis(delay_ms)).await;
+                let (server, _, link, node) = begin(mode, delay_ms).await;
                 link.set(fault);
                 sleep(Duration::from_millis(200)).await;
                 link.set(Mode::Pass);
@@ -149,11 +152,7 @@ async fn dropping_at_every_step_leaves_nothing() {
     for mode in MODES {
         for fault in [Mode::Pass, Mode::SwallowReplies, Mode::Cut] {
             for delay_ms in 0..8 {
-                let server = start().await;
-                let (kept, link) = client(&server, 1).await;
-                link.delay_replies(Duration::from_millis(1));
-                let node = PersistentNode::start(kept, NODE, b"one", mode).unwrap();
-                sleep(Duration::from_millis(delay_ms)).await;
+                let (server, _, link, node) = begin(mode, delay_ms).await;
                 link.set(fault);
                 drop(node);
                 sleep(Duration::from_millis(200)).await;
