@@ -1,6 +1,6 @@
 //! Advice on what clients did: over the API, over HTTP and in stories.
 
-use minikeeper::{Advice, Fault, JournalFilter, OpCode, Server};
+use minikeeper::{Advice, Fault, FaultGuard, JournalFilter, OpCode, Server};
 use minikeeper_client::{Client, CreateMode};
 use minikeeper_protocol::CreateMode as Mode;
 use minikeeper_recipes::{InterProcessMutex, InterProcessSemaphoreV2};
@@ -12,15 +12,21 @@ use crate::{
     kit::TIMEOUT_MS,
 };
 
-/// A lock without protection whose reply is lost: the znode that nobody knows of stays in the queue.
-#[tokio::test]
-async fn orphan_of_a_lost_reply_is_named() {
+/// A server on which the reply to the create of a sequential znode has been lost.
+async fn orphan() -> (Server, Client, FaultGuard) {
     let server = Server::builder().start().await.unwrap();
     let client = Client::connect(&server.connect_string()).await.unwrap();
     let lost = Fault::lose_reply().on(OpCode::Create).once();
     let guard = server.inject(lost).unwrap();
-    let queue = || client.create("/lock-", b"", CreateMode::EphemeralSequential);
-    queue().await.unwrap_err();
+    let queued = client.create("/lock-", b"", CreateMode::EphemeralSequential);
+    queued.await.unwrap_err();
+    (server, client, guard)
+}
+
+/// A lock without protection whose reply is lost: the znode that nobody knows of stays in the queue.
+#[tokio::test]
+async fn orphan_of_a_lost_reply_is_named() {
+    let (server, _client, guard) = orphan().await;
     let advice = server.advise(&[]).unwrap();
     let [finding] = &advice.findings[..] else {
         panic!("{advice}");
@@ -148,13 +154,7 @@ fn verb_returns_findings_that_names_and_paths_silence() {
 /// A file may have been written by anything.
 #[tokio::test]
 async fn journal_with_any_value_in_any_place_is_read_or_refused() {
-    let server = Server::builder().start().await.unwrap();
-    let client = Client::connect(&server.connect_string()).await.unwrap();
-    let lost = Fault::lose_reply().on(OpCode::Create).once();
-    let guard = server.inject(lost).unwrap();
-    let queue = || client.create("/lock-", b"", CreateMode::EphemeralSequential);
-    queue().await.unwrap_err();
-    drop(guard);
+    let (server, client, _) = orphan().await;
     let (_, _watch) = client.exists_and_watch("/lock-").await.unwrap();
     client
         .create("/lock-", b"a", CreateMode::Persistent)

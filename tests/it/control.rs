@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::Shutdown,
+    net::{Shutdown, SocketAddr, TcpStream},
     time::Duration,
 };
 
@@ -242,16 +242,21 @@ fn malformed_requests_are_answered_or_closed() {
     scene.end();
 }
 
-#[test]
-fn connections_count_against_the_limit_until_they_end() {
-    let scene = scene(|config| config.connections_max = 2);
-    let mut stream = connect(scene.address());
-    stream
-        .write_all(b"GET /v1/now HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        .unwrap();
+/// Opens a connection that stays open, and asks for a verb.
+fn asking(address: SocketAddr, verb: &str) -> TcpStream {
+    let mut stream = connect(address);
+    let request = format!("GET /v1/{verb} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
     let mut first = [0; 12];
     stream.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
+    stream
+}
+
+#[test]
+fn connections_count_against_the_limit_until_they_end() {
+    let scene = scene(|config| config.connections_max = 2);
+    let stream = asking(scene.address(), "now");
     scene.connect().expect_reset();
     drop(stream);
     let address = scene.address();
@@ -267,12 +272,7 @@ fn connections_count_against_the_limit_until_they_end() {
 #[test]
 fn shutdown_closes_idle_http_connections() {
     let scene = scene(|_| {});
-    let mut stream = connect(scene.address());
-    stream
-        .write_all(b"GET /v1/now HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        .unwrap();
-    let mut first = [0; 12];
-    stream.read_exact(&mut first).unwrap();
+    let mut stream = asking(scene.address(), "now");
     scene.server.shutdown().unwrap();
     let mut rest = Vec::new();
     // The connection may end orderly or by a reset.
@@ -282,12 +282,7 @@ fn shutdown_closes_idle_http_connections() {
 #[test]
 fn http_connection_opens_no_session_and_is_not_counted_as_client() {
     let scene = scene(|_| {});
-    let mut stream = connect(scene.address());
-    stream
-        .write_all(b"GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        .unwrap();
-    let mut first = [0; 12];
-    stream.read_exact(&mut first).unwrap();
+    let mut stream = asking(scene.address(), "sessions");
     wait_until("only the bystander is a client", || {
         scene.server.connections() == 1
     });

@@ -176,33 +176,37 @@ fn check_stream(received: &[Received], first: Zxid) -> Result<usize, String> {
 }
 
 async fn watch(mut client: Client, barrier: Arc<Barrier>) -> Result<Client, String> {
-    let mut outcome = Ok(());
-    for _ in 0..WRITES {
-        client.send([get("/w0", false), get("/w1", false)]).await;
-        outcome = client.answered().await;
-        if outcome.is_err() {
-            break;
-        }
-    }
-    barrier.wait().await;
+    let reads = [get("/w0", false), get("/w1", false)];
+    repeat(&mut client, WRITES, &reads, &barrier).await?;
     // Events on the way arrive before this reply.
-    outcome?;
     client.ask(Request::Ping).await?;
     Ok(client)
 }
 
-async fn write(mut client: Client, number: usize, barrier: Arc<Barrier>) -> Result<Client, String> {
-    let path = format!("/w{number}");
+/// Sends the same requests again and again, and waits for all others.
+async fn repeat(
+    client: &mut Client,
+    times: usize,
+    requests: &[Request],
+    barrier: &Barrier,
+) -> Result<(), String> {
     let mut outcome = Ok(());
-    for _ in 0..WRITES / 4 {
-        client.send((0..4).map(|_| set(&path))).await;
+    for _ in 0..times {
+        client.send(requests.iter().cloned()).await;
         outcome = client.answered().await;
         if outcome.is_err() {
             break;
         }
     }
     barrier.wait().await;
-    outcome.map(|()| client)
+    outcome
+}
+
+async fn write(mut client: Client, number: usize, barrier: Arc<Barrier>) -> Result<Client, String> {
+    let path = format!("/w{number}");
+    let writes = [0; 4].map(|_| set(&path));
+    repeat(&mut client, WRITES / 4, &writes, &barrier).await?;
+    Ok(client)
 }
 
 /// Checks that a one-shot watch fires once, for the first change after the read that set it. A
@@ -259,15 +263,7 @@ fn check_one_shots(over_tcp: bool) -> Result<(), String> {
 }
 
 async fn arm(mut client: Client, barrier: Arc<Barrier>) -> Result<Client, String> {
-    let mut outcome = Ok(());
-    for _ in 0..WRITES {
-        outcome = client.ask(get("/w0", true)).await;
-        if outcome.is_err() {
-            break;
-        }
-    }
-    barrier.wait().await;
-    outcome?;
+    repeat(&mut client, WRITES, &[get("/w0", true)], &barrier).await?;
     client.ask(Request::Ping).await?;
     Ok(client)
 }
