@@ -1,4 +1,4 @@
-//! The table of AdminServer's commands: names, and the function that answers each.
+//! AdminServer's commands. `admin/reports.rs` lists them.
 //!
 //! Keys and types are those of ZooKeeper 3.9.5, standalone; `tests/interop/admin/run` compares them
 //! with a live one. The data is that of the four-letter words.
@@ -17,16 +17,16 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     admin::{
+        fields::ReportField,
         four_letter::{
             client_words::{self, Row},
             java_text, server_words,
         },
         metrics::{self, MetricsSnapshot, Number},
+        reports::REPORTS,
         version::VERSION,
     },
-    data,
-    ensemble::ServerMode,
-    order,
+    data, order,
     peer::Peer,
     state::{UniverseState, reachability::Phase},
     turn::stats::Counters,
@@ -42,15 +42,15 @@ pub(crate) enum Access {
     Credentials,
 }
 
-/// A command. To add one, add it to `COMMANDS`.
+/// A command.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// The name that answers and the list show, then its aliases.
-    names: &'static [&'static str],
+    /// The name that answers and the list show, then its aliases besides the four-letter word.
+    pub(crate) names: &'static [&'static str],
     pub(crate) access: Access,
     /// Whether it fails while the server is down.
-    needs_server: bool,
-    answer: fn(&UniverseState, &Parameters, u8) -> Map<String, Value>,
+    pub(crate) needs_server: bool,
+    pub(crate) answer: fn(&UniverseState, &Parameters, u8) -> Map<String, Value>,
 }
 
 /// The decoded names and values of a query.
@@ -63,101 +63,19 @@ pub(crate) struct CommandAnswer {
     pub(crate) body: Map<String, Value>,
 }
 
-macro_rules! commands {
-    ($($access:ident $needs_server:literal $($name:literal)|+ => $answer:expr;)*) => {
-        const COMMANDS: &[Command] = &[$(Command {
-            names: &[$($name),+],
-            access: Access::$access,
-            needs_server: $needs_server,
-            answer: $answer,
-        }),*];
-    };
-}
-
-commands! {
-    Read true "configuration" | "conf" | "config" => |shared, _, server| configuration(shared, server);
-    Change true "connection_stat_reset" | "crst" => |shared, _, _| {
-        client_words::crst(shared);
-        Map::new()
-    };
-    Read true "connections" | "cons" => |shared, _, _| connections(shared, full);
-    Read true "dirs" => |shared, _, _| {
-        let (_, bytes) = shared.config.data_place();
-        object(json!({"datadir_size": bytes, "logdir_size": bytes}))
-    };
-    Read true "dump" => |shared, _, _| dump(shared);
-    Read false "environment" | "env" | "envi" => |_, _, _| {
-        let pairs = server_words::environment().into_iter();
-        order::collect(pairs.map(|(key, value)| (key.to_owned(), value.into())))
-    };
-    Read false "get_trace_mask" | "gtmk" => |shared, _, _| {
-        object(json!({"tracemask": shared.trace_mask.load(Ordering::Relaxed)}))
-    };
-    Read true "hash" => |shared, _, _| hash(shared);
-    Read true "initial_configuration" | "icfg" => |shared, _, _| initial_configuration(shared);
-    Read true "is_read_only" | "isro" => |shared, _, server| {
-        object(json!({"read_only": is_read_only(shared, server)}))
-    };
-    Read true "last_snapshot" | "lsnp" => |shared, _, _| last_snapshot(shared);
-    Read true "leader" | "lead" => |shared, _, _| leader(shared);
-    Read false "monitor" | "mntr" => |shared, _, server| monitor(shared, server);
-    Change true "observer_connection_stat_reset" | "orst" => |_, _, _| Map::new();
-    Read true "observers" | "obsr" => |_, _, _| {
-        object(json!({"synced_observers": 0, "observers": json!([])}))
-    };
-    Credentials true "restore" | "rest" => |_, _, _| Map::new();
-    Read true "ruok" => |_, _, _| Map::new();
-    Read true "server_stats" | "srvr" => |shared, _, server| server_stats(shared, server);
-    Change false "set_trace_mask" | "stmk" => set_trace_mask;
-    Credentials true "snapshot" | "snap" => |_, _, _| Map::new();
-    Change true "stat_reset" | "srst" => |shared, _, _| {
-        server_words::srst(shared);
-        Map::new()
-    };
-    Read true "stats" | "stat" => |shared, _, server| {
-        let mut answer = server_stats(shared, server);
-        answer.extend(connections(shared, brief));
-        answer
-    };
-    Read false "system_properties" | "sysp" => |_, _, _| system_properties();
-    Read true "voting_view" => |shared, _, _| voting_view(shared);
-    Read true "watch_summary" | "wchs" => |shared, _, _| {
-        let summary = shared.turns.watch_summary();
-        object(json!({
-            "num_connections": summary.connections,
-            "num_paths": summary.paths,
-            "num_total_watches": summary.watches,
-        }))
-    };
-    Read true "watches" | "wchc" => |shared, _, _| {
-        let room = client_words::room(&shared.config);
-        let listing = shared.turns.inspect(|engine| engine.watches_by_connection(room));
-        let mut answer = Map::new();
-        let left_out = put_groups(&mut answer, "session_id_to_watched_paths", listing, id_key, Value::from);
-        put_left_out(&mut answer, left_out);
-        answer
-    };
-    Read true "watches_by_path" | "wchp" => |shared, _, _| {
-        let room = client_words::room(&shared.config);
-        let listing = shared.turns.watches_by_path(room);
-        let mut answer = Map::new();
-        let left_out = put_groups(&mut answer, "path_to_session_ids", listing, |path| path, id);
-        put_left_out(&mut answer, left_out);
-        answer
-    };
-    Read false "zabstate" => |_, _, _| object(json!({"voting": false, "zabstate": ""}));
-}
-
 /// Returns the first name of every command, sorted.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    COMMANDS.iter().map(|command| command.names[0])
+    let commands = REPORTS.iter().flat_map(|report| report.commands);
+    commands.map(Command::name)
 }
 
 /// Returns the command with this name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
-    COMMANDS
-        .iter()
-        .find(|command| command.names.contains(&name))
+    let report = REPORTS.iter().find(|report| {
+        let mut names = report.commands.iter().flat_map(|command| command.names);
+        names.any(|it| *it == name) || report.words.iter().any(|word| word.name == name)
+    });
+    report?.commands.first()
 }
 
 impl Command {
@@ -215,7 +133,7 @@ impl CommandAnswer {
 }
 
 /// Returns the fields of a JSON object.
-fn object(value: Value) -> Map<String, Value> {
+pub(super) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
         _ => Map::new(),
@@ -223,11 +141,11 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 /// Session ids are numbers in AdminServer's JSON.
-fn id(session: SessionId) -> Value {
+pub(super) fn id(session: SessionId) -> Value {
     session.0.into()
 }
 
-fn id_key(session: SessionId) -> String {
+pub(super) fn id_key(session: SessionId) -> String {
     session.0.to_string()
 }
 
@@ -248,6 +166,19 @@ fn put_groups<H, R>(
     listing.left_out
 }
 
+/// Returns the answer with one listing.
+pub(super) fn groups<H, R>(
+    name: &str,
+    listing: Listing<H, R>,
+    key: impl Fn(H) -> String,
+    row: impl Fn(R) -> Value,
+) -> Map<String, Value> {
+    let mut answer = Map::new();
+    let left_out = put_groups(&mut answer, name, listing, key, row);
+    put_left_out(&mut answer, left_out);
+    answer
+}
+
 /// Says how many rows were omitted, if any were. ZooKeeper has no such key.
 fn put_left_out(answer: &mut Map<String, Value>, left_out: usize) {
     if left_out > 0 {
@@ -255,34 +186,8 @@ fn put_left_out(answer: &mut Map<String, Value>, left_out: usize) {
     }
 }
 
-fn configuration(shared: &UniverseState, server: u8) -> Map<String, Value> {
-    let config = &shared.config;
-    let (dir, _) = config.data_place();
-    let ensemble = &shared.server.ensemble;
-    let addresses = ensemble.addresses(server);
-    let mut answer = object(json!({
-        "client_port": server_words::port(addresses.plain),
-        "data_dir": dir,
-        "data_log_dir": dir,
-        "tick_time": config.tick_time_ms,
-        "max_client_cnxns": config.connections_per_address_max,
-        "min_session_timeout": config.timeout_min_ms(),
-        "max_session_timeout": config.timeout_max_ms(),
-        "server_id": ensemble.server_id(server),
-        "client_port_listen_backlog": server_words::backlog(config),
-    }));
-    if let Some(address) = addresses.secure {
-        answer.insert("secure_client_port".to_owned(), address.port().into());
-    }
-    answer
-}
-
-fn is_read_only(shared: &UniverseState, server: u8) -> bool {
-    shared.server.ensemble.mode(server) == ServerMode::ReadOnly
-}
-
 /// A standalone server has no leader.
-fn leader(shared: &UniverseState) -> Map<String, Value> {
+pub(super) fn leader(shared: &UniverseState) -> Map<String, Value> {
     let ensemble = &shared.server.ensemble;
     match ensemble.leader().filter(|_| ensemble.len() > 1) {
         None => object(json!({"error": "server is not initialized"})),
@@ -294,7 +199,7 @@ fn leader(shared: &UniverseState) -> Map<String, Value> {
     }
 }
 
-fn voting_view(shared: &UniverseState) -> Map<String, Value> {
+pub(super) fn voting_view(shared: &UniverseState) -> Map<String, Value> {
     let ensemble = &shared.server.ensemble;
     let ids = ensemble.ids().filter(|_| ensemble.len() > 1);
     let entry = |id: u8| {
@@ -311,7 +216,7 @@ fn voting_view(shared: &UniverseState) -> Map<String, Value> {
 }
 
 /// Returns the settings in the notation of a `zoo.cfg`; ZooKeeper returns the text of its file.
-fn initial_configuration(shared: &UniverseState) -> Map<String, Value> {
+pub(super) fn initial_configuration(shared: &UniverseState) -> Map<String, Value> {
     let config = &shared.config;
     let mut text = format!("tickTime={}\n", config.tick_time_ms);
     if let Some(dir) = &config.data_dir {
@@ -335,41 +240,29 @@ fn address(peer: &Peer) -> String {
     text.strip_prefix('/').unwrap_or(&text).to_owned()
 }
 
-fn brief(row: &Row) -> Value {
-    json!({
-        "remote_socket_address": address(&row.stats.peer),
-        "interest_ops": row.interest(),
-        // Requests wait only in socket buffers.
-        "outstanding_requests": 0,
-        "packets_received": row.stats.received,
-        "packets_sent": row.sent(),
-    })
-}
-
-fn full(row: &Row) -> Value {
-    let (session, timeout_ms) = row.session.unwrap_or((SessionId::NONE, 0));
-    let stats = &row.stats;
-    let mut fields = object(brief(row));
-    fields.extend(object(json!({
-        "session_id": id(session),
-        "last_operation": stats.last_op.text(),
-        "established": stats.established_ms,
-        "session_timeout": timeout_ms,
-        "last_cxid": stats.last_xid.map_or(-1, |xid| xid.0),
-        "last_zxid": stats.last_zxid.0,
-        "last_response_time": stats.last_reply_ms,
-        "last_latency": stats.latency_last_ms,
-        "min_latency": row.latency_min_ms(),
-        "avg_latency": stats.latency_avg_ms(),
-        "max_latency": stats.latency_max_ms,
-    })));
-    fields.into()
+/// Returns values under the names of the command.
+pub(super) fn named(fields: impl IntoIterator<Item = ReportField>) -> Map<String, Value> {
+    let named = fields.into_iter().filter(|(_, name, ..)| !name.is_empty());
+    order::collect(named.map(|(_, name, text, number)| {
+        let value = number.map_or_else(|| text.into(), Value::from);
+        (name.to_owned(), value)
+    }))
 }
 
 /// Lists connections. A server with two ports does not know which one a connection came to: all are
 /// under `connections`.
-fn connections(shared: &UniverseState, describe: fn(&Row) -> Value) -> Map<String, Value> {
+pub(super) fn connections(
+    shared: &UniverseState,
+    describe: fn(&Row) -> Vec<ReportField>,
+) -> Map<String, Value> {
     let (rows, left_out) = client_words::rows(shared);
+    let describe = |row: &Row| -> Value {
+        let mut answer = named(describe(row));
+        let address = address(&row.stats.peer);
+        answer.insert("remote_socket_address".to_owned(), address.into());
+        answer.insert("interest_ops".to_owned(), row.interest().into());
+        answer.into()
+    };
     let rows: Vec<_> = rows.iter().map(describe).collect();
     let (plain, secure) = if shared.config.has_plain_port() {
         (rows, Vec::new())
@@ -383,7 +276,7 @@ fn connections(shared: &UniverseState, describe: fn(&Row) -> Value) -> Map<Strin
     answer
 }
 
-fn dump(shared: &UniverseState) -> Map<String, Value> {
+pub(super) fn dump(shared: &UniverseState) -> Map<String, Value> {
     let room = client_words::room(&shared.config);
     let (sessions, ephemerals) = shared
         .turns
@@ -397,7 +290,7 @@ fn dump(shared: &UniverseState) -> Map<String, Value> {
     answer
 }
 
-fn hash(shared: &UniverseState) -> Map<String, Value> {
+pub(super) fn hash(shared: &UniverseState) -> Map<String, Value> {
     /// The version of the way to compute digests.
     const DIGEST_VERSION: u32 = 2;
     let digests = shared.turns.inspect(Engine::digests);
@@ -415,7 +308,7 @@ fn hash(shared: &UniverseState) -> Map<String, Value> {
     object(json!({"digests": digests}))
 }
 
-fn last_snapshot(shared: &UniverseState) -> Map<String, Value> {
+pub(super) fn last_snapshot(shared: &UniverseState) -> Map<String, Value> {
     let (zxid, timestamp) = match data::newest_snapshot(shared.config.data_dir.as_deref()) {
         None => (-1, -1),
         Some((zxid, saved_at)) => {
@@ -427,7 +320,7 @@ fn last_snapshot(shared: &UniverseState) -> Map<String, Value> {
     object(json!({"zxid": format!("{zxid:x}"), "timestamp": timestamp}))
 }
 
-fn monitor(shared: &UniverseState, server: u8) -> Map<String, Value> {
+pub(super) fn monitor(shared: &UniverseState, server: u8) -> Map<String, Value> {
     let mut answer =
         object(json!({"version": VERSION, "server_state": shared.server.ensemble.role(server)}));
     metrics::each_number(&MetricsSnapshot::take(shared), |key, number| {
@@ -440,14 +333,14 @@ fn monitor(shared: &UniverseState, server: u8) -> Map<String, Value> {
     answer
 }
 
-fn server_stats(shared: &UniverseState, server: u8) -> Map<String, Value> {
+pub(super) fn server_stats(shared: &UniverseState, server: u8) -> Map<String, Value> {
     let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
     let (_, bytes) = shared.config.data_place();
     let sizes = response_sizes(counters);
     object(json!({
         "version": VERSION,
-        "read_only": is_read_only(shared, server),
+        "read_only": server_words::is_read_only(shared, server),
         "server_stats": {
             "packets_sent": counters.packets_sent,
             "packets_received": counters.packets_received,
@@ -486,7 +379,11 @@ fn response_sizes(counters: &Counters) -> Value {
     })
 }
 
-fn set_trace_mask(shared: &UniverseState, parameters: &Parameters, _: u8) -> Map<String, Value> {
+pub(super) fn set_trace_mask(
+    shared: &UniverseState,
+    parameters: &Parameters,
+    _: u8,
+) -> Map<String, Value> {
     let given = parameters.iter().find(|(name, _)| name == "traceMask");
     let error = "setTraceMask requires long traceMask argument";
     let Some((_, given)) = given else {
@@ -502,7 +399,7 @@ fn set_trace_mask(shared: &UniverseState, parameters: &Parameters, _: u8) -> Map
 }
 
 /// There is no JVM; these are its properties of the host.
-fn system_properties() -> Map<String, Value> {
+pub(super) fn system_properties() -> Map<String, Value> {
     let pairs = server_words::environment().into_iter();
     let host = pairs.filter(|(key, _)| ["os.name", "os.arch", "os.version"].contains(key));
     order::collect(host.map(|(key, value)| (key.to_owned(), value.into())))
@@ -514,13 +411,16 @@ mod tests {
 
     #[test]
     fn every_name_is_listed_once_and_first_names_are_sorted() {
-        let all: Vec<_> = COMMANDS.iter().flat_map(|command| command.names).collect();
-        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
-        assert_eq!(all.len(), distinct.len());
-        assert!(names().is_sorted());
+        assert!(names().is_sorted_by(|one, next| one < next));
         assert_eq!(names().count(), 28);
-        for name in all {
-            assert!(find(name).is_some(), "{name}");
+        for report in REPORTS {
+            for command in report.commands {
+                let words = report.words.iter().map(|word| word.name);
+                for name in command.names.iter().copied().chain(words) {
+                    let found = find(name).unwrap();
+                    assert_eq!(found.name(), command.name(), "{name} is listed twice");
+                }
+            }
         }
     }
 }

@@ -84,42 +84,21 @@ fn add_summary(text: &mut String, name: &str, latency: &Latency, quantiles: &[(&
 }
 
 fn add_process(text: &mut String, figures: &ProcessFigures) {
-    let mut add = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
-        line!(text, "# HELP process_{name} {help}");
-        line!(text, "# TYPE process_{name} {kind}");
-        line!(text, "process_{name} {value}");
-    };
-    add(
-        "cpu_seconds_total",
-        "counter",
-        "Processor time of user and system (seconds)",
-        &figures.cpu_seconds,
-    );
-    add(
-        "start_time_seconds",
-        "gauge",
-        "Start of the process since 1970 (seconds)",
-        &figures.started_seconds,
-    );
-    add("open_fds", "gauge", "Open files", &process::open_files());
-    add(
-        "max_fds",
-        "gauge",
-        "Limit of open files",
-        &process::open_files_max(),
-    );
-    add(
-        "virtual_memory_bytes",
-        "gauge",
-        "Virtual memory (bytes)",
-        &figures.virtual_bytes,
-    );
-    add(
-        "resident_memory_bytes",
-        "gauge",
-        "Resident memory (bytes)",
-        &figures.resident_bytes,
-    );
+    macro_rules! add {
+        ($($kind:ident $name:literal $help:literal $value:expr;)*) => {$(
+            line!(text, concat!("# HELP process_", $name, " ", $help));
+            line!(text, concat!("# TYPE process_", $name, " ", stringify!($kind)));
+            line!(text, concat!("process_", $name, " {}"), $value);
+        )*};
+    }
+    add! {
+        counter "cpu_seconds_total" "Processor time of user and system (seconds)" figures.cpu_seconds;
+        gauge "start_time_seconds" "Start of the process since 1970 (seconds)" figures.started_seconds;
+        gauge "open_fds" "Open files" process::open_files();
+        gauge "max_fds" "Limit of open files" process::open_files_max();
+        gauge "virtual_memory_bytes" "Virtual memory (bytes)" figures.virtual_bytes;
+        gauge "resident_memory_bytes" "Resident memory (bytes)" figures.resident_bytes;
+    }
 }
 
 /// Escapes the value of a label.

@@ -3,13 +3,14 @@
 //! Source: `docs/zookeeper-protocol.md` sections 18.2 to 18.4, 18.7 and 18.8; ZooKeeper's
 //! `ExpiryQueue`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
-use minikeeper_engine::{ConnId, Now, Room};
+use minikeeper_engine::{ConnId, Listing, Now, Room};
 use minikeeper_protocol::SessionId;
 
 use super::{java_text, server_words};
 use crate::{
+    admin::fields::{self, ReportField, number},
     clock::Clock,
     config::Config,
     outbox::OutboxView,
@@ -65,53 +66,57 @@ impl Row {
         }
     }
 
-    /// Prints the short form. `queued` is 0 because requests wait only in socket buffers.
-    fn brief(&self) -> String {
-        format!(
-            " {}[{}](queued=0,recved={},sent={}",
-            java_text::address(&self.stats.peer),
-            self.interest(),
-            self.stats.received,
-            self.sent(),
-        )
+    /// Returns what stat says of it.
+    pub(crate) fn brief(&self) -> Vec<ReportField> {
+        vec![
+            // Requests wait only in socket buffers.
+            number("queued", "outstanding_requests", 0),
+            number("recved", "packets_received", self.stats.received),
+            number("sent", "packets_sent", self.sent()),
+        ]
+    }
+
+    /// Returns what cons says of it.
+    pub(crate) fn full(&self) -> Vec<ReportField> {
+        let stats = &self.stats;
+        let (session, timeout_ms) = self.session.unwrap_or((SessionId::NONE, 0));
+        let (lcxid, xid) = stats.last_xid.map_or(("", -1), |xid| ("lcxid", xid.0));
+        let zxid = stats.last_zxid;
+        let mut fields = self.brief();
+        fields.extend([
+            ("sid", "session_id", session.to_string(), Some(session.0)),
+            ("lop", "last_operation", stats.last_op.text().into(), None),
+            number("est", "established", stats.established_ms),
+            number("to", "session_timeout", timeout_ms),
+            (lcxid, "last_cxid", format!("0x{xid:x}"), Some(xid.into())),
+            ("lzxid", "last_zxid", zxid.to_string(), Some(zxid.0)),
+            number("lresp", "last_response_time", stats.last_reply_ms),
+            number("llat", "last_latency", stats.latency_last_ms),
+            number("minlat", "min_latency", self.latency_min_ms()),
+            number("avglat", "avg_latency", stats.latency_avg_ms()),
+            number("maxlat", "max_latency", stats.latency_max_ms),
+        ]);
+        fields
+    }
+
+    /// Returns a line with these fields.
+    fn line(&self, fields: Vec<ReportField>) -> String {
+        let (address, interest) = (java_text::address(&self.stats.peer), self.interest());
+        let pairs: Vec<_> = fields::pairs(fields).collect();
+        format!(" {address}[{interest}]({})\n", pairs.join(","))
     }
 
     /// Returns the number of frames sent to it.
-    pub(crate) fn sent(&self) -> u64 {
+    fn sent(&self) -> u64 {
         self.stats.sent + u64::from(self.outbox.events)
     }
 
     /// Returns the shortest latency; 0 before the first one.
-    pub(crate) const fn latency_min_ms(&self) -> u32 {
+    const fn latency_min_ms(&self) -> u32 {
         match self.stats.latency_min_ms {
             u32::MAX => 0,
             ms => ms,
         }
-    }
-
-    fn full(&self) -> String {
-        let mut text = self.brief();
-        let Some((session, timeout_ms)) = self.session else {
-            return text;
-        };
-        let stats = &self.stats;
-        let lcxid = match stats.last_xid {
-            Some(xid) => format!(",lcxid=0x{:x}", xid.0),
-            None => String::new(),
-        };
-        let latency_min_ms = self.latency_min_ms();
-        text.push_str(&format!(
-            ",sid={session},lop={},est={},to={timeout_ms}{lcxid},lzxid={},lresp={},llat={},\
-             minlat={latency_min_ms},avglat={},maxlat={}",
-            stats.last_op.text(),
-            stats.established_ms,
-            stats.last_zxid,
-            stats.last_reply_ms,
-            stats.latency_last_ms,
-            stats.latency_avg_ms(),
-            stats.latency_max_ms,
-        ));
-        text
     }
 }
 
@@ -119,8 +124,9 @@ pub(crate) fn cons(shared: &UniverseState) -> String {
     let (rows, left_out) = rows(shared);
     let mut text = String::new();
     for row in rows {
-        text.push_str(&row.full());
-        text.push_str(")\n");
+        let has_session = row.session.is_some();
+        let fields = if has_session { row.full() } else { row.brief() };
+        text.push_str(&row.line(fields));
     }
     text.push('\n');
     add_left_out(&mut text, left_out, &shared.config);
@@ -131,8 +137,7 @@ pub(crate) fn stat(shared: &UniverseState, server: u8) -> String {
     let (rows, left_out) = rows(shared);
     let mut text = server_words::version_line() + "Clients:\n";
     for row in rows {
-        text.push_str(&row.brief());
-        text.push_str(")\n");
+        text.push_str(&row.line(row.brief()));
     }
     text.push('\n');
     text.push_str(&server_words::summary(shared, server));
@@ -171,39 +176,27 @@ pub(crate) fn dump(shared: &UniverseState) -> String {
         "SessionTracker dump:\nSession Sets ({})/({sessions_total}):\n",
         sessions.groups_total
     );
-    for group in sessions.groups {
-        let (count, deadline) = (group.rows_total, at(group.head));
-        text.push_str(&format!("{count} expire at {deadline}:\n"));
-        for session in group.rows {
-            text.push_str(&format!("\t{session}\n"));
-        }
-    }
+    let expiring = |ms, count| format!("{count} expire at {}:\n", at(ms));
+    let mut left_out = add_groups(&mut text, sessions, expiring);
     text.push_str(&format!(
         "ephemeral nodes dump:\nSessions with Ephemerals ({}):\n",
         ephemerals.groups_total
     ));
-    for group in ephemerals.groups {
-        text.push_str(&format!("{}:\n", group.head));
-        for path in group.rows {
-            text.push_str(&format!("\t{path}\n"));
-        }
-    }
-    let (connections, left_out) = connections(shared, now);
+    left_out += add_groups(&mut text, ephemerals, |session, _| format!("{session}:\n"));
+    let (connections, connections_left_out) = connections(shared, now);
     let total: usize = connections.values().map(|bucket| bucket.total).sum();
     text.push_str(&format!(
         "Connections dump:\nConnections Sets ({})/({total}):\n",
         connections.len()
     ));
     for (deadline_ms, bucket) in connections {
-        let (count, deadline) = (bucket.total, at(deadline_ms));
-        text.push_str(&format!("{count} expire at {deadline}:\n"));
+        text.push_str(&expiring(deadline_ms, bucket.total));
         for (peer, session) in bucket.rows {
             let ip = java_text::address(&peer);
             text.push_str(&format!("\tip: {ip} sessionId: {session}\n"));
         }
     }
-    let left_out = sessions.left_out + ephemerals.left_out + left_out;
-    add_left_out(&mut text, left_out, &shared.config);
+    add_left_out(&mut text, left_out + connections_left_out, &shared.config);
     text
 }
 
@@ -252,36 +245,40 @@ pub(crate) fn wchs(shared: &UniverseState) -> String {
     )
 }
 
-pub(crate) fn wchc(shared: &UniverseState) -> String {
+pub(crate) fn watches_by_connection(shared: &UniverseState) -> Listing<SessionId, String> {
     let room = room(&shared.config);
-    let listing = shared
-        .turns
-        .inspect(|engine| engine.watches_by_connection(room));
+    (shared.turns).inspect(|engine| engine.watches_by_connection(room))
+}
+
+pub(crate) fn watches_by_path(shared: &UniverseState) -> Listing<String, SessionId> {
+    shared.turns.watches_by_path(room(&shared.config))
+}
+
+/// Prints the watches of wchc or wchp.
+pub(crate) fn watches(
+    shared: &UniverseState,
+    listing: Listing<impl Display, impl Display>,
+) -> String {
     let mut text = String::new();
-    for group in listing.groups {
-        text.push_str(&format!("{}\n", group.head));
-        for path in group.rows {
-            text.push_str(&format!("\t{path}\n"));
-        }
-    }
+    let left_out = add_groups(&mut text, listing, |head, _| format!("{head}\n"));
     text.push('\n');
-    add_left_out(&mut text, listing.left_out, &shared.config);
+    add_left_out(&mut text, left_out, &shared.config);
     text
 }
 
-pub(crate) fn wchp(shared: &UniverseState) -> String {
-    let room = room(&shared.config);
-    let listing = shared.turns.watches_by_path(room);
-    let mut text = String::new();
+/// Appends the head of each group, from its value and its number of rows, and the rows. Returns the number of omitted ones.
+fn add_groups<H, R: Display>(
+    text: &mut String,
+    listing: Listing<H, R>,
+    head: impl Fn(H, usize) -> String,
+) -> usize {
     for group in listing.groups {
-        text.push_str(&format!("{}\n", group.head));
-        for session in group.rows {
-            text.push_str(&format!("\t{session}\n"));
+        text.push_str(&head(group.head, group.rows_total));
+        for row in group.rows {
+            text.push_str(&format!("\t{row}\n"));
         }
     }
-    text.push('\n');
-    add_left_out(&mut text, listing.left_out, &shared.config);
-    text
+    listing.left_out
 }
 
 /// Returns the limit of one listing in an answer. The text briefly exists twice, and `dump` has three

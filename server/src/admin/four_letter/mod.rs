@@ -1,7 +1,7 @@
 //! Four-letter words, which administrators send over a new connection.
 //!
-//! [`words`] is the table: a word is a row with its function. The functions are in `server_words` and
-//! `client_words`; `java_text` prints values as Java does.
+//! [`words`] admits and answers them. Their functions are in `server_words` and `client_words`; `java_text` prints values as
+//! Java does.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 18; ZooKeeper's `FourLetterCommands` and the classes
 //! beside it.

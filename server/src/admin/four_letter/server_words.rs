@@ -7,6 +7,7 @@ use std::{fmt::Write as _, net::SocketAddr};
 use super::java_text;
 use crate::{
     admin::{
+        fields::{self, ReportField, number},
         metrics::{self, MetricsSnapshot, Number},
         process,
         version::VERSION,
@@ -52,29 +53,46 @@ pub(crate) fn srvr(shared: &UniverseState, server: u8) -> String {
 }
 
 pub(crate) fn isro(shared: &UniverseState, server: u8) -> String {
-    let is_read_only = shared.server.ensemble.mode(server) == ServerMode::ReadOnly;
+    let is_read_only = is_read_only(shared, server);
     String::from(if is_read_only { "ro" } else { "rw" })
 }
 
-/// Prints ZooKeeper's keys in its order. Without a data directory, its name is empty.
+pub(crate) fn is_read_only(shared: &UniverseState, server: u8) -> bool {
+    shared.server.ensemble.mode(server) == ServerMode::ReadOnly
+}
+
 pub(crate) fn conf(shared: &UniverseState, server: u8) -> String {
+    let pairs = fields::pairs(configuration(shared, server)).map(|pair| pair + "\n");
+    pairs.collect()
+}
+
+/// Returns ZooKeeper's settings in its order. Without a data directory, its name is empty.
+pub(crate) fn configuration(shared: &UniverseState, server: u8) -> [ReportField; 12] {
     let config = &shared.config;
     let (dir, bytes) = config.data_place();
     let ensemble = &shared.server.ensemble;
     let addresses = ensemble.addresses(server);
-    format!(
-        "clientPort={}\nsecureClientPort={}\ndataDir={dir}\ndataDirSize={bytes}\n\
-         dataLogDir={dir}\ndataLogSize={bytes}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
-         maxSessionTimeout={}\nclientPortListenBacklog={}\nserverId={}\n",
-        port(addresses.plain),
-        port(addresses.secure),
-        config.tick_time_ms,
-        config.connections_per_address_max,
-        config.timeout_min_ms(),
-        config.timeout_max_ms(),
-        backlog(config),
-        ensemble.server_id(server),
-    )
+    let secure = addresses.secure.map_or("", |_| "secure_client_port");
+    let (min_ms, max_ms) = (config.timeout_min_ms(), config.timeout_max_ms());
+    let connections_max = config.connections_per_address_max;
+    [
+        number("clientPort", "client_port", port(addresses.plain)),
+        number("secureClientPort", secure, port(addresses.secure)),
+        ("dataDir", "data_dir", dir.clone(), None),
+        number("dataDirSize", "", bytes),
+        ("dataLogDir", "data_log_dir", dir, None),
+        number("dataLogSize", "", bytes),
+        number("tickTime", "tick_time", config.tick_time_ms),
+        number("maxClientCnxns", "max_client_cnxns", connections_max),
+        number("minSessionTimeout", "min_session_timeout", min_ms),
+        number("maxSessionTimeout", "max_session_timeout", max_ms),
+        number(
+            "clientPortListenBacklog",
+            "client_port_listen_backlog",
+            backlog(config),
+        ),
+        number("serverId", "server_id", ensemble.server_id(server)),
+    ]
 }
 
 /// Returns the port of an address as ZooKeeper prints it: -1 for none.

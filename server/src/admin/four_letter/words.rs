@@ -1,4 +1,4 @@
-//! The table of words: the function that answers each, and which machines may send it.
+//! How a word is answered, and which machines may send it. `admin/reports.rs` lists the words.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.8, 18.1 and 18.2.
 
@@ -6,111 +6,63 @@ use std::{net::IpAddr, sync::atomic::Ordering};
 
 use minikeeper_engine::ConnId;
 
-use crate::admin::four_letter::{client_words, server_words};
-use crate::state::UniverseState;
+use crate::{admin::reports::REPORTS, state::UniverseState};
 
 /// The size of the pieces in which ZooKeeper writes an answer; each counts as a packet. Unit:
 /// characters.
 const PIECE: usize = 8_192;
 
-/// A word and the function that answers it. To add a word, add it to `WORDS`.
+/// A word and the function that answers it.
+#[derive(Debug)]
 pub(crate) struct Word {
-    bytes: &'static [u8; 4],
+    pub(crate) bytes: &'static [u8; 4],
     /// Its name in the whitelist.
-    name: &'static str,
-    answer: WordAnswer,
+    pub(crate) name: &'static str,
+    /// Answers from the state, for a server of the ensemble, given the bytes after the word.
+    pub(crate) answer: fn(&UniverseState, u8, &[u8]) -> String,
     /// Whether the answer lists session ids or the paths that clients watch. Other machines get it
     /// only if the whitelist names the word.
-    exposes_clients: bool,
-}
-
-/// The way a word is answered.
-enum WordAnswer {
-    /// From the state.
-    Text(fn(&UniverseState) -> String),
-    /// From the state, for one server of the ensemble.
-    OfServer(fn(&UniverseState, u8) -> String),
-    /// From the state and the bytes after the word; `None` closes the connection without an answer.
-    After(fn(&UniverseState, &[u8]) -> Option<String>),
+    pub(crate) exposes_clients: bool,
 }
 
 impl Word {
-    const fn new(name: &'static str, answer: fn(&UniverseState) -> String) -> Self {
-        Self {
-            bytes: name
-                .as_bytes()
-                .first_chunk()
-                .expect("words have four letters"),
-            name,
-            answer: WordAnswer::Text(answer),
-            exposes_clients: false,
-        }
-    }
-
-    const fn of_clients(name: &'static str, answer: fn(&UniverseState) -> String) -> Self {
-        Self {
-            exposes_clients: true,
-            ..Self::new(name, answer)
-        }
-    }
-
-    const fn of_server(name: &'static str, answer: fn(&UniverseState, u8) -> String) -> Self {
-        Self {
-            answer: WordAnswer::OfServer(answer),
-            ..Self::new(name, |_| String::new())
-        }
-    }
-
-    const fn after(
+    pub(crate) const fn new(
         name: &'static str,
-        bytes: &'static [u8; 4],
-        answer: fn(&UniverseState, &[u8]) -> Option<String>,
+        answer: fn(&UniverseState, u8, &[u8]) -> String,
     ) -> Self {
         Self {
-            bytes,
+            bytes: (name.as_bytes().first_chunk()).expect("words have four letters"),
             name,
-            answer: WordAnswer::After(answer),
+            answer,
             exposes_clients: false,
+        }
+    }
+
+    pub(crate) const fn exposing_clients(self) -> Self {
+        Self {
+            exposes_clients: true,
+            ..self
         }
     }
 }
 
-const WORDS: &[Word] = &[
-    Word::of_server("conf", server_words::conf),
-    Word::of_clients("cons", client_words::cons),
-    Word::new("crst", client_words::crst),
-    Word::new("dirs", server_words::dirs),
-    Word::of_clients("dump", client_words::dump),
-    Word::new("envi", |_| server_words::envi()),
-    Word::new("gtmk", |shared| {
-        shared.trace_mask.load(Ordering::Relaxed).to_string()
-    }),
-    Word::new("hash", server_words::hash),
-    Word::of_server("isro", server_words::isro),
-    Word::of_server("mntr", server_words::mntr),
-    Word::new("ruok", |_| "imok".to_owned()),
-    Word::new("srst", server_words::srst),
-    Word::of_server("srvr", server_words::srvr),
-    Word::of_server("stat", client_words::stat),
-    Word::after("stmk", b"stmk", set_trace_mask),
-    Word::of_clients("wchc", client_words::wchc),
-    Word::of_clients("wchp", client_words::wchp),
-    Word::new("wchs", client_words::wchs),
-    // Telnet sends this when it is interrupted. It gets no answer.
-    Word::after("telnet close", b"\xff\xf4\xff\xfd", |_, _| None),
-];
-
 /// Sets the mask to the eight bytes after the word, which must have arrived with it.
-fn set_trace_mask(shared: &UniverseState, after: &[u8]) -> Option<String> {
-    let mask = i64::from_be_bytes(*after.first_chunk()?);
-    shared.trace_mask.store(mask, Ordering::Relaxed);
-    Some(mask.to_string())
+pub(crate) fn set_trace_mask(shared: &UniverseState, after: &[u8]) -> String {
+    let mask = after.first_chunk().map(|mask| i64::from_be_bytes(*mask));
+    mask.map_or_else(String::new, |mask| {
+        shared.trace_mask.store(mask, Ordering::Relaxed);
+        mask.to_string()
+    })
+}
+
+fn all() -> impl Iterator<Item = &'static Word> {
+    REPORTS.iter().flat_map(|report| report.words)
 }
 
 /// Returns the word at the start of a connection's input, if there is one.
 pub(crate) fn find(input: &[u8]) -> Option<&'static Word> {
     let bytes = input.first_chunk::<4>()?;
-    WORDS.iter().find(|word| word.bytes == bytes)
+    all().find(|word| word.bytes == bytes)
 }
 
 /// Answers the word at the start of this input; some words get an empty answer.
@@ -141,13 +93,7 @@ pub(crate) fn text(
     let is_local = peer.to_canonical().is_loopback();
     let is_always = word.name == "isro" && shared.config.read_only_mode;
     let answer = if is_always || is_allowed(word, whitelist, is_local) {
-        match word.answer {
-            WordAnswer::Text(answer) => answer(shared),
-            WordAnswer::OfServer(answer) => answer(shared, server),
-            WordAnswer::After(answer) => {
-                answer(shared, &input[word.bytes.len()..]).unwrap_or_default()
-            }
-        }
+        (word.answer)(shared, server, &input[word.bytes.len()..])
     } else {
         format!(
             "{} is not executed because it is not in the whitelist.\n",
@@ -175,7 +121,7 @@ mod tests {
     use super::*;
 
     fn is_allowed(name: &str, whitelist: &str) -> bool {
-        let word = WORDS.iter().find(|word| word.name == name);
+        let word = all().find(|word| word.name == name);
         super::is_allowed(word.unwrap(), whitelist, true)
     }
 
@@ -200,12 +146,10 @@ mod tests {
     /// port.
     #[test]
     fn star_allows_other_machines_no_words_about_clients() {
-        let hidden = WORDS
-            .iter()
-            .filter(|word| !super::is_allowed(word, "*", false));
+        let hidden = all().filter(|word| !super::is_allowed(word, "*", false));
         let hidden: Vec<_> = hidden.map(|word| word.name).collect();
         assert_eq!(hidden, ["cons", "dump", "wchc", "wchp"]);
-        for word in WORDS {
+        for word in all() {
             assert!(super::is_allowed(word, "*", true));
             let named = format!("*,{}", word.name);
             assert!(super::is_allowed(word, &named, false));
