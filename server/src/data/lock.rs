@@ -39,9 +39,6 @@ const RUNNING: &str = "running";
 /// How much of the lock file is read: more than a note has. Unit: bytes.
 const NOTE_BYTES_MAX: u64 = 256;
 
-/// The first words of a note before it had checksums: the state and the number of killed servers.
-const OLD_WORDS: usize = 2;
-
 /// A zxid that a note without one stands for.
 const NO_ZXID: &str = "0000000000000000";
 
@@ -116,7 +113,7 @@ impl Note {
             let zxid = i64::from_str_radix(hex, 16).ok();
             zxid.filter(|_| is_hex).map(Zxid)
         };
-        let old = |state, before, durable, written, boot: &str| {
+        let note = |state, before, durable, written, boot: &str| {
             Some(Self {
                 killed: killed(state, before)?,
                 durable: zxid(durable)?,
@@ -127,7 +124,8 @@ impl Note {
         };
         match words[..] {
             [SAVED] => Some(Self::default()),
-            [state, before] if words.len() == OLD_WORDS => old(state, before, NO_ZXID, NO_ZXID, ""),
+            // As it was before it had zxids, and checksums.
+            [state, before] => note(state, before, NO_ZXID, NO_ZXID, ""),
             [
                 state,
                 before,
@@ -135,45 +133,22 @@ impl Note {
                 durable,
                 "written",
                 written,
-                "boot",
-            ] => old(state, before, durable, written, ""),
-            [
-                state,
-                before,
-                "durable",
-                durable,
-                "written",
-                written,
-                "boot",
-                boot,
-            ] => old(state, before, durable, written, boot),
-            [
-                state,
-                before,
-                "durable",
-                durable,
-                "written",
-                written,
-                "sum",
-                _,
                 ref rest @ ..,
             ] => {
-                let boot = match *rest {
-                    ["boot", "sum", _] => "",
-                    ["boot", boot, "sum", _] => boot,
+                let (boot, has_sums) = match *rest {
+                    ["boot"] => ("", false),
+                    ["boot", boot] => (boot, false),
+                    ["sum", _, "boot", "sum", _] => ("", true),
+                    ["sum", _, "boot", boot, "sum", _] => (boot, true),
                     _ => return None,
                 };
-                let mut note = old(state, before, durable, written, boot)?;
+                let note = note(state, before, durable, written, boot)?;
                 // The checksums are those of the text: a number can be written in several ways.
                 let found = Self {
                     killed: before.parse().ok()?,
                     ..note.clone()
                 };
-                if found.line(state) != text {
-                    return None;
-                }
-                note.is_damaged = false;
-                Some(note)
+                (!has_sums || found.line(state) == text).then_some(note)
             }
             _ => None,
         }
