@@ -58,6 +58,18 @@ impl Random {
         list[self.below(list.len())]
     }
 
+    /// Returns an element of `list`, each as often as its number says; not all may be 0.
+    pub fn pick_weighted<T: Copy>(&mut self, list: &[(usize, T)]) -> T {
+        let mut at = self.below(list.iter().map(|(weight, _)| weight).sum());
+        for (weight, element) in list {
+            match at.checked_sub(*weight) {
+                Some(rest) => at = rest,
+                None => return *element,
+            }
+        }
+        unreachable!("the number is below the sum of the weights")
+    }
+
     /// Returns true with a probability of `in_thousand` / 1,000.
     pub fn chance(&mut self, in_thousand: usize) -> bool {
         self.below(1_000) < in_thousand

@@ -70,7 +70,7 @@ impl Generator {
 
     /// A well-formed request that leaves its connection open.
     pub(super) fn plain_request(&mut self) -> String {
-        let kind = self.random.pick(PLAIN);
+        let kind = self.random.pick_weighted(PLAIN);
         let path = self.path();
         match kind {
             Plain::Create(op) => self.create(op),
