@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 #[cfg(feature = "control")]
 use crate::control::{Controls, own_port};
 use crate::{
+    admin::four_letter::words,
     config::{Config, stories::Stories},
     data::SaveError,
     ensemble::Ensemble,
@@ -89,7 +90,7 @@ impl Server {
         let ensemble = Arc::new(Ensemble::new(addresses));
         let turns = Turns::new(engine, clock, &config, Arc::clone(&ensemble))
             .with_journal(config.journal_size());
-        let shared = Arc::new(UniverseState::root(config, turns, ensemble));
+        let shared = Arc::new(UniverseState::root(config, turns, ensemble, words::find));
         let universe = Universe::root(Arc::clone(&shared));
         let recording = begin_recording(&universe)?;
         let mut seeded = None;

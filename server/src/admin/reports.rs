@@ -10,10 +10,12 @@ use {
     serde_json::{Map, Value, json},
 };
 
-use crate::admin::four_letter::{
-    client_words::{self, watches, watches_by_connection, watches_by_path},
-    server_words,
-    words::{self, Word},
+use crate::{
+    admin::four_letter::{
+        client_words::{self, watches, watches_by_connection, watches_by_path},
+        server_words, words,
+    },
+    state::words::Word,
 };
 
 /// A report. To add one, add it to `REPORTS`.

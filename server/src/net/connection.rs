@@ -15,7 +15,6 @@ use minikeeper_protocol::{
 };
 
 use crate::{
-    admin::four_letter::words::{self, Word},
     ensemble::ServerMode,
     faults::{action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
@@ -26,6 +25,7 @@ use crate::{
         UniverseState,
         fault_turn::{self, FaultedRequest},
         scratch::{READ_BYTES, Scratch},
+        words::{self, Word},
     },
     turn::turns::Batch,
 };
@@ -454,7 +454,7 @@ impl Connection {
             return Ok(None);
         }
         if !self.is_open
-            && let Some(word) = words::find(&batch[start..])
+            && let Some(word) = (self.shared.server.find_word)(&batch[start..])
         {
             if !self.shared.turns.is_small() {
                 self.answer_on_thread(word, batch.slice(start..));

@@ -23,6 +23,7 @@ pub(crate) mod time_control;
 pub(crate) mod timers;
 #[cfg(feature = "control")]
 pub(crate) mod upgrade;
+pub(crate) mod words;
 
 use std::sync::{
     Arc,
@@ -38,7 +39,7 @@ use crate::{
     recording::recorder::FileEnd,
     state::{
         handshake_deadlines::HandshakeDeadlines, reachability::Reachability, registry::Registry,
-        saving::Saving, scratch::ScratchPool, time_control::TimeControl,
+        saving::Saving, scratch::ScratchPool, time_control::TimeControl, words::FindWord,
     },
     turn::turns::Turns,
 };
@@ -78,6 +79,8 @@ pub(crate) struct ServerState {
     pub(crate) runtime: Handle,
     /// The number of connections that were given to a runtime, to choose that of the next one.
     pub(crate) placed: AtomicUsize,
+    /// Finds the four-letter word that a connection has sent.
+    pub(crate) find_word: FindWord,
     /// A permit for each four-letter word that is answered on a thread.
     pub(crate) word_threads: Semaphore,
 }
@@ -87,7 +90,7 @@ const WORD_THREADS_MAX: usize = 4;
 
 impl ServerState {
     /// Creates the state of a server on the calling runtime.
-    fn new(ensemble: Arc<Ensemble>) -> Self {
+    fn new(ensemble: Arc<Ensemble>, find_word: FindWord) -> Self {
         Self {
             ensemble,
             scratches: ScratchPool::default(),
@@ -97,6 +100,7 @@ impl ServerState {
             reachability: Reachability::default(),
             runtime: Handle::current(),
             placed: AtomicUsize::new(0),
+            find_word,
             word_threads: Semaphore::new(WORD_THREADS_MAX),
         }
     }
@@ -110,8 +114,17 @@ impl ServerState {
 
 impl UniverseState {
     /// Creates the own universe of a server on the calling runtime.
-    pub(crate) fn root(config: Config, turns: Turns, ensemble: Arc<Ensemble>) -> Self {
-        Self::new(config, turns, Arc::new(ServerState::new(ensemble)))
+    pub(crate) fn root(
+        config: Config,
+        turns: Turns,
+        ensemble: Arc<Ensemble>,
+        find_word: FindWord,
+    ) -> Self {
+        Self::new(
+            config,
+            turns,
+            Arc::new(ServerState::new(ensemble, find_word)),
+        )
     }
 
     /// Creates a universe of this server.
