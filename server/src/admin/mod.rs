@@ -1,6 +1,10 @@
 //! Reports for administrators: four-letter words, AdminServer's commands, and the metrics that both
-//! and `/metrics` print. [`reports`] is the table of words and commands, [`metrics`] that of metrics; [`fields`]
-//! are values that words and commands have in common.
+//! and `/metrics` print.
+//!
+//! [`reports`] is the table of words and commands; [`four_letter`] and [`commands`] have what their rows
+//! call, and [`fields`] the values that both have. [`metrics`] is the table of metrics, which
+//! [`prometheus`] renders for `/metrics`. [`process`] reads figures of the process, and [`version`] is
+//! the ZooKeeper version that the server reports.
 
 #[cfg(feature = "control")]
 pub(crate) mod commands;

@@ -1,7 +1,8 @@
 //! Settings: the table of all settings, the check that they are valid, JAAS files.
 //!
 //! [`settings`] declares each setting once. The program reads its options and its `zoo.cfg` from
-//! the same table.
+//! the same table. `checks` says whether they are valid together, `engine` derives the engine's
+//! settings, [`stories`] says when to report a failed test, and `jaas` reads SASL users from a file.
 
 mod checks;
 mod engine;

@@ -6,12 +6,13 @@
 //! [`Universe`](crate::Universe) or [`Server`](crate::Server) and a row in `control/verbs/`, which has
 //! one file per family.
 //!
-//! A request passes [`Upgrade`](crate::state::upgrade::Upgrade) (a client connection turns out to speak
+//! A request passes the hook `Upgrade` (a client connection turns out to speak
 //! HTTP) or `own_port`, then `http` (one connection, over `hyper_io`), `access` (may this client use
 //! control), `routing` (which verb), `parameter` (its arguments), and the verb's handler, which acts on
 //! `controls`. `admin_server` answers ZooKeeper's `/commands` and `/metrics` instead of a verb. `verb`
-//! describes verbs, [`views`](crate::views) the fields of their answers, and `openapi` renders the
-//! description.
+//! describes verbs, `views` the fields of their answers, and `openapi` renders the
+//! description. `tail` streams the journal, `answer_body` counts answers that clients have not read, and
+//! `error` has the status of each fault.
 //!
 //! Off unless [`Config::control`](crate::Config::control) enables it.
 

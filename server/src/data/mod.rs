@@ -5,9 +5,11 @@
 //! syncs it, renames it and syncs the folder; until then the previous snapshot remains the newest.
 //!
 //! [`DataDir`] is a directory in use: `lock` keeps other servers out and notes which zxids its files
-//! must reach, `load` finds the newest state and refuses a damaged directory. File formats: `snapshot_file` (with `snappy` for compressed ones), `log` and `log_writer` for
-//! transaction logs, `txn` for one entry, `source` for checked reading. [`DataSource`] reads the
-//! directory of another server, [`SavedState`] holds a state in memory, `error` lists the faults.
+//! must reach, `load` finds the newest state and refuses a damaged directory. File formats:
+//! `snapshot_file` (with `snappy` for compressed ones), `log` and `log_writer` for transaction logs, `txn`
+//! for one entry, `source` for checked reading. [`DataSource`] (`data_source`) reads the directory of
+//! another server, [`SavedState`] holds a state in memory, `private_files` creates files that only their
+//! owner can read, `error` lists the faults.
 //! [`saving`](crate::state::saving) decides when to save, [`start`](crate::start::load) what to load.
 //! Builds without the feature `data` use `no_data.rs` instead of this folder.
 //!

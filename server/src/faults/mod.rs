@@ -3,9 +3,10 @@
 //!
 //! A [`fault::Fault`] is what a test describes: an [`action`], and conditions on the operation
 //! ([`op`]), path (`glob`), client ([`who`]) and chance (`chance`). [`rule`] is a fault in force,
-//! with its counts ([`hits`]) and held events, which a sweep puts at a [`place`]; [`delayed`] holds requests to serve later, and
-//! [`aftermath`] alters the output of a turn. This module decides; turns and connections carry the
-//! decisions out. While no fault is set, the cost is one load of an atomic flag.
+//! with its counts ([`hits`]) and held events, which a sweep puts at a [`place`]; [`delayed`] holds
+//! requests to serve later, and [`aftermath`] alters the output of a turn. [`error`] says why a fault
+//! cannot be injected, or has not acted. This module decides; turns and connections carry the decisions
+//! out. While no fault is set, the cost is one load of an atomic flag.
 //!
 //! Lock order: the table's lock may be taken under the engine's, never the reverse.
 

@@ -2,8 +2,8 @@
 //!
 //! The holder of the engine lock writes it: requests with their results, events and their
 //! receivers, faults, sessions, connections, moves of the clock, verbs. It never contains data of
-//! znodes, tokens or passwords. The ring holds records in a compact form; [`entry`] makes entries of
-//! them when somebody asks, and [`filter`] selects among these.
+//! znodes, tokens or passwords. The ring holds records in a compact form ([`record`]); [`entry`]
+//! makes entries of them for a reader, and [`filter`] selects among these.
 
 pub(crate) mod entry;
 pub(crate) mod filter;

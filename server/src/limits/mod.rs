@@ -3,7 +3,7 @@
 //!
 //! The engine limits the tree, the sessions and the watches; turns count in [`hits`] how often. The
 //! number of connections is limited by [`open_connections`], and the rate of handshakes by
-//! [`throttle`]. These limits cost a request nothing if they are off and the request is served right
+//! `throttle`. These limits cost a request nothing if they are off and the request is served right
 //! after it was read.
 
 pub(crate) mod hits;

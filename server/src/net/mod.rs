@@ -1,12 +1,12 @@
-//! Connections: how they are accepted, limited, read and written.
+//! Connections: how they are accepted, read and written.
 //!
-//! [`reachability`] binds the ports, [`listener`] accepts and counts connections, and each TCP
-//! connection runs as one task, [`socket`], over a [stream](crate::stream) with or without TLS. The task
-//! passes bytes to a [`connection`], which does no I/O: it splits frames, decodes requests, and
-//! takes turns ([`crate::turn`]). [`local`] drives the same `connection` inside the process,
-//! without a task. [`binding`] finds the universe that a connection belongs to.
+//! [`listener`] accepts connections, and each TCP connection runs as one task, [`socket`], over a
+//! [stream](crate::stream) with or without TLS. The task passes bytes to a [`connection`], which does no
+//! I/O: it splits frames, decodes requests, and takes turns ([`crate::turn`]). [`local`] drives the same
+//! `connection` inside the process, without a task. [`binding`] finds the universe that a connection
+//! belongs to, and `handover` passes one that speaks HTTP to control.
 //!
-//! What is counted against the limits is in [`crate::limits`].
+//! What counts against the limits is in [`crate::limits`].
 
 pub(crate) mod binding;
 pub(crate) mod connection;

@@ -3,7 +3,7 @@
 //! `assets/` has the page itself, its styles and one ES module per view. The browser loads the modules as they are: there is
 //! no build step. Each module imports only `"./NAME.js"`, so that they can also be joined into one file. The page has no
 //! access of its own: it calls the verbs of the control API, and each call is checked like any other. `tests/interop/page`
-//! tests it in a browser.
+//! tests it in a browser. [`bundle`] makes one file of the page for a story or the report of a sweep.
 
 pub(crate) mod bundle;
 

@@ -1,6 +1,6 @@
 //! Replays a recording: gives an engine of this process the same once more, and compares what follows.
 //!
-//! [`against`] sends a recording to another server, over [`link`], with [`canonical`] to compare what
+//! `against` sends a recording to another server, over [`link`], with [`canonical`] to compare what
 //! differs by nature or by [`version`].
 
 pub(crate) mod against;

@@ -5,8 +5,11 @@
 //! `timers` takes turns when something is due, `time_control` decides who may advance a frozen clock,
 //! `fault_turn` serves requests that an injected fault applies to, `handshake_deadlines` closes
 //! connections that do not finish the handshake in time, and `scratch` lends buffers to busy
-//! connections, so that idle ones keep none. `saving` decides when to save the state; builds without
-//! the feature `data` use `no_saving.rs` instead.
+//! connections, so that idle ones keep none. `reachability` says whether the server listens. `saving`
+//! decides when to save the state; builds without the feature `data` use `no_saving.rs` instead.
+//!
+//! Two hooks let connections reach what lies above them: `upgrade` for HTTP, and `words` for four-letter
+//! words.
 
 pub(crate) mod fault_turn;
 pub(crate) mod handshake_deadlines;

@@ -1,4 +1,4 @@
-//! The transport of a connection: a TCP socket, or TLS over one.
+//! The transport of a connection: a TCP socket, or TLS over one (`tls`).
 //!
 //! Source: `docs/zookeeper-protocol.md` section 9.12.
 //!

@@ -1,8 +1,8 @@
 //! Trees as values, to seed, export and compare.
 //!
 //! [`Tree`] maps paths to [`Znode`]s. `files` reads and writes YAML and JSON, `differences`
-//! compares two trees, `access` parses access lists, and `dump` prints a tree with its sessions and
-//! watches.
+//! compares two trees, `access` parses access lists, `dump` prints a tree with its sessions and watches,
+//! and `seed_error` says why a server refuses a tree.
 
 mod access;
 mod differences;

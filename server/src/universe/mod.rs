@@ -3,8 +3,8 @@
 //! [`Universe`] is a handle on a [`state`](crate::state). Its methods are grouped by what they act on,
 //! one file each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value),
 //! `snapshots` (going back), `restarting`, `ensemble` (its servers), `import_export` (data
-//! directories), `inspect`, `locks`, `story`, and `universes`, which creates, forks and drops
-//! universes.
+//! directories), `changes` (single changes by a test), `inspect`, `journal`, `recording`, `locks`,
+//! `story`, and `universes`, which creates, forks and drops universes.
 //!
 //! `panics` reports the story of a failed test, and `flush_wait` waits until events reach their
 //! sockets.

@@ -1,4 +1,7 @@
 //! `minikeeper ctl`: calls the verbs of a running server. `minikeeper advise` is one of them, and reads files, too.
+//!
+//! `command` makes the command line from the table of verbs, `values` reads its values, `http` sends the
+//! request, and `render` prints the answer.
 
 mod command;
 

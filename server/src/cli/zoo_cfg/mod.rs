@@ -3,7 +3,8 @@
 //! The table of settings lists most keys; this module adds those that depend on each other or have a
 //! special notation. An unreadable value that ZooKeeper replaces by a default is an error here. Some
 //! keys are accepted here that ZooKeeper reads only from Java's command line: `jute.maxbuffer`,
-//! `znode.container.*` and `readonlymode.enabled`.
+//! `znode.container.*` and `readonlymode.enabled`. `entry` is a line of the file, and `reason` says why
+//! one is refused.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 21; ZooKeeper's `QuorumPeerConfig` for the keys of
 //! the file, and the system properties `zookeeper.KEY` into which it turns all others.

@@ -1,5 +1,5 @@
-//! TLS for clients: certificates and keys from files, the connection, and the subject of a client's
-//! certificate.
+//! TLS for clients: certificates and keys from `files`, the `stream` of a connection, and the `subject`
+//! of a client's certificate.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 9.12.
 

@@ -1,4 +1,4 @@
-//! Reads and writes trees as JSON, or as YAML, which needs less punctuation.
+//! Reads and writes trees as JSON (`json`), or as YAML (`yaml`), which needs less punctuation.
 //!
 //! A tree is an object whose keys are paths. A znode is its data (text or null), or an object with
 //! `data` or `data_base64`, `acl`, and `container` or `ttl_ms`.
