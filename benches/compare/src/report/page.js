@@ -297,7 +297,7 @@ const growth = (rows) => {
   const height = Math.max(340, NAME_HEIGHT * series.length + 2 * margin);
   const y = (ns) => margin + (1 - down.share(ns)) * (height - 2 * margin);
   const lines = series.map((rows) => {
-    const points = rows.toSorted((a, b) => count(a) - count(b)).map((row) => ({
+    const points = [...rows].sort((a, b) => count(a) - count(b)).map((row) => ({
       x: across.percent(count(row)),
       y: y(row.p50_ns),
       title: `${row.contestant}: ${time(row.p50_ns)} with ${count(row)} contenders`,
@@ -381,7 +381,7 @@ const fairShares = (grants) => {
   const mean = (counts) => counts.reduce((sum, count) => sum + count, 0) / counts.length;
   if (!grants.some((count) => count > 0)) return [];
   const fair = mean(grants);
-  const sorted = grants.toSorted((a, b) => b - a);
+  const sorted = [...grants].sort((a, b) => b - a);
   const together = Math.ceil(sorted.length / 100);
   const bars = Array.from({ length: Math.ceil(sorted.length / together) }, (_, at) => at * together);
   return bars.map((from) => mean(sorted.slice(from, from + together)) / fair);
@@ -420,7 +420,7 @@ Each chart has its own time scale.</p>
 <div class="multiples wide">${figures}</div>`;
 };
 const lanesOf = (row) => {
-  const sorted = row.timeline.toSorted((a, b) => a.granted_ns - b.granted_ns);
+  const sorted = [...row.timeline].sort((a, b) => a.granted_ns - b.granted_ns);
   const [holds, later] = [sorted.slice(0, HOLDS_MAX), sorted.slice(HOLDS_MAX)];
   const begin = holds[0].granted_ns;
   const end = Math.max(...holds.map((hold) => Math.max(hold.released_ns, hold.granted_ns)));
