@@ -39,7 +39,17 @@ fn folder_of(path: &str) -> String {
     alias.map_or(name, |(_, name)| name).to_owned()
 }
 
-/// Returns the imports of a folder's code that do not lead downwards.
+/// Returns whether code leaves its folder by `super::`, or imports all that the crate exports.
+fn escapes(path: &str, code: &str) -> bool {
+    let path = path.trim_start_matches(SERVER).trim_start_matches('/');
+    // A `mod.rs` is as deep as its folder.
+    let depth = path.trim_end_matches("/mod.rs").split('/').count();
+    let leaving = "super::".repeat(depth);
+    code.contains(&leaving) || code.contains("crate::*") || code.contains("crate::{*")
+}
+
+/// Returns the imports of a folder's code that do not lead downwards. Methods that a higher folder adds
+/// to a type of a lower one are not seen.
 fn upward(folder: &str, code: &str, ranks: &BTreeMap<String, usize>) -> BTreeSet<String> {
     let rank = ranks[folder];
     let imports = paths_below("crate::", code);
@@ -68,7 +78,11 @@ fn folders_of_the_server_import_only_those_below() {
             found.push(format!("{folder} is not in the order"));
             continue;
         }
-        let upward = upward(&folder, &joined_code(&source.text), &ranks);
+        let code = joined_code(&source.text);
+        if escapes(&source.path, &code) {
+            found.push(format!("{}: leaves its folder by super or *", source.path));
+        }
+        let upward = upward(&folder, &code, &ranks);
         found.extend(upward.iter().map(|to| format!("{}: {to}", source.path)));
     }
     let missing = ranks.keys().filter(|name| !folders.contains(*name));
@@ -91,6 +105,11 @@ fn upward_imports_are_found() {
     let found: Vec<_> = found.iter().map(String::as_str).collect();
     assert_eq!(found, ["right::B", "right::C", "top::f"]);
     assert_eq!(upward("top", code, &ranks).len(), 0);
+    assert!(escapes("server/src/clock.rs", "super::top::f()"));
+    assert!(escapes("server/src/left/mod.rs", "super::top::f()"));
+    assert!(escapes("server/src/left/a.rs", "super::super::top::f()"));
+    assert!(!escapes("server/src/left/a.rs", "super::b::f()"));
+    assert!(escapes("server/src/left/a.rs", "use crate::*;"));
     // A name that the crate exports hides from where it is.
     assert_eq!(upward("top", "use crate::Server;", &ranks).len(), 1);
 }

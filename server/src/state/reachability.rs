@@ -218,7 +218,7 @@ impl AbortedTasks {
 }
 
 /// Sockets that hold the ports of servers that are down. They do not listen, so connections are
-/// refused; and nobody who asks the system for a free port is given one of these.
+/// refused; and the system assigns none of these ports to a program that asks for a free one.
 #[derive(Debug, Default)]
 pub(crate) struct HeldPorts(Mutex<HashMap<SocketAddr, TcpSocket>>);
 

@@ -104,6 +104,7 @@ impl FaultPoint {
     ///
     /// # Errors
     /// When one is no point.
+    #[doc(hidden)]
     pub fn parse_run(text: &str) -> Result<Vec<Self>, SweepError> {
         // A path may contain the sign, too: a point begins with the name of a fault.
         let mut points: Vec<String> = Vec::new();

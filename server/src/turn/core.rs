@@ -22,7 +22,7 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Logs changes, if a log is configured.
     pub(crate) log: Option<Box<LogWriter>>,
-    /// Keeps what happened, if a journal is configured.
+    /// The journal and a recording, if a journal is configured.
     pub(crate) sink: Option<Box<Sink>>,
     /// The number of connections registered so far.
     pub(crate) registered: u64,

@@ -56,8 +56,7 @@ impl Turns {
             .map(|sink| read(&mut sink.journal))
     }
 
-    /// Uses the recorder of a recording; `None` if there is no journal. The inner option is empty if
-    /// there is no recording.
+    /// Uses what writes a recording, if one is being made; `None` if there is no journal.
     pub(crate) fn recorder<T>(
         &self,
         with: impl FnOnce(&mut Option<Box<Recorder>>) -> T,

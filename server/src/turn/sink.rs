@@ -70,7 +70,7 @@ impl Sink {
     }
 }
 
-/// Writes what happens in one turn.
+/// Writes what happens in one turn to the sink, and to the server's log.
 pub(crate) struct Observer<'a> {
     sink: Option<&'a mut Sink>,
     /// Whether requests are recorded, in the journal or in the server's log.

@@ -557,5 +557,5 @@ fn drain(core: &Core, conn: ConnId, out: &mut Vec<u8>) -> Option<Close> {
     core.members[conn.0 as usize].outbox.drain(out)
 }
 
-/// What turns keep of what happens: the log of changes, and the journal.
+/// Where turns write: the log of changes, and the sink of what happens.
 type Kept<'a> = (&'a mut Option<Box<LogWriter>>, &'a mut Option<Box<Sink>>);

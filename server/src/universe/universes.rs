@@ -214,8 +214,8 @@ impl Universe {
 mod tests {
     use super::*;
 
-    /// The server looked whether it was up, and added the universe after it had stopped all others: the
-    /// universe went on, with its task, on a server that was gone.
+    /// The server checked whether it was up, and added the universe after it had stopped all others: the
+    /// universe and its task outlived the server.
     #[tokio::test]
     async fn universe_added_while_the_server_closes_is_refused() {
         let server = crate::Server::builder().start().await.unwrap();
