@@ -222,6 +222,8 @@ pub(crate) struct Run {
     /// The sessions in the order in which they were opened, with their passwords.
     sessions: Vec<(SessionId, Bytes)>,
     is_used: [bool; CONNS as usize],
+    /// How often each connection number was opened.
+    openings: [u32; CONNS as usize],
     xid: i32,
     /// The time of the next tick.
     until_ms: u64,
@@ -233,6 +235,7 @@ impl Run {
             drive: Drive::new(settings.clone()),
             sessions: Vec::new(),
             is_used: [false; CONNS as usize],
+            openings: [0; CONNS as usize],
             xid: 0,
             until_ms: 0,
         }
@@ -241,6 +244,15 @@ impl Run {
     /// Records that the engine has closed a connection.
     pub(crate) fn record_closed(&mut self, conn: ConnId) {
         self.is_used[conn.0 as usize] = false;
+    }
+
+    /// Returns the connected sessions, each with its connection and how often that was opened.
+    pub(crate) fn connected(&self) -> Vec<(SessionId, ConnId, u32)> {
+        let sessions = self.drive.engine().sessions();
+        let connected = sessions.filter_map(|(id, _, conn)| Some((id, conn?)));
+        connected
+            .map(|(id, conn)| (id, conn, self.openings[conn.0 as usize]))
+            .collect()
     }
 
     /// Returns the engine's inputs for a step. A connection makes one handshake, so another
@@ -283,6 +295,7 @@ impl Run {
             if std::mem::replace(&mut self.is_used[conn as usize], true) {
                 inputs.push(Input::Disconnect { conn: ConnId(conn) });
             }
+            self.openings[conn as usize] += 1;
             let conn = ConnId(conn);
             inputs.push(Input::Connect {
                 conn,

@@ -1,6 +1,7 @@
 //! Rewinds random traces to a mark.
 
 use minikeeper_engine::{ConnId, Engine, Settings};
+use minikeeper_protocol::SessionId;
 
 use crate::{
     effort,
@@ -38,9 +39,11 @@ fn check(settings: &Settings, steps: &[Step]) -> Result<(), String> {
     let (first, rest) = steps.split_at(steps.len() / 3);
     let (second, third) = rest.split_at(rest.len() / 2);
     play(&mut run, first)?;
-    let (before, early) = (lasting(run.drive.engine()), run.drive.mark());
+    let before = (lasting(run.drive.engine()), run.connected());
+    let early = run.drive.mark();
     play(&mut run, second)?;
-    let (later, late) = (lasting(run.drive.engine()), run.drive.mark());
+    let later = (lasting(run.drive.engine()), run.connected());
+    let late = run.drive.mark();
     play(&mut run, third)?;
     rewind(&mut run, late, &later)?;
     play(&mut run, third)?;
@@ -60,17 +63,20 @@ fn play(run: &mut Run, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-fn rewind(run: &mut Run, mark: minikeeper_engine::Mark, expected: &str) -> Result<(), String> {
+fn rewind(
+    run: &mut Run,
+    mark: minikeeper_engine::Mark,
+    (expected, connected_then): &(String, Vec<(SessionId, ConnId, u32)>),
+) -> Result<(), String> {
     for conn in run.drive.rewind(mark)? {
         run.record_closed(conn);
     }
     let found = lasting(run.drive.engine());
-    // Sessions without a connection now have lost their watches.
+    // Watches end with their connection: a session that has none now, or another one, has lost its.
     let connected: Vec<_> = run
-        .drive
-        .engine()
-        .sessions()
-        .filter(|(.., conn)| conn.is_some())
+        .connected()
+        .into_iter()
+        .filter(|connected| connected_then.contains(connected))
         .map(|(id, ..)| format!("watch {id} "))
         .collect();
     let comparable = |text: &str| -> String {

@@ -68,7 +68,6 @@ fn step() -> impl Strategy<Value = Step> {
         let mut requests = Requests::new(move || bytes.next().unwrap_or(0));
         let kind = requests.byte();
         let conn = u32::from(requests.byte()) % CONNS;
-        let session = usize::from(kind % 8);
         match kind {
             0..228 => Step::Request {
                 conn,
@@ -80,7 +79,7 @@ fn step() -> impl Strategy<Value = Step> {
             },
             234..240 => Step::Resume {
                 conn,
-                session,
+                session: usize::from(requests.byte() % 8),
                 is_password_right: requests.pick(&[true, true, true, true, false]),
             },
             240..242 => Step::OpenAhead { conn },
@@ -91,7 +90,9 @@ fn step() -> impl Strategy<Value = Step> {
                 body: requests.bytes(3),
             },
             245..248 => Step::Disconnect { conn },
-            248..250 => Step::Expire { session },
+            248..250 => Step::Expire {
+                session: usize::from(requests.byte() % 8),
+            },
             _ => Step::Advance {
                 by_ms: requests.pick(&[1, 999, 1_000, 2_500, 11_000]),
             },

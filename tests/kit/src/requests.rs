@@ -12,7 +12,7 @@ pub const LOGINS: [(&str, &str); 3] = [
     ("super:secret", "super:lK75jTNcA+U9vtVEw5vB51mj/w4="),
 ];
 
-/// The number of kinds of requests, each repeated by its frequency.
+/// The number of slots of kinds: a kind has as many as its frequency.
 pub const KINDS: u8 = 54;
 
 /// The first kinds, which neither end the session nor change who the client is, nor move its watches.
@@ -24,9 +24,9 @@ const PATHS: &str = "/ /a /b /a/b /a/c /a/b/c /a/s /a/s0000000000 /a/s0000000001
     /missing/x /missing/  a a/b /a/ // /a//b /a/. /a/../b a\0 /a\0 /a\u{7f} /\u{e000} /\u{ffff}";
 
 /// The paths that most requests use.
-const FREQUENT: [&str; 14] = [
+const FREQUENT: [&str; 16] = [
     "/a", "/a", "/a", "/a", "/a", "/b", "/b", "/b", "/a/b", "/a/b", "/a/b", "/a/c", "/b/c",
-    "/a/b/c",
+    "/a/b/c", "/s", "/a/s",
 ];
 
 /// The znodes of a quota.
