@@ -433,6 +433,39 @@ impl Connection {
         }
     }
 
+    /// Returns whether the input of a new connection is to be read as a handshake: not while the server
+    /// is cut off.
+    ///
+    /// # Errors
+    /// When it is HTTP or a four-letter word, which is answered here.
+    #[cold]
+    #[inline(never)]
+    fn is_handshake(
+        &self,
+        batch: &Bytes,
+        start: usize,
+        scratch: &mut Scratch,
+    ) -> Result<bool, CloseCause> {
+        #[cfg(feature = "control")]
+        if self.shared.config.control.is_enabled && handover::are_http(&batch[start..]) {
+            return Err(CloseCause::Http);
+        }
+        if self.is_cut_off() {
+            return Ok(false);
+        }
+        let Some(word) = (self.shared.server.find_word)(&batch[start..]) else {
+            return Ok(true);
+        };
+        if !self.shared.turns.is_small() {
+            self.answer_on_thread(word, batch.slice(start..));
+            return Err(CloseCause::FourLetterWordBegun);
+        }
+        let (input, server) = (&batch[start..], self.server.max(1));
+        let answer = words::answer(word, input, &self.shared, self.id, server);
+        scratch.out.extend_from_slice(answer.as_bytes());
+        Err(CloseCause::FourLetterWord)
+    }
+
     /// Decodes the frame at `start` into the turn's inputs, if it is whole. Returns where the next
     /// one begins.
     ///
@@ -443,32 +476,8 @@ impl Connection {
         start: usize,
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, CloseCause> {
-        #[cfg(feature = "control")]
-        if !self.is_open
-            && self.shared.config.control.is_enabled
-            && handover::are_http(&batch[start..])
-        {
-            return Err(CloseCause::Http);
-        }
-        if !self.is_open && self.is_cut_off() {
+        if !self.is_open && !self.is_handshake(batch, start, scratch)? {
             return Ok(None);
-        }
-        if !self.is_open
-            && let Some(word) = (self.shared.server.find_word)(&batch[start..])
-        {
-            if !self.shared.turns.is_small() {
-                self.answer_on_thread(word, batch.slice(start..));
-                return Err(CloseCause::FourLetterWordBegun);
-            }
-            let answer = words::answer(
-                word,
-                &batch[start..],
-                &self.shared,
-                self.id,
-                self.server.max(1),
-            );
-            scratch.out.extend_from_slice(answer.as_bytes());
-            return Err(CloseCause::FourLetterWord);
         }
         let bytes_max = self.shared.config.frame_bytes_max;
         let found = if self.is_open {
