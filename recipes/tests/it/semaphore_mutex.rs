@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::{
     every_lock::{self, lock_tests},
-    kit::{both_ways, client, create, soon, start, until},
+    kit::{both_ways, client, create, soon, spawn, start, until},
     link::Link,
     semaphore::{PATH, leases, locks},
 };
@@ -40,6 +40,18 @@ async fn test_locker() {
             leases(&server).is_empty() && locks(&server).is_empty()
         })
         .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_task_may_release_it() {
+    for options in both_ways() {
+        let server = start().await;
+        let one = Contender::new(&server, 1, &options).await;
+        let guard = one.lock.acquire().await.unwrap();
+        let release = spawn(guard.release());
+        assert_eq!(soon(release).await.unwrap().unwrap(), Released::Done);
+        drop(soon(one.lock.acquire()).await.unwrap());
     }
 }
 
