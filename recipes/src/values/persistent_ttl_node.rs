@@ -145,7 +145,7 @@ impl PersistentTtlNode {
         let (stage, stages) = watch::channel(TtlStage::Missing);
         let pace = Pace::of(&client);
         let call_timeout = client.call_timeout();
-        let mut keeper = TtlKeeper {
+        let mut task = TtlNodeTask {
             // The limit of a handle is that of its calls, not of the task.
             queue: Queue::new(
                 "PersistentTtlNode",
@@ -163,7 +163,7 @@ impl PersistentTtlNode {
         };
         let of_task = stage.clone();
         let run = async move {
-            let error = keeper.keep(&stage).await;
+            let error = task.keep(&stage).await;
             stage.send_replace(TtlStage::Failed(error));
         };
         let ended = move |error: Error| {
@@ -218,7 +218,7 @@ impl PersistentTtlNode {
 }
 
 /// The task that keeps the znode.
-struct TtlKeeper {
+struct TtlNodeTask {
     queue: Queue,
     child: String,
     ttl: Duration,
@@ -238,7 +238,7 @@ enum Ended {
     Session,
 }
 
-impl TtlKeeper {
+impl TtlNodeTask {
     /// Keeps the znode until an error that a retry cannot help.
     async fn keep(&mut self, stage: &watch::Sender<TtlStage>) -> LockError {
         loop {

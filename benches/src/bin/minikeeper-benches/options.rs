@@ -1,4 +1,4 @@
-//! Options that several programs have.
+//! Options that several commands have.
 
 use std::{
     fs,
