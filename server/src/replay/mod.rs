@@ -29,11 +29,7 @@ use crate::{
         null,
         recorder::Recorder,
     },
-    turn::{
-        effects::{Member, TurnEffects},
-        stats::ConnStats,
-        turns::Turns,
-    },
+    turn::{effects::TurnEffects, members::Member, stats::ConnStats, turns::Turns},
 };
 
 /// The journal of a replay has the requests that an error shows. Unit: bytes.

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use minikeeper_engine::{SessionReport, WatchKind};
 use minikeeper_protocol::SessionId;
 
-use crate::turn::effects::Member;
+use crate::turn::members::Member;
 
 /// A session of a running server.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use crate::{
     journal::{Journal, record::RecordKind},
     recording::recorder::Recorder,
     session_selector::SessionSelector,
-    turn::{effects::Member, sink::Sink, stats::Counters},
+    turn::{members::Member, sink::Sink, stats::Counters},
 };
 
 /// The engine, and everything else that only the holder of its lock may touch.
@@ -131,7 +131,7 @@ impl Core {
         }
     }
 
-    /// Begins a turn, in the journal too if there is one. Returns the time, and that in microseconds
+    /// Begins a turn, in the sink too if there is one. Returns the time, and that in microseconds
     /// for the journal.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: &Clock) -> (Now, u64) {
@@ -145,7 +145,7 @@ impl Core {
 
     /// Ends the turn that began at this time.
     #[inline]
-    pub(crate) fn end_journal(&mut self, began_us: u64, clock: &Clock) {
+    pub(crate) fn end_turn(&mut self, began_us: u64, clock: &Clock) {
         if let Some(sink) = &mut self.sink {
             let took_us = clock.micros().saturating_sub(began_us);
             sink.end_turn(u32::try_from(took_us).unwrap_or(u32::MAX));

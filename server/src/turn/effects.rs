@@ -1,6 +1,6 @@
 //! Carries out the engine's effects during a turn, as far as possible under its lock.
 
-use std::{borrow::Cow, sync::Arc, task::Waker};
+use std::{borrow::Cow, task::Waker};
 
 use minikeeper_engine::{
     Change, ChangeHead, CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Mark, Now,
@@ -14,24 +14,9 @@ use slab::Slab;
 use crate::{
     data::LogWriter,
     faults::{EventFate, Faults},
-    journal::Who,
-    outbox::{Close, Outbox, Pushed, UnsentTotal},
-    turn::{
-        prefix_replies,
-        sink::Observer,
-        stats::{ConnStats, Counters},
-        turns::Turns,
-    },
+    outbox::{Close, Pushed, UnsentTotal},
+    turn::{members::Member, prefix_replies, sink::Observer, stats::Counters, turns::Turns},
 };
-
-/// The state that turns keep about a connection.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) outbox: Arc<Outbox>,
-    /// The session it opened or resumed; NONE before that.
-    pub(crate) session: SessionId,
-    pub(crate) stats: Box<ConnStats>,
-}
 
 /// Carries out the engine's effects, as far as possible under its lock.
 pub(crate) struct TurnEffects<'a> {
@@ -66,17 +51,6 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) session: SessionId,
     /// Writes what happens.
     pub(crate) observer: Observer<'a>,
-}
-
-impl Member {
-    /// Returns what the journal says of the connection.
-    pub(crate) fn who(&self) -> Who<'_> {
-        Who {
-            conn: self.stats.number,
-            session: self.session,
-            peer: &self.stats.peer,
-        }
-    }
 }
 
 impl TurnEffects<'_> {

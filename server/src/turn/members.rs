@@ -6,15 +6,35 @@ use minikeeper_engine::{ConnId, Input};
 use minikeeper_protocol::SessionId;
 
 use crate::{
+    journal::Who,
     outbox::{self, Close, Outbox},
     peer::Peer,
     turn::{
         core::{Found, LockedState},
-        effects::Member,
         stats::ConnStats,
         turns::Turns,
     },
 };
+
+/// The state that turns keep about a connection.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) outbox: Arc<Outbox>,
+    /// The session it opened or resumed; NONE before that.
+    pub(crate) session: SessionId,
+    pub(crate) stats: Box<ConnStats>,
+}
+
+impl Member {
+    /// Returns what the journal says of the connection.
+    pub(crate) fn who(&self) -> Who<'_> {
+        Who {
+            conn: self.stats.number,
+            session: self.session,
+            peer: &self.stats.peer,
+        }
+    }
+}
 
 impl Turns {
     /// Registers a connection.

@@ -4,8 +4,8 @@
 //! them all. During the turn, [`effects`] carries out the engine's effects: it encodes replies into
 //! the connection's own output, events into the [outboxes](crate::outbox) of others, and changes into
 //! the log; [`sink`] writes what happens to the journal and to a recording. What else takes the lock
-//! is grouped by what it is about: `members` registers, closes and counts connections, [`time`] moves
-//! the clock, `observing` shows the state, and [`copies`] reads a whole state in pieces, so that no
+//! is grouped by what it is about: [`members`] registers, closes and counts connections, [`time`] moves
+//! the clock, `inspecting` shows the state, and [`copies`] reads a whole state in pieces, so that no
 //! turn waits for long.
 //!
 //! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
@@ -19,9 +19,9 @@ pub(crate) mod copies;
 pub(crate) mod core;
 pub(crate) mod effects;
 pub(crate) mod health;
+mod inspecting;
 pub(crate) mod latency;
-mod members;
-mod observing;
+pub(crate) mod members;
 pub(crate) mod prefix_replies;
 pub(crate) mod refused_sessions;
 pub(crate) mod sink;

@@ -9,7 +9,7 @@ use crate::{
     faults::aftermath,
     journal::{Journal, RequestOutcome, Who, record::RecordKind},
     recording::recorder::Recorder,
-    turn::{effects::Member, prefix_replies},
+    turn::{core::Core, members::Member, prefix_replies, turns::Turns},
 };
 
 /// The journal, and the recording beside it.
@@ -67,6 +67,35 @@ impl Sink {
         }
         self.journal.happened(kind, who, text);
         self.end_turn(0);
+    }
+}
+
+impl Turns {
+    /// Adds to the journal, if there is one, what happened outside of requests. A connection that is
+    /// named is one whose handshake is done.
+    pub(crate) fn note(
+        &self,
+        kind: RecordKind,
+        conn: Option<ConnId>,
+        text: impl FnOnce() -> String,
+    ) {
+        self.lock().note(&self.clock, kind, conn, text);
+        if self.activity.is_wanted() {
+            self.activity.notify_recorded();
+        }
+    }
+
+    /// Adds the act of a fault to the journal, if there is one.
+    pub(crate) fn note_fault(&self, conn: ConnId, input: &Input, fault: u64, action: &str) {
+        let mut core = self.lock();
+        let Core { sink, members, .. } = &mut *core;
+        if let (Some(sink), Some(member)) = (sink, members.get(conn.0 as usize)) {
+            sink.fault(self.clock.now(), member.who(), input, fault, action);
+        }
+        drop(core);
+        if self.activity.is_wanted() {
+            self.activity.notify_recorded();
+        }
     }
 }
 

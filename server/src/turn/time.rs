@@ -10,7 +10,7 @@ use crate::{
     journal::record::RecordKind,
     turn::{
         core::{Core, Found, LockedState},
-        effects::Member,
+        members::Member,
         turns::Turns,
     },
 };

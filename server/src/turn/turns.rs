@@ -24,8 +24,9 @@ use crate::{
         activity::Activity,
         alarm::Alarm,
         core::Core,
-        effects::{Member, Timed, TurnEffects},
+        effects::{Timed, TurnEffects},
         health::{FailStop, Failure, Health},
+        members::Member,
         refused_sessions::RefusedSessions,
         sink::{Observer, Sink},
         stats::{Counters, Served},
@@ -160,7 +161,7 @@ impl Turns {
             wakes.extend(aftermath.carry_out(out, own_from));
         }
         self.account(&mut core, now, zxid_before, &batch, &applied);
-        core.end_journal(began_us, &self.clock);
+        core.end_turn(began_us, &self.clock);
         drop(core);
         if !is_logged {
             self.stop_unlogged();
@@ -298,7 +299,7 @@ impl Turns {
         let (now, began_us) = core.begin_turn(&self.clock);
         let wakes = serve(&mut core, now);
         let is_logged = core.write_log(now);
-        core.end_journal(began_us, &self.clock);
+        core.end_turn(began_us, &self.clock);
         // A caller that makes many changes piece by piece lets others in between.
         Self::unlock(core);
         if !is_logged {

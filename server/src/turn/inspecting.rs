@@ -1,15 +1,11 @@
 //! What turns show: the state between two turns, the journal, and a recording.
 
-use minikeeper_engine::{ConnId, Engine, Input};
+use minikeeper_engine::Engine;
 
 use crate::{
-    journal::{Journal, record::RecordKind},
+    journal::Journal,
     recording::recorder::Recorder,
-    turn::{
-        core::{Core, LockedState},
-        sink::Sink,
-        turns::Turns,
-    },
+    turn::{core::LockedState, sink::Sink, turns::Turns},
 };
 
 impl Turns {
@@ -19,33 +15,6 @@ impl Turns {
             self.lock().sink = Some(Box::new(Sink::new(bytes_max)));
         }
         self
-    }
-
-    /// Adds to the journal, if there is one, what happened outside of requests. A connection that is
-    /// named is one whose handshake is done.
-    pub(crate) fn note(
-        &self,
-        kind: RecordKind,
-        conn: Option<ConnId>,
-        text: impl FnOnce() -> String,
-    ) {
-        self.lock().note(&self.clock, kind, conn, text);
-        if self.activity.is_wanted() {
-            self.activity.notify_recorded();
-        }
-    }
-
-    /// Adds the act of a fault to the journal, if there is one.
-    pub(crate) fn note_fault(&self, conn: ConnId, input: &Input, fault: u64, action: &str) {
-        let mut core = self.lock();
-        let Core { sink, members, .. } = &mut *core;
-        if let (Some(sink), Some(member)) = (sink, members.get(conn.0 as usize)) {
-            sink.fault(self.clock.now(), member.who(), input, fault, action);
-        }
-        drop(core);
-        if self.activity.is_wanted() {
-            self.activity.notify_recorded();
-        }
     }
 
     /// Uses the journal; `None` if there is none.
