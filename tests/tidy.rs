@@ -194,9 +194,10 @@ fn only_clock_files_read_time() {
 /// A name that stands for two types has to be looked up each time.
 #[test]
 fn no_two_types_of_one_crate_share_a_name() {
-    const CRATES: [&str; 6] = [
+    const CRATES: [&str; 7] = [
         "protocol/src",
         "server/engine/src",
+        "server/core/src",
         "server/src",
         "server/shell/src",
         "recipes/client/src",
@@ -205,14 +206,14 @@ fn no_two_types_of_one_crate_share_a_name() {
     // Each takes the place of another file in a build without a feature; the types
     // of `blocking` are those of the crate without async; the program is a crate of its own.
     const APART: [&str; 8] = [
-        "server/src/no_data.rs",
-        "server/src/state/no_saving.rs",
+        "server/core/src/no_data.rs",
+        "server/core/src/state/no_saving.rs",
         "server/engine/src/auth/no_sasl.rs",
         "server/src/blocking.rs",
         "recipes/src/blocking/",
         "recipes/src/observe/unmetered.rs",
         "server/src/cli/",
-        "server/src/data/tests/",
+        "server/core/src/data/tests/",
     ];
     let mut found = Vec::new();
     for folder in CRATES {
@@ -245,13 +246,14 @@ fn no_two_types_of_one_crate_share_a_name() {
 /// Locks are taken in the order of `ARCHITECTURE.md`, "Locks, bounds, panics".
 #[test]
 fn only_turn_names_the_engine_lock() {
-    let sources = sources("server/src", &["rs"]);
+    let all = ["server/src", "server/core/src"].map(|at| sources(at, &["rs"]));
+    let sources: Vec<_> = all.into_iter().flatten().collect();
     let words = ["Mutex<Core>", "core.lock()", "engine.lock"];
     let found = lines_with(&sources, &words, |path, _| {
-        path == "server/src/turn/turns.rs"
+        path == "server/core/src/turn/turns.rs"
     });
     assert_none(&found, "the engine's lock is named outside turn/turns.rs");
-    let text = read("server/src/turn/turns.rs");
+    let text = read("server/core/src/turn/turns.rs");
     assert!(
         text.contains("Mutex<Core>"),
         "turn/turns.rs no longer has Mutex<Core>; update this test"

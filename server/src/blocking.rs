@@ -4,19 +4,21 @@ use std::{
     future::Future, net::SocketAddr, ops::Deref, sync::Arc, thread::JoinHandle, time::Duration,
 };
 
+use minikeeper_core::{
+    config::{Config, stories::Stories},
+    data::SaveError,
+    ensemble::ServerMode,
+    faults::error::NotHit,
+    session_selector::{NoSession, SessionSelector},
+    start::StartError,
+    trees::Tree,
+};
 use minikeeper_engine::Keep;
 use minikeeper_protocol::SessionId;
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
-    config::{Config, stories::Stories},
-    data::SaveError,
-    ensemble::ServerMode,
-    faults::error::NotHit,
     server::{self, Builder},
-    session_selector::{NoSession, SessionSelector},
-    start::StartError,
-    tree::Tree,
     universe::{RestartError, Universe, WaitError, ensemble::EnsembleError, panics},
 };
 
@@ -347,7 +349,7 @@ impl BlockingBuilder {
     /// Starts from a ZooKeeper data directory, which is only read. See
     /// [`DataSource`](crate::DataSource).
     #[must_use]
-    pub fn data_from(self, source: impl Into<crate::data::DataSource>) -> Self {
+    pub fn data_from(self, source: impl Into<minikeeper_core::data::DataSource>) -> Self {
         Self(self.0.data_from(source))
     }
 }

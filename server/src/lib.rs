@@ -69,67 +69,39 @@
 mod admin;
 mod advice;
 pub mod blocking;
-mod clock;
-mod config;
 #[cfg(feature = "control")]
 pub mod control;
-#[cfg(feature = "data")]
-mod data;
-#[cfg(not(feature = "data"))]
-#[path = "no_data.rs"]
-mod data;
-mod ensemble;
-mod faults;
-#[cfg(any(feature = "data", feature = "tls"))]
-#[doc(hidden)]
-pub mod files;
-mod glob;
-mod journal;
-mod limits;
 mod locks;
-mod net;
-mod order;
-mod outbox;
 #[cfg(feature = "control")]
 mod page;
-mod peer;
-mod race;
-mod random;
-mod recording;
-#[doc(hidden)]
-pub mod replay;
 mod server;
-mod session_selector;
-mod start;
-mod state;
 mod story;
-mod stream;
 #[cfg(feature = "control")]
 mod sweep;
 #[cfg(feature = "control")]
-#[doc(hidden)]
 pub mod sweeping;
-mod tree;
-mod turn;
 mod universe;
 #[cfg(feature = "control")]
 mod views;
-mod work;
 
 pub use advice::{Advice, AdviceRule, Finding};
+pub use locks::{
+    Contender, Deadlock, DeadlockStep, LockFamily, LockHistory, LockInfo, LockKind, LockShare,
+    LockWarning, LockWarningCode, Locks, Spread,
+};
 #[cfg(feature = "control")]
-pub use config::ControlConfig;
+pub use minikeeper_core::config::ControlConfig;
 #[cfg(feature = "data")]
-pub use config::TxnLog;
+pub use minikeeper_core::config::TxnLog;
 #[cfg(feature = "sasl")]
-pub use config::jaas::{JaasError, jaas_users};
-#[doc(hidden)]
-pub use config::settings;
-pub use config::{Config, ConfigError};
-pub use data::SaveError;
+pub use minikeeper_core::config::jaas::{JaasError, jaas_users};
+pub use minikeeper_core::config::{Config, ConfigError};
+pub use minikeeper_core::data::SaveError;
 #[cfg(feature = "data")]
-pub use data::{DataDirError, DataSource, ExportError, LoadError, SavedState, SnapshotFault};
-pub use faults::{
+pub use minikeeper_core::data::{
+    DataDirError, DataSource, ExportError, LoadError, SavedState, SnapshotFault,
+};
+pub use minikeeper_core::faults::{
     FaultInfo,
     action::FaultAction,
     error::{FaultError, NotHit},
@@ -138,28 +110,30 @@ pub use faults::{
     op::FaultOp,
     who::FaultFor,
 };
-pub use journal::{
+pub use minikeeper_core::journal::{
     entry::{DeletionReason, JournalEntry, JournalOperation, JournalRequest, Occurrence},
     filter::{Expected, JournalError, JournalFilter},
 };
-pub use limits::LimitCounts;
-pub use locks::{
-    Contender, Deadlock, DeadlockStep, LockFamily, LockHistory, LockInfo, LockKind, LockShare,
-    LockWarning, LockWarningCode, Locks, Spread,
-};
+pub use minikeeper_core::limits::LimitCounts;
+pub use minikeeper_core::net::local::LocalStream;
+pub use minikeeper_core::recording::{Recording, RecordingEnd, RecordingError};
+pub use minikeeper_core::replay::{ReplayDifference, ReplayError, Replayed, replay};
+pub use minikeeper_core::session_selector::{NoSession, SessionSelector, SessionSelectorError};
+pub use minikeeper_core::start::StartError;
+pub use minikeeper_core::state::session_info::{LastOperation, SessionInfo, WatchInfo};
+#[cfg(feature = "tls")]
+pub use minikeeper_core::stream::tls::TlsError;
+pub use minikeeper_core::tree;
+#[cfg(feature = "seed-files")]
+pub use minikeeper_core::trees::TreeFileError;
+pub use minikeeper_core::trees::seed_error::SeedError;
+pub use minikeeper_core::trees::{Difference, Lifetime, Tree, TreeDiff, Znode};
+pub use minikeeper_core::turn::health::Failure;
 pub use minikeeper_engine::{
     Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
-pub use net::local::LocalStream;
-pub use recording::{Recording, RecordingEnd, RecordingError};
-pub use replay::{ReplayDifference, ReplayError, Replayed, replay};
 pub use server::{Builder, Server};
-pub use session_selector::{NoSession, SessionSelector, SessionSelectorError};
-pub use start::StartError;
-pub use state::session_info::{LastOperation, SessionInfo, WatchInfo};
-#[cfg(feature = "tls")]
-pub use stream::tls::TlsError;
 #[cfg(feature = "control")]
 pub use sweep::{
     SweepError,
@@ -169,23 +143,18 @@ pub use sweep::{
 };
 #[cfg(feature = "sweep")]
 pub use sweeping::in_process::{Sweep, SweepOutcome};
-#[cfg(feature = "seed-files")]
-pub use tree::TreeFileError;
-pub use tree::seed_error::SeedError;
-pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
-pub use turn::health::Failure;
 pub use universe::changes::ChangeError;
 pub use universe::inspect::{ChildListing, ListedChild, ListedZnode, TreeListing};
 pub use {
-    clock::Moment,
+    minikeeper_core::clock::Moment,
     universe::{
         Change, Changes, JournalTail, RestartError, RestoreError, Seeded, Snapshot, Universe,
         UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
     },
 };
-pub use {config::stories::Stories, story::Story, universe::panics::StoryGuard};
+pub use {minikeeper_core::config::stories::Stories, story::Story, universe::panics::StoryGuard};
 pub use {
-    ensemble::ServerMode,
+    minikeeper_core::ensemble::ServerMode,
     universe::ensemble::{EnsembleError, ServerStatus},
 };
 

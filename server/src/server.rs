@@ -2,15 +2,7 @@
 
 use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
-#[cfg(feature = "control")]
-use minikeeper_engine::Secret;
-use parking_lot::Mutex;
-use tokio::task::JoinSet;
-
-#[cfg(feature = "control")]
-use crate::control::{Controls, own_port};
-use crate::{
-    admin::four_letter::words,
+use minikeeper_core::{
     config::{Config, stories::Stories},
     data::SaveError,
     ensemble::Ensemble,
@@ -20,8 +12,18 @@ use crate::{
         ports::{self, Listeners},
     },
     state::{UniverseState, reachability::AbortedTasks},
-    tree::Tree,
+    trees::Tree,
     turn::{health::Failure, turns::Turns},
+};
+#[cfg(feature = "control")]
+use minikeeper_engine::Secret;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+#[cfg(feature = "control")]
+use crate::control::{Controls, own_port};
+use crate::{
+    admin::four_letter::words,
     universe::{
         Universe, panics,
         seeding::{self, Seeded},
@@ -487,7 +489,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn data_from(mut self, source: impl Into<crate::data::DataSource>) -> Self {
+    pub fn data_from(mut self, source: impl Into<minikeeper_core::data::DataSource>) -> Self {
         self.config.import = Some(source.into());
         self
     }
@@ -502,7 +504,7 @@ impl Builder {
     /// Starts with the state of another server, without a file. Each session has its full timeout, from
     /// the start on, to reconnect. Default: an empty tree.
     #[must_use]
-    pub fn state(mut self, state: crate::data::SavedState) -> Self {
+    pub fn state(mut self, state: minikeeper_core::data::SavedState) -> Self {
         self.config.state = Some(state);
         self
     }

@@ -8,11 +8,10 @@ use std::{
 };
 
 use minikeeper::{
-    Config, Keep, Recording, RecordingError, ReplayError,
-    blocking::Server,
-    replay,
-    replay::{ReplayClock, canonical::KnownDifferences, replay_against, version::Version},
-    tree,
+    Config, Keep, Recording, RecordingError, ReplayError, blocking::Server, replay, tree,
+};
+use minikeeper_core::replay::{
+    ReplayClock, canonical::KnownDifferences, replay_against, version::Version,
 };
 use minikeeper_protocol::{CreateMode, ErrorCode, OpCode, Request};
 use minikeeper_test_kit::wire::{self, Wire};

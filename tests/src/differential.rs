@@ -33,4 +33,4 @@ pub mod shrink;
 pub mod side;
 pub mod socket;
 
-pub use minikeeper::replay::{canonical, link};
+pub use minikeeper_core::replay::{canonical, link};

@@ -68,7 +68,7 @@ pub enum Incoming {
     Closed,
 }
 
-pub use minikeeper::replay::canonical::KnownDifferences;
+pub use minikeeper_core::replay::canonical::KnownDifferences;
 
 /// A newly started server on which scenarios run.
 pub trait Target {

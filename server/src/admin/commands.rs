@@ -11,25 +11,25 @@ use std::{
 };
 
 use hyper::StatusCode;
-use minikeeper_engine::{Engine, Listing};
-use minikeeper_protocol::SessionId;
-use serde_json::{Map, Value, json};
-
-use crate::{
-    admin::{
-        fields::ReportField,
-        four_letter::{
-            client_words::{self, Row},
-            java_text, server_words,
-        },
-        metrics::{self, MetricsSnapshot, Number},
-        reports::REPORTS,
-        version::VERSION,
-    },
+use minikeeper_core::{
     data, order,
     peer::Peer,
     state::{UniverseState, reachability::Phase},
     turn::stats::Counters,
+};
+use minikeeper_engine::{Engine, Listing};
+use minikeeper_protocol::SessionId;
+use serde_json::{Map, Value, json};
+
+use crate::admin::{
+    fields::ReportField,
+    four_letter::{
+        client_words::{self, Row},
+        java_text, server_words,
+    },
+    metrics::{self, MetricsSnapshot, Number},
+    reports::REPORTS,
+    version::VERSION,
 };
 
 /// What a request does to the server.
@@ -189,7 +189,7 @@ fn put_left_out(answer: &mut Map<String, Value>, left_out: usize) {
 /// A standalone server has no leader.
 pub(super) fn leader(shared: &UniverseState) -> Map<String, Value> {
     let ensemble = &shared.server.ensemble;
-    match ensemble.leader().filter(|_| ensemble.len() > 1) {
+    match ensemble.leader().filter(|_| ensemble.size() > 1) {
         None => object(json!({"error": "server is not initialized"})),
         Some(leader) => object(json!({
             "is_leader": true,
@@ -201,7 +201,7 @@ pub(super) fn leader(shared: &UniverseState) -> Map<String, Value> {
 
 pub(super) fn voting_view(shared: &UniverseState) -> Map<String, Value> {
     let ensemble = &shared.server.ensemble;
-    let ids = ensemble.ids().filter(|_| ensemble.len() > 1);
+    let ids = ensemble.ids().filter(|_| ensemble.size() > 1);
     let entry = |id: u8| {
         let address = ensemble.addresses(id).client();
         let value = json!({

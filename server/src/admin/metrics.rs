@@ -7,11 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use minikeeper_engine::{Counts, QuotaTotals, Room};
-use minikeeper_protocol::Zxid;
-
-use crate::{
-    admin::process,
+use minikeeper_core::{
     limits::LimitCounts,
     state::UniverseState,
     turn::{
@@ -20,6 +16,10 @@ use crate::{
         stats::{Counters, Sizes},
     },
 };
+use minikeeper_engine::{Counts, QuotaTotals, Room};
+use minikeeper_protocol::Zxid;
+
+use crate::admin::process;
 
 /// The kind of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

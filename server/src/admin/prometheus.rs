@@ -8,13 +8,11 @@
 
 use std::fmt::Write as _;
 
-use crate::{
-    admin::{
-        metrics::{METRICS, Metric, MetricKind, MetricUnit, MetricValue, MetricsSnapshot},
-        process::{self, ProcessFigures},
-    },
-    state::UniverseState,
-    turn::latency::Latency,
+use minikeeper_core::{state::UniverseState, turn::latency::Latency};
+
+use crate::admin::{
+    metrics::{METRICS, Metric, MetricKind, MetricUnit, MetricValue, MetricsSnapshot},
+    process::{self, ProcessFigures},
 };
 
 /// The value of the header `Content-Type`.

@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering;
 
 #[cfg(feature = "control")]
 use {
-    crate::{admin::commands::*, order},
+    crate::admin::commands::*,
+    minikeeper_core::order,
     serde_json::{Map, Value, json},
 };
 
-use crate::{
-    admin::four_letter::{
-        client_words::{self, watches, watches_by_connection, watches_by_path},
-        server_words, words,
-    },
-    state::words::Word,
+use minikeeper_core::state::words::Word;
+
+use crate::admin::four_letter::{
+    client_words::{self, watches, watches_by_connection, watches_by_path},
+    server_words, words,
 };
 
 /// A report. To add one, add it to `REPORTS`.

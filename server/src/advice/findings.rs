@@ -2,16 +2,14 @@
 
 use std::mem;
 
+use minikeeper_core::order;
 use minikeeper_protocol::SessionId;
 
-use crate::{
-    advice::{
-        Finding, Ignored,
-        facts::{FactTable, Facts},
-        rules::AdviceRule,
-        step::Scene,
-    },
-    order,
+use crate::advice::{
+    Finding, Ignored,
+    facts::{FactTable, Facts},
+    rules::AdviceRule,
+    step::Scene,
 };
 
 /// The maximum number of findings, of suspicions of a rule, and of entries that a finding names.

@@ -15,11 +15,12 @@ mod tests;
 
 use std::fmt;
 
-pub use self::rules::AdviceRule;
-use crate::{
+use minikeeper_core::{
     glob::Glob,
     journal::{entry::JournalEntry, filter::JournalError},
 };
+
+pub use self::rules::AdviceRule;
 
 /// The maximum number of findings of one rule that `Display` prints. Further ones are counted.
 const SHOWN_MAX: usize = 5;

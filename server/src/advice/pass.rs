@@ -2,17 +2,15 @@
 
 use std::net::SocketAddr;
 
+use minikeeper_core::journal::entry::{JournalEntry, JournalRequest, Occurrence};
 use minikeeper_protocol::OpCode;
 
-use crate::{
-    advice::{
-        Advice, Ignored,
-        facts::Facts,
-        findings::Findings,
-        rules::{self, Finder},
-        step::{ClientStep, EntryHead, Request, Scene, parent_of},
-    },
-    journal::entry::{JournalEntry, JournalRequest, Occurrence},
+use crate::advice::{
+    Advice, Ignored,
+    facts::Facts,
+    findings::Findings,
+    rules::{self, Finder},
+    step::{ClientStep, EntryHead, Request, Scene, parent_of},
 };
 
 /// The rules, and what the entries so far show.

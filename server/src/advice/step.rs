@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use minikeeper_core::journal::entry::{JournalOperation, JournalRequest};
 use minikeeper_protocol::{CreateMode, ErrorCode, EventKind, OpCode, SessionId};
 
-use crate::{
-    advice::{
-        facts::{self, ClientFacts, Facts, WatchCounts},
-        findings::Findings,
-    },
-    journal::entry::{JournalOperation, JournalRequest},
+use crate::advice::{
+    facts::{self, ClientFacts, Facts, WatchCounts},
+    findings::Findings,
 };
 
 /// What a session did, or what happened to it.

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use minikeeper_core::journal::entry::{JournalOperation, JournalRequest, Occurrence};
 use minikeeper_protocol::{ErrorCode, EventKind, OpCode, SessionId, Zxid};
 
 use super::*;
-use crate::journal::entry::{JournalOperation, JournalRequest, Occurrence};
 
 /// Makes entries of lines such as `1 create /a EPHEMERAL 5B v3 watch -> OK /a0000000000`, `1 <- deleted /a 7`,
 /// `1 opened`, `1 left`, `1 expired`, `1 closed`; `multi` has operations like `[delete /a v0, setData /b]`. `at 5s` moves the
@@ -20,15 +20,12 @@ fn journal(text: &str) -> Vec<JournalEntry> {
         }
         let (session, what) = line.split_once(' ').unwrap();
         let port = 4_000 + u16::try_from(entries.len() % 1_000).unwrap();
-        entries.push(JournalEntry {
-            number: entries.len() as u64 + 1,
-            at,
-            wall: SystemTime::UNIX_EPOCH,
-            connection: Some(1),
-            session: session.parse().ok().map(SessionId),
-            address: Some(([127, 0, 0, 1], port).into()),
-            what: occurrence(what),
-        });
+        let number = entries.len() as u64 + 1;
+        let mut entry = JournalEntry::new(number, at, SystemTime::UNIX_EPOCH, occurrence(what));
+        entry.connection = Some(1);
+        entry.session = session.parse().ok().map(SessionId);
+        entry.address = Some(([127, 0, 0, 1], port).into());
+        entries.push(entry);
     }
     entries
 }
@@ -94,34 +91,29 @@ fn occurrence(what: &str) -> Occurrence {
     let operations: Vec<_> = operations
         .map(|it| {
             let it = arguments(it);
-            JournalOperation {
-                op: it.op,
-                path: it.path.unwrap(),
-                version: it.version,
-                mode: it.mode,
-                data_bytes: it.data_bytes,
-            }
+            let mut operation = JournalOperation::new(it.op, it.path.unwrap());
+            operation.version = it.version;
+            operation.mode = it.mode;
+            operation.data_bytes = it.data_bytes;
+            operation
         })
         .collect();
     let (result, created) = result.split_once(' ').unwrap_or((result, ""));
-    Occurrence::Request(JournalRequest {
-        is_answered: result != "NONE",
-        error: ErrorCode::from_name(result),
-        created: (!created.is_empty()).then(|| created.to_owned()),
-        operation_count: u32::try_from(operations.len()).unwrap(),
-        operations,
-        ..arguments(before)
-    })
+    let mut request = arguments(before);
+    request.is_answered = result != "NONE";
+    request.error = ErrorCode::from_name(result);
+    request.created = (!created.is_empty()).then(|| created.to_owned());
+    request.operation_count = u32::try_from(operations.len()).unwrap();
+    request.operations = operations;
+    Occurrence::Request(request)
 }
 
 fn arguments(text: &str) -> JournalRequest {
     let mut words = text.split(' ');
     let op = words.next().unwrap();
-    let mut request = JournalRequest {
-        op: OpCode::from_name(op).unwrap().name(),
-        version: matches!(op, "setData" | "delete" | "check").then_some(-1),
-        ..JournalRequest::default()
-    };
+    let mut request = JournalRequest::default();
+    request.op = OpCode::from_name(op).unwrap().name();
+    request.version = matches!(op, "setData" | "delete" | "check").then_some(-1);
     for word in words {
         if word.starts_with('/') {
             request.path = Some(word.to_owned());
@@ -228,15 +220,9 @@ fn memory_is_bounded() {
     let mut pass = pass::Pass::new(Ignored::default());
     for number in 0..200_000_u64 {
         let what = occurrence(&format!("create /l/{number} EPHEMERAL_SEQUENTIAL"));
-        pass.entry(&JournalEntry {
-            number,
-            at: Duration::ZERO,
-            wall: SystemTime::UNIX_EPOCH,
-            connection: None,
-            session: Some(SessionId(i64::try_from(number % 1_000).unwrap() + 1)),
-            address: None,
-            what,
-        });
+        let mut entry = JournalEntry::new(number, Duration::ZERO, SystemTime::UNIX_EPOCH, what);
+        entry.session = Some(SessionId(i64::try_from(number % 1_000).unwrap() + 1));
+        pass.entry(&entry);
     }
     let (items, groups) = pass.sizes();
     assert!(items <= 1 << 16 && groups <= 1_000, "{items} {groups}");

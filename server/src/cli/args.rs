@@ -7,10 +7,8 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Parser, parser::ValueSource};
-use minikeeper::{
-    Config, ControlConfig, DataSource, DigestAlgorithm, Secret, TxnLog,
-    settings::{self, Form, Setting, Unit, Value},
-};
+use minikeeper::{Config, ControlConfig, DataSource, DigestAlgorithm, Secret, TxnLog};
+use minikeeper_core::config::settings::{self, Form, Setting, Unit, Value};
 use tracing_subscriber::filter::Targets;
 
 use crate::{

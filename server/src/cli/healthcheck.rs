@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use minikeeper::files;
+use minikeeper_core::files;
 
 use crate::{
     address,

@@ -36,7 +36,8 @@ use clap::{
     error::{ContextKind, ContextValue},
     parser::ValueSource,
 };
-use minikeeper::{Config, Server, StartError, Tree, files, jaas_users};
+use minikeeper::{Config, Server, StartError, Tree, jaas_users};
+use minikeeper_core::files;
 use minikeeper_shell::{in_one_line, print_on_stderr, without_controls};
 use tokio::{
     runtime::{Handle, Runtime},

@@ -7,8 +7,9 @@ use std::{
     time::Duration,
 };
 
-use minikeeper::{
-    Recording, ReplayError, SessionId, files, replay,
+use minikeeper::{Recording, ReplayError, SessionId, replay};
+use minikeeper_core::{
+    files,
     replay::{ReplayClock, canonical::KnownDifferences, replay_against, version::Version},
 };
 use minikeeper_shell::{print_on_stdout, without_controls};

@@ -2,7 +2,8 @@
 
 use std::{env, path::Path};
 
-use minikeeper::{Secret, files};
+use minikeeper::Secret;
+use minikeeper_core::files;
 
 /// The environment variable, for servers and for `minikeeper ctl`.
 pub(crate) const VARIABLE: &str = "MINIKEEPER_CONTROL_TOKEN";

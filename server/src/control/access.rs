@@ -22,8 +22,9 @@ use std::{
 };
 
 use hyper::{HeaderMap, Method, StatusCode, header, http::request};
+use minikeeper_core::config::ControlConfig;
 
-use crate::{config::ControlConfig, control::error::ControlError};
+use crate::control::error::ControlError;
 
 /// The period after which the count of wrong tokens restarts.
 const WRONG_TOKENS_PERIOD: Duration = Duration::from_secs(1);

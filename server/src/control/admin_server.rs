@@ -7,6 +7,7 @@ use hyper::{
     HeaderMap, Method, Response, StatusCode, Uri,
     header::{self, HeaderValue},
 };
+use minikeeper_core::state::UniverseState;
 use serde_json::Value;
 
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
         prometheus,
     },
     control::routing,
-    state::UniverseState,
 };
 
 /// What a path below AdminServer's addresses names.

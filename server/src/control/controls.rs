@@ -3,16 +3,18 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use bytes::BytesMut;
+use minikeeper_core::{
+    config::ControlConfig,
+    limits::open_connections::Slot,
+    state::{UniverseState, upgrade::Upgrade},
+    stream::Stream,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    config::ControlConfig,
     control::{access::WrongTokens, answer_body::UnreadAnswers, error::ControlError, http, tail},
-    limits::open_connections::Slot,
-    state::{UniverseState, upgrade::Upgrade},
-    stream::Stream,
     sweep::remote::Sweeps,
     universe::{Snapshot, Universe},
 };

@@ -17,6 +17,7 @@ use hyper::{
     server::conn::http1,
     service::service_fn,
 };
+use minikeeper_core::{limits::open_connections::Slot, race::first_of, stream::Stream};
 use serde_json::json;
 
 use crate::{
@@ -31,10 +32,7 @@ use crate::{
         tail::TailBody,
         verb::Answer,
     },
-    limits::open_connections::Slot,
     page::Asset,
-    race::first_of,
-    stream::Stream,
 };
 
 /// How long a client may take to begin a request, and to send its head.

@@ -10,8 +10,7 @@ use std::{
 
 use bytes::{Buf as _, BytesMut};
 use hyper::rt::{self, Read, ReadBufCursor, Write};
-
-use crate::stream::Stream;
+use minikeeper_core::stream::Stream;
 
 /// How long a client may leave an answer unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);

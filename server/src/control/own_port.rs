@@ -4,22 +4,22 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::BytesMut;
+use minikeeper_core::{
+    config::Config,
+    net::listener::{self, PortUse},
+    start::{StartError, ports},
+    state::reachability::HeldPorts,
+    stream::Stream,
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
 
-use crate::{
-    config::Config,
-    control::{
-        controls::Controls,
-        error::{ControlError, with_causes},
-        http,
-    },
-    net::listener::{self, PortUse},
-    start::{StartError, ports},
-    state::reachability::HeldPorts,
-    stream::Stream,
+use crate::control::{
+    controls::Controls,
+    error::{ControlError, with_causes},
+    http,
 };
 
 /// Listens on the address in the settings, if there is one, and stores the actual port in them.

@@ -401,7 +401,7 @@ impl Arguments {
     /// Parses a body; an empty body means `{}`.
     pub(crate) fn from_body(body: &[u8], parameters: &[Parameter]) -> Result<Self, ControlError> {
         let body = if body.is_empty() { b"{}" } else { body };
-        let value = crate::tree::files::json::parse(body)
+        let value = minikeeper_core::trees::files::json::parse(body)
             .map_err(|error| ControlError::bad_input(format!("the body is not JSON: {error}")))?;
         let Value::Object(mut given) = value else {
             return Err(ControlError::bad_input("the body is not a JSON object"));

@@ -4,17 +4,15 @@ use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use hyper::{Method as HttpMethod, StatusCode, Uri};
+use minikeeper_core::journal::record::RecordKind;
 
-use crate::{
-    control::{
-        controls::Controls,
-        error::ControlError,
-        openapi,
-        parameter::Arguments,
-        verb::{Answer, Call, Method, Verb},
-        verbs,
-    },
-    journal::record::RecordKind,
+use crate::control::{
+    controls::Controls,
+    error::ControlError,
+    openapi,
+    parameter::Arguments,
+    verb::{Answer, Call, Method, Verb},
+    verbs,
 };
 
 /// Reading a longer body is left to a thread. Unit: bytes.

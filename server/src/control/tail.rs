@@ -11,11 +11,11 @@ use std::{
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
+use minikeeper_core::race::first_of;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     control::{controls::Controls, error::ControlError},
-    race::first_of,
     universe::JournalTail,
     views,
 };

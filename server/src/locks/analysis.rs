@@ -7,17 +7,15 @@ use std::{
     time::Duration,
 };
 
+use minikeeper_core::order;
 use minikeeper_protocol::SessionId;
 
-use crate::{
-    locks::{
-        Contender, Deadlock, DeadlockStep, HERD_MIN, LockFamily, LockInfo, LockKind, LockWarning,
-        LockWarningCode, Locks, WAITS_FOR_MAX,
-        collect::{Collected, ContenderNode, Directory, Group, SessionFacts},
-        deadlock::{self, Holder, Queue, Waiter},
-        naming::Role,
-    },
-    order,
+use crate::locks::{
+    Contender, Deadlock, DeadlockStep, HERD_MIN, LockFamily, LockInfo, LockKind, LockWarning,
+    LockWarningCode, Locks, WAITS_FOR_MAX,
+    collect::{Collected, ContenderNode, Directory, Group, SessionFacts},
+    deadlock::{self, Holder, Queue, Waiter},
+    naming::Role,
 };
 
 /// Analyses what was collected. Takes time in proportion to it, and to sort it.

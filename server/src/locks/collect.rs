@@ -9,18 +9,17 @@ use std::{
     net::SocketAddr,
 };
 
-use minikeeper_engine::{Engine, Life, WatchKind};
-use minikeeper_protocol::SessionId;
-
-use crate::{
-    locks::{
-        CONTENDERS_MAX, CONTENDERS_OF_A_LOCK_MAX, DATA_BYTES_MAX, LOCKS_MAX, Locks, analysis,
-        history,
-        naming::{self, INNER_LOCK, KAZOO_INNER_LOCK, LEASES, Role},
-    },
+use minikeeper_core::{
     order,
     turn::{core::LockedState, turns::Turns},
     work,
+};
+use minikeeper_engine::{Engine, Life, WatchKind};
+use minikeeper_protocol::SessionId;
+
+use crate::locks::{
+    CONTENDERS_MAX, CONTENDERS_OF_A_LOCK_MAX, DATA_BYTES_MAX, LOCKS_MAX, Locks, analysis, history,
+    naming::{self, INNER_LOCK, KAZOO_INNER_LOCK, LEASES, Role},
 };
 
 /// The number of slots of the tree that one slice of the search reads.

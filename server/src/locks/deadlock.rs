@@ -8,9 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use minikeeper_core::order;
 use minikeeper_protocol::SessionId;
-
-use crate::order;
 
 /// Who holds one lock, and who waits for it. A session that holds the lock or waits for it in
 /// another place further ahead does not count as waiting: its process uses the lock in several

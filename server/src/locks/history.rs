@@ -9,16 +9,16 @@ use std::{
     time::Duration,
 };
 
-use minikeeper_protocol::SessionId;
-
-use crate::{
+use minikeeper_core::{
     journal::{
         Copied,
         entry::{JournalEntry, JournalRequest, Occurrence},
     },
-    locks::{LockKind, Locks, naming, naming::Role},
     order,
 };
+use minikeeper_protocol::SessionId;
+
+use crate::locks::{LockKind, Locks, naming, naming::Role};
 
 /// How a lock changed hands, as far as the journal shows it: in [`LockInfo`](crate::LockInfo).
 ///

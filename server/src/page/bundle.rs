@@ -6,11 +6,10 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use minikeeper_core::order;
 use serde_json::{Value, json};
 
 use super::ASSETS;
-
-use crate::order;
 
 /// The modules of the page. Each imports only others of them.
 const MODULES: [&str; 7] = [

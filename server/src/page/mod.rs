@@ -216,7 +216,7 @@ mod tests {
                 let Some(kind) = operator.and_then(|text| text.split('"').nth(1)) else {
                     continue;
                 };
-                let kinds = crate::journal::entry::JournalEntry::KINDS;
+                let kinds = minikeeper_core::journal::entry::JournalEntry::KINDS;
                 assert!(kinds.contains(&kind), "{}: {kind}", asset.name);
                 found += 1;
             }

@@ -7,10 +7,12 @@
 mod bundle;
 mod text;
 
-use crate::{
-    advice::Advice, clock::Moment, faults::FaultInfo, journal::entry::JournalEntry, locks::Locks,
+use minikeeper_core::{
+    clock::Moment, faults::FaultInfo, journal::entry::JournalEntry,
     state::session_info::SessionInfo,
 };
+
+use crate::{advice::Advice, locks::Locks};
 
 /// The maximum number of entries of the journal in a story; it has the newest.
 pub(crate) const ENTRIES_MAX: u64 = 10_000;

@@ -5,11 +5,14 @@ use std::{
     fmt::{self, Display, Formatter},
 };
 
-use crate::{
+use minikeeper_core::{
     faults::FaultInfo,
     journal::entry::{JournalEntry, Occurrence},
-    locks::LockInfo,
     state::session_info::SessionInfo,
+};
+
+use crate::{
+    locks::LockInfo,
     story::{Story, cut},
 };
 

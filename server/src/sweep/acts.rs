@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use minikeeper_protocol::{OpCode, SessionId};
-
-use crate::{
+use minikeeper_core::{
     faults::place::{Deed, FaultPlace, PathPattern},
     journal::entry::{JournalEntry, Occurrence},
     order,
 };
+use minikeeper_protocol::{OpCode, SessionId};
 
 /// The maximum number of entries of a journal that are read.
 pub(crate) const ENTRIES_MAX: usize = 100_000;

@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use minikeeper_core::{faults::hits::Hits, recording::Recording};
 use tokio::task::AbortHandle;
 
 use crate::{
-    faults::hits::Hits,
-    recording::Recording,
     sweep::{
         SweepError,
         acts::ENTRIES_MAX,

@@ -6,9 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use minikeeper_protocol::{OpCode, SessionId};
-
-use crate::{
+use minikeeper_core::{
     faults::{
         op::FaultOp,
         place::{FaultPlace, PathPattern, PlaceBy, PlaceStep, SimilarPath},
@@ -16,11 +14,13 @@ use crate::{
     glob::Glob,
     journal::entry::JournalEntry,
     order,
-    sweep::{
-        acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
-        names::RunNames,
-        point::{FaultPoint, SweepFault},
-    },
+};
+use minikeeper_protocol::{OpCode, SessionId};
+
+use crate::sweep::{
+    acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
+    names::RunNames,
+    point::{FaultPoint, SweepFault},
 };
 
 /// The maximum number of runs that are kept to see how a place is found again.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{
+use minikeeper_core::{
     faults::{
         chance::Chance,
         op::FaultOp,
@@ -14,6 +14,9 @@ use crate::{
     },
     journal::entry::JournalEntry,
     order,
+};
+
+use crate::{
     story::cut,
     sweep::{
         acts,

@@ -5,10 +5,9 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{
-    faults::{fault::Fault, op::FaultOp},
-    sweep::{SweepError, acts::EVENT},
-};
+use minikeeper_core::faults::{fault::Fault, op::FaultOp};
+
+use crate::sweep::{SweepError, acts::EVENT};
 
 /// What goes wrong at a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -196,7 +195,7 @@ impl FromStr for FaultPoint {
             path,
         };
         // Says what is wrong with the operation or the path now, not in the middle of a run.
-        crate::faults::rule::Rule::new(0, point.to_fault(EVENT_DELAY)?)
+        minikeeper_core::faults::rule::Rule::new(0, point.to_fault(EVENT_DELAY)?)
             .map_err(|error| wrong(&error.to_string()))?;
         Ok(point)
     }

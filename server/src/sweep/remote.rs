@@ -1,9 +1,9 @@
 //! Sweeps of tests in other processes, which ask for each run: the verbs `sweep_...`.
 
+use minikeeper_core::clock::Stopwatch;
 use parking_lot::Mutex;
 
 use crate::{
-    clock::Stopwatch,
     sweep::{
         SweepError,
         armed::Armed,

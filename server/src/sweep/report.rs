@@ -5,8 +5,9 @@ use std::{
     time::Duration,
 };
 
+use minikeeper_core::journal::entry::{JournalEntry, Occurrence};
+
 use crate::{
-    journal::entry::{JournalEntry, Occurrence},
     story::cut,
     sweep::{
         acts,
@@ -302,7 +303,9 @@ impl SweepReport {
                 None => groups.push((cause, vec![failure])),
             }
         }
-        crate::order::sort_by_key(&mut groups, |(_, group)| std::cmp::Reverse(group.len()));
+        minikeeper_core::order::sort_by_key(&mut groups, |(_, group)| {
+            std::cmp::Reverse(group.len())
+        });
         groups.into_iter().map(|(_, group)| group).collect()
     }
 

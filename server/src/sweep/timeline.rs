@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use minikeeper_core::journal::entry::{JournalEntry, Occurrence};
 use minikeeper_protocol::SessionId;
 use serde_json::Value;
 
-use crate::{
-    journal::entry::{JournalEntry, Occurrence},
-    sweep::acts,
-    views,
-};
+use crate::{sweep::acts, views};
 
 /// The maximum length of the entries before the fault. Unit: bytes of JSON.
 const BEFORE_BYTES_MAX: usize = 16 << 10;
@@ -44,15 +41,9 @@ impl SweepTimeline {
         let left_out: Vec<_> = left_out.iter().filter(is_shown).collect();
         shown.extend(first);
         if let [one, ..] = left_out[..] {
-            let gap = JournalEntry {
-                connection: None,
-                session: None,
-                address: None,
-                what: Occurrence::Omitted {
-                    count: left_out.len() as u64,
-                },
-                ..(*one).clone()
-            };
+            let count = left_out.len() as u64;
+            let gap =
+                JournalEntry::new(one.number, one.at, one.wall, Occurrence::Omitted { count });
             shown.push((0, views::journal::entry(&gap)));
         }
         shown.extend(last);
@@ -101,15 +92,11 @@ mod tests {
     use super::*;
 
     fn entry(number: u64, what: Occurrence) -> JournalEntry {
-        JournalEntry {
-            number,
-            at: Duration::from_millis(number),
-            wall: UNIX_EPOCH,
-            connection: Some(1),
-            session: Some(SessionId(7)),
-            address: None,
-            what,
-        }
+        let at = Duration::from_millis(number);
+        let mut entry = JournalEntry::new(number, at, UNIX_EPOCH, what);
+        entry.connection = Some(1);
+        entry.session = Some(SessionId(7));
+        entry
     }
 
     fn numbers(timeline: &SweepTimeline) -> Vec<u64> {

@@ -15,13 +15,11 @@ use std::{
     time::Duration,
 };
 
+use minikeeper_core::{clock::Stopwatch, config::stories::Stories, recording::Recording};
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 
 use crate::{
-    clock::Stopwatch,
-    config::stories::Stories,
-    recording::Recording,
     server::{Builder, Server},
     sweep::{
         SweepError,

@@ -11,11 +11,10 @@ use std::{
     time::Duration,
 };
 
+use minikeeper_core::{clock::Stopwatch, config::stories::Stories};
 use parking_lot::{Condvar, Mutex};
 
 use crate::{
-    clock::Stopwatch,
-    config::stories::Stories,
     server::{Builder, Server},
     sweep::{
         SweepError,

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeSet, error::Error, fmt};
 
+use minikeeper_core::{
+    trees::{Lifetime, Tree, Znode, seed_error::SeedError},
+    turn::effects::TurnEffects,
+    work,
+};
 use minikeeper_engine::{Engine, Now};
 use minikeeper_protocol::{Create, CreateMode, ErrorCode, Request, Stat};
 
-use crate::{
-    tree::{Lifetime, Tree, Znode, seed_error::SeedError},
-    turn::effects::TurnEffects,
-    universe::{Universe, seeding},
-    work,
-};
+use crate::universe::{Universe, seeding};
 
 impl Universe {
     /// Creates a znode, whose parent must exist. Takes a zxid and fires watches as a client's create

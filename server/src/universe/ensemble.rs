@@ -2,17 +2,17 @@
 
 use std::{error::Error, fmt, net::SocketAddr};
 
-use minikeeper_protocol::SessionId;
-use tokio::task::JoinSet;
-
-use crate::{
+use minikeeper_core::{
     ensemble::{Ensemble, ServerMode},
     order,
     start::ports::Listeners,
     state::reachability::Phase,
-    universe::{Universe, reachable},
     work,
 };
+use minikeeper_protocol::SessionId;
+use tokio::task::JoinSet;
+
+use crate::universe::{Universe, reachable};
 
 /// A server of the ensemble, as [`Universe::servers`](crate::Universe::servers) lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ pub enum EnsembleError {
         mode: ServerMode,
     },
     /// It cannot listen. It stays down; the caller may try again.
-    Start(crate::start::StartError),
+    Start(minikeeper_core::start::StartError),
 }
 
 impl fmt::Display for EnsembleError {
@@ -95,7 +95,7 @@ impl Universe {
                 id,
                 address: reachable(address),
                 mode: ensemble.mode(id),
-                is_leader: ensemble.len() > 1 && leader == Some(id),
+                is_leader: ensemble.size() > 1 && leader == Some(id),
                 sessions: Vec::new(),
             })
             .collect();
@@ -202,6 +202,6 @@ fn check(ensemble: &Ensemble, id: u8) -> Result<(), EnsembleError> {
     if ensemble.ids().any(|known| known == id) {
         return Ok(());
     }
-    let servers = ensemble.len();
+    let servers = ensemble.size();
     Err(EnsembleError::NoServer { id, servers })
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{
+use minikeeper_core::{
     faults::{
         FaultInfo,
         action::FaultAction,
@@ -11,8 +11,9 @@ use crate::{
         hits::{FaultHit, Hits, Seen},
     },
     state::fault_turn,
-    universe::Universe,
 };
+
+use crate::universe::Universe;
 
 impl Universe {
     /// Injects a fault until the guard is dropped. Dropping the guard panics if the fault has not
@@ -65,7 +66,7 @@ impl Universe {
     pub(crate) fn inject_at(
         &self,
         mut fault: Fault,
-        place: Option<crate::faults::place::FaultPlace>,
+        place: Option<minikeeper_core::faults::place::FaultPlace>,
     ) -> Result<(u64, Arc<Hits>), FaultError> {
         if place.is_some() {
             // The place counts.

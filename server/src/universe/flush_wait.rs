@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use minikeeper_core::{outbox::Outbox, peer::Peer, race::first_of, state::UniverseState};
 use tokio::time::timeout;
-
-use crate::{outbox::Outbox, peer::Peer, race::first_of, state::UniverseState};
 
 /// A connection with events that its client has not been sent.
 struct Owing {

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
+use minikeeper_core::data::{self, DataDirError, DataSource, ExportError, SavedState};
 use minikeeper_protocol::Zxid;
 
-use crate::{
-    data::{self, DataDirError, DataSource, ExportError, SavedState},
-    universe::Universe,
-};
+use crate::universe::Universe;
 
 impl Universe {
     /// Replaces the state by that of a ZooKeeper data directory, which is only read.

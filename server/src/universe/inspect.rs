@@ -5,14 +5,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use minikeeper_core::{
+    trees::{self, Lifetime, dump},
+    work,
+};
 use minikeeper_engine::{Broken, Engine, Life, ZnodeImage};
 use minikeeper_protocol::{SessionId, Stat};
 
-use crate::{
-    tree::{self, Lifetime, dump},
-    universe::{Universe, seeding},
-    work,
-};
+use crate::universe::{Universe, seeding};
 
 /// The limit of the text of the paths in a [`TreeListing`]. Unit: bytes.
 const LISTED_PATHS_BYTES_MAX: usize = 4 << 20;
@@ -215,7 +215,7 @@ impl Universe {
         self.shared.turns.inspect(|engine| {
             let image = engine.image();
             let znode = image.znode(path)?;
-            image.access_list(znode.acl).map(tree::text_of)
+            image.access_list(znode.acl).map(trees::text_of)
         })
     }
 

@@ -2,16 +2,16 @@
 
 use std::{num::NonZero, time::Duration};
 
-use crate::{
-    advice::Advice,
+use minikeeper_core::{
     journal::{
         Copied,
         entry::JournalEntry,
         filter::{self, Expected, JournalError, JournalFilter},
     },
-    universe::Universe,
     work,
 };
+
+use crate::{advice::Advice, universe::Universe};
 
 /// How long a [`JournalTail`] waits after the first new entry: those that follow at once are read
 /// with it, so that a busy server is not read once a request.

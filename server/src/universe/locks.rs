@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use minikeeper_core::{
+    ensemble::ServerMode,
+    faults::{FaultInfo, who::FaultFor},
+    order,
+};
 use minikeeper_protocol::SessionId;
 
 use crate::{
-    ensemble::ServerMode,
-    faults::{FaultInfo, who::FaultFor},
     locks::{self, Locks},
-    order,
     universe::Universe,
 };
 

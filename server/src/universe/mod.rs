@@ -1,6 +1,6 @@
 //! A universe: one tree with its sessions and clock, and the API that tests use.
 //!
-//! [`Universe`] is a handle on a [`state`](crate::state). Its methods are grouped by what they act on,
+//! [`Universe`] is a handle on a [`state`](minikeeper_core::state). Its methods are grouped by what they act on,
 //! one file each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value),
 //! `snapshots` (going back), `restarting`, `ensemble` (its servers), `import_export` (data
 //! directories), `changes` (single changes by a test), `inspect`, `journal`, `recording`, `locks`,
@@ -36,7 +36,9 @@ use std::{
     sync::Arc,
 };
 
-pub use crate::state::registry::UniverseError;
+pub use minikeeper_core::state::registry::UniverseError;
+
+use minikeeper_core::{limits::LimitCounts, net::local::LocalStream, state::UniverseState};
 
 pub use self::{
     journal::JournalTail,
@@ -46,7 +48,6 @@ pub use self::{
     universes::UniverseGuard,
     waiting::WaitError,
 };
-use crate::{limits::LimitCounts, net::local::LocalStream, state::UniverseState};
 
 /// A tree with its own sessions and clock. A [`Server`](crate::Server) has one from the start.
 ///

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{config::stories::Stories, universe::Universe};
+use minikeeper_core::config::stories::Stories;
+
+use crate::universe::Universe;
 
 /// How long to wait for the engine lock: should another thread hold it for ever, the test ends
 /// nevertheless.
@@ -27,7 +29,6 @@ const FOLDER: &str = "minikeeper-stories";
 fn folder(stories: &Stories) -> Option<PathBuf> {
     match stories {
         Stories::SaveIn(folder) => Some(folder.clone()),
-        Stories::Print | Stories::Off => None,
         Stories::Default => match env::var_os("MINIKEEPER_STORIES") {
             Some(folder) if folder.is_empty() || folder == "off" => None,
             Some(folder) => Some(folder.into()),
@@ -39,6 +40,7 @@ fn folder(stories: &Stories) -> Option<PathBuf> {
                 Some(target.join(FOLDER))
             }
         },
+        _ => None,
     }
 }
 

@@ -6,16 +6,16 @@ use std::{
     sync::Arc,
 };
 
-use minikeeper_engine::{Input, Keep};
-
-use crate::{
+use minikeeper_core::{
     outbox::Close,
     recording::{
         Recording, RecordingEnd, RecordingError,
         recorder::{END_BYTES, Recorder, RecordingFile},
     },
-    universe::Universe,
 };
+use minikeeper_engine::{Input, Keep};
+
+use crate::universe::Universe;
 
 /// Records what clients send and what follows, so that it can be [replayed](crate::replay()).
 impl Universe {
@@ -91,7 +91,7 @@ impl Universe {
             }
             // The state as it is before the restart: a replay begins with that restart.
             let mut recorder = Recorder::new(&core.engine, now, turns.prefix(), usize::MAX);
-            let needed = recorder.len() + END_BYTES;
+            let needed = recorder.size() + END_BYTES;
             if needed > bytes_max {
                 outcome = Err(RecordingError::Limit { needed, bytes_max });
                 return Vec::new();

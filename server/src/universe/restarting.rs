@@ -2,17 +2,17 @@
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use minikeeper_engine::Keep;
-
-use crate::{
+use minikeeper_core::{
     ensemble::ServerMode,
     start::{
         StartError,
         ports::{self, Listeners},
     },
     state::{UniverseState, reachability::Phase},
-    universe::Universe,
 };
+use minikeeper_engine::Keep;
+
+use crate::universe::Universe;
 
 /// The maximum wait for connections to end while the server goes down.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use minikeeper_core::{
+    order,
+    trees::{self, Lifetime, Tree, TreeDiff, Znode, seed_error::SeedError},
+    turn::effects::TurnEffects,
+    work,
+};
 use minikeeper_engine::{
     Engine, Image, Life, Now, TTL_MS_MAX, ZNODE_BYTES, ZnodeImage, ZnodeState, Znodes,
 };
 use minikeeper_protocol::{AclList, Create, CreateMode, CreateOp, Request, ZnodePath};
 
-use crate::{
-    order,
-    tree::{self, Lifetime, Tree, TreeDiff, Znode, seed_error::SeedError},
-    turn::effects::TurnEffects,
-    universe::Universe,
-    work,
-};
+use crate::universe::Universe;
 
 /// The changes made by [`Universe::seed`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -161,7 +161,7 @@ impl Universe {
 /// Panics unless a server's tree equals the expected one: every znode, ephemerals included, except
 /// `/zookeeper`.
 ///
-/// The tree is written as in [`tree!`](crate::tree!) or given as a [`Tree`]. A final `..` permits
+/// The tree is written as in [`tree!`](minikeeper_core::tree!) or given as a [`Tree`]. A final `..` permits
 /// more znodes than are named. The panic lists the differences: `-` is expected, `+` is found.
 ///
 /// # Examples
@@ -218,7 +218,7 @@ pub(crate) fn check(tree: &Tree, frame_bytes_max: usize) -> Result<(), SeedError
                     });
                 }
             }
-            Some(Lifetime::Persistent | Lifetime::Container) | None => {}
+            _ => {}
         }
         if let Some(Some(data)) = znode.data()
             && data.len() > frame_bytes_max
@@ -399,7 +399,7 @@ fn access_list(path: &str, znode: &Znode) -> Result<Option<AclList>, SeedError> 
     }
     let parsed = entries
         .iter()
-        .map(|entry| tree::acl(entry).ok_or_else(|| wrong(entry)));
+        .map(|entry| trees::acl(entry).ok_or_else(|| wrong(entry)));
     Ok(Some(AclList::new(&parsed.collect::<Result<Vec<_>, _>>()?)))
 }
 
@@ -438,7 +438,7 @@ fn exported(engine: &Engine, znodes: Znodes<'_>, with_ephemerals: bool) -> Tree 
 }
 
 pub(crate) fn znode_of_state(engine: &Engine, state: ZnodeState<'_>) -> Znode {
-    let access = engine.image().access_list(state.acl).map(tree::text_of);
+    let access = engine.image().access_list(state.acl).map(trees::text_of);
     Znode::from(state.data.map(<[u8]>::to_vec))
         .lives(lifetime_of(state.life))
         .acl(access.unwrap_or_default())

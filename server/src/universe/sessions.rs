@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use minikeeper_engine::ConnId;
-use minikeeper_protocol::SessionId;
-
-use crate::{
+use minikeeper_core::{
     faults::{error::FaultError, fault::Fault},
     order,
     outbox::Close,
     session_selector::{NoSession, SessionSelector},
     state::{UniverseState, fault_turn, session_info::SessionInfo},
-    universe::{Universe, flush_wait},
 };
+use minikeeper_engine::ConnId;
+use minikeeper_protocol::SessionId;
+
+use crate::universe::{Universe, flush_wait};
 
 /// The maximum wait for the events of an expiry to reach their sockets. A bound for a machine that
 /// hangs, never a delay.
@@ -183,12 +183,8 @@ impl Universe {
         if count > 0 {
             return Ok(count);
         }
-        Err(NoSession {
-            verb,
-            who,
-            wanted,
-            seen: self.seen(&self.sessions()),
-        })
+        let seen = self.seen(&self.sessions());
+        Err(NoSession::new(verb, wanted, who, seen))
     }
 
     /// Describes these sessions for an error, and counts the unbound ones that could not match.
@@ -265,10 +261,9 @@ fn sessions_of(shared: &UniverseState) -> Vec<SessionInfo> {
             .conn
             .and_then(|conn| locked.members.get(conn.0 as usize));
         let elapsed_ms = shared.turns.clock().elapsed_ms();
-        SessionInfo {
-            is_unbound,
-            ..SessionInfo::new(report, member, elapsed_ms)
-        }
+        let mut info = SessionInfo::new(report, member, elapsed_ms);
+        info.is_unbound = is_unbound;
+        info
     });
     let whole = reports.into_iter().map(|(report, info)| info.with(report));
     whole.collect()

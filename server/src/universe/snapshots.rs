@@ -2,13 +2,10 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
+use minikeeper_core::{state::UniverseState, trees::Znode};
 use minikeeper_engine::{Mark, ZnodeState};
 
-use crate::{
-    state::UniverseState,
-    tree::Znode,
-    universe::{Universe, seeding},
-};
+use crate::universe::{Universe, seeding};
 
 /// A state to restore: see [`Universe::snapshot`]. Dropping it frees its memory.
 pub struct Snapshot {

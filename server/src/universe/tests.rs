@@ -1,6 +1,8 @@
 //! Tests that no verb holds the engine lock for more than a piece of work, however large the state is.
 
-use crate::{Server, Tree, Znode, universe::inspect::ChildOrder, work};
+use minikeeper_core::work;
+
+use crate::{Server, Tree, Znode, universe::inspect::ChildOrder};
 
 /// The most znodes, changes, watches or ancestors that one hold may handle, with those that are looked
 /// at to plan it.

@@ -1,14 +1,15 @@
 //! Reads, advances, freezes and unfreezes the clock.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use crate::{
+use minikeeper_core::{
     clock::{Clock, Moment},
     journal::record::RecordKind,
     state::timers,
     turn::time::Jump,
-    universe::Universe,
 };
+
+use crate::universe::Universe;
 
 impl Universe {
     /// Reads the clock, in whole milliseconds.
@@ -28,14 +29,7 @@ impl Universe {
     /// ```
     #[must_use]
     pub fn now(&self) -> Moment {
-        let both = |clock: &Clock| (clock.now(), clock.is_frozen());
-        let (now, is_frozen) = self.shared.turns.read_clock(both);
-        let since_1970 = Duration::from_millis(now.wall_ms.max(0).unsigned_abs());
-        Moment {
-            elapsed: Duration::from_millis(now.elapsed_ms),
-            wall: UNIX_EPOCH + since_1970,
-            is_frozen,
-        }
+        self.shared.turns.read_clock(Clock::moment)
     }
 
     /// Advances the clock, stopping at every deadline on the way. A frozen clock stays frozen

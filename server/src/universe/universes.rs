@@ -2,15 +2,15 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use minikeeper_engine::Engine;
-use minikeeper_protocol::{SessionId, path};
-
-use crate::{
+use minikeeper_core::{
     clock::Clock,
     state::{UniverseState, reachability::Phase, registry::UniverseError, time_control},
     turn::turns::Turns,
-    universe::{Universe, panics},
 };
+use minikeeper_engine::Engine;
+use minikeeper_protocol::{SessionId, path};
+
+use crate::universe::{Universe, panics};
 
 /// A universe that is dropped with this guard: its connections close and its state is deleted.
 ///

@@ -2,11 +2,12 @@
 
 use std::{error::Error, fmt, time::Duration};
 
+use minikeeper_core::{race::first_of, turn::turns::Turns};
 use minikeeper_engine::Engine;
 use minikeeper_protocol::{SessionId, path};
 use tokio::time::timeout;
 
-use crate::{locks::naming::is_contender, race::first_of, turn::turns::Turns, universe::Universe};
+use crate::{locks::naming::is_contender, universe::Universe};
 
 /// The maximum number of observed values that an error lists.
 const LISTED_MAX: usize = 10;

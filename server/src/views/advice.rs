@@ -72,7 +72,7 @@ impl Advice {
     pub fn of_json(
         text: &str,
         ignored: &[&str],
-    ) -> Result<Self, crate::journal::filter::JournalError> {
+    ) -> Result<Self, minikeeper_core::journal::filter::JournalError> {
         let entries = journal::read(text)?;
         Self::of(&entries, ignored)
     }

@@ -1,11 +1,11 @@
 //! Injected faults as JSON.
 
+use minikeeper_core::faults::{
+    FaultInfo, action::FaultAction, fault::Fault, hits::FaultHit, who::FaultFor,
+};
 use serde_json::{Value, json};
 
-use crate::{
-    faults::{FaultInfo, action::FaultAction, fault::Fault, hits::FaultHit, who::FaultFor},
-    views::schema::{Field, FieldKind, Part},
-};
+use crate::views::schema::{Field, FieldKind, Part};
 
 pub(crate) const INJECTED: Part = Part::new(
     "InjectedFault",
@@ -62,6 +62,7 @@ pub(crate) fn fault(info: &FaultInfo) -> Value {
         probability,
         seed,
         is_optional,
+        ..
     } = &info.fault;
     let ops: Vec<_> = ops.iter().map(|op| op.name()).collect();
     let mut shown = json!({
@@ -80,11 +81,11 @@ pub(crate) fn fault(info: &FaultInfo) -> Value {
         "last_hit": info.last_hit.as_ref().map(hit),
     });
     match who {
-        FaultFor::Anyone => {}
         FaultFor::Session(session) => shown["session"] = json!(session.to_string()),
         FaultFor::Client(number) => shown["client"] = json!(number),
         FaultFor::Address(address) => shown["address"] = json!(address.to_string()),
         FaultFor::Ip(ip) => shown["address"] = json!(ip.to_string()),
+        _ => {}
     }
     if let FaultAction::Error(error) = action {
         shown["error"] = json!(error.name());

@@ -2,10 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use minikeeper_protocol::{ErrorCode, EventKind, OpCode, Zxid};
-use serde_json::{Map, Value, json};
-
-use crate::{
+use minikeeper_core::{
     journal::{
         entry::{
             DeletionReason, JournalEntry, JournalOperation, JournalRequest, Occurrence, known_mode,
@@ -13,8 +10,11 @@ use crate::{
         filter::JournalError,
     },
     session_selector::session_id,
-    views::schema::{Field, FieldKind, Part},
 };
+use minikeeper_protocol::{ErrorCode, EventKind, OpCode, Zxid};
+use serde_json::{Map, Value, json};
+
+use crate::views::schema::{Field, FieldKind, Part};
 
 pub(crate) const ENTRY: Part = Part::new(
     "JournalEntry",
@@ -138,7 +138,8 @@ pub(crate) fn entry(entry: &JournalEntry) -> Value {
         Occurrence::ConnectionClosed { reason } => put("reason", reason.as_str().into()),
         Occurrence::Clock(text) | Occurrence::Verb(text) => put("what", text.as_str().into()),
         Occurrence::Omitted { count } => put("count", (*count).into()),
-        Occurrence::SessionEnded { .. } | Occurrence::ConnectionOpened => {}
+        // The text says the rest.
+        _ => {}
     }
     put("text", entry.to_string().into());
     fields.into()
@@ -246,16 +247,13 @@ fn parsed(entry: &Value) -> Option<JournalEntry> {
         },
         _ => return None,
     };
-    Some(JournalEntry {
-        number: entry["number"].as_u64()?,
-        at: ms("at_ms"),
-        // Some systems cannot tell a time so late.
-        wall: UNIX_EPOCH.checked_add(ms("wall_ms")).unwrap_or(UNIX_EPOCH),
-        connection: entry["connection"].as_u64(),
-        session: text("session").and_then(session_id),
-        address: text("address").and_then(|it| it.parse().ok()),
-        what,
-    })
+    // Some systems cannot tell a time so late.
+    let wall = UNIX_EPOCH.checked_add(ms("wall_ms")).unwrap_or(UNIX_EPOCH);
+    let mut read = JournalEntry::new(entry["number"].as_u64()?, ms("at_ms"), wall, what);
+    read.connection = entry["connection"].as_u64();
+    read.session = text("session").and_then(session_id);
+    read.address = text("address").and_then(|it| it.parse().ok());
+    Some(read)
 }
 
 const EVENTS: [EventKind; 4] = [
@@ -277,33 +275,28 @@ fn request_of(fields: &Value) -> JournalRequest {
     let version = |it: &Value| it.as_i64().and_then(|it| i32::try_from(it).ok());
     let operation = |it: &Value| {
         let request = request_of(it);
-        JournalOperation {
-            op: request.op,
-            path: request.path.unwrap_or_default(),
-            version: request.version,
-            mode: request.mode,
-            data_bytes: request.data_bytes,
-        }
+        let mut operation = JournalOperation::new(request.op, request.path.unwrap_or_default());
+        operation.version = request.version;
+        operation.mode = request.mode;
+        operation.data_bytes = request.data_bytes;
+        operation
     };
     let operations = fields["operations"].as_array();
-    JournalRequest {
-        xid: version(&fields["xid"]).unwrap_or(0),
-        op: op_of(fields),
-        path: owned("path"),
-        created: owned("created"),
-        version: version(&fields["version"]),
-        mode: fields["mode"].as_str().and_then(known_mode),
-        watch: fields["watch"] == true,
-        data_bytes: number(&fields["data_bytes"]),
-        timeout: None,
-        operations: operations.into_iter().flatten().map(operation).collect(),
-        operation_count: number(&fields["operation_count"]).unwrap_or(0),
-        error: (!matches!(result, "OK" | "NONE"))
-            .then(|| ErrorCode::from_name(result).unwrap_or(ErrorCode::from_code(i32::MIN))),
-        is_answered: result != "NONE",
-        zxid: Zxid::default(),
-        duration: Duration::ZERO,
-    }
+    let mut request = JournalRequest::default();
+    request.xid = version(&fields["xid"]).unwrap_or(0);
+    request.op = op_of(fields);
+    request.path = owned("path");
+    request.created = owned("created");
+    request.version = version(&fields["version"]);
+    request.mode = fields["mode"].as_str().and_then(known_mode);
+    request.watch = fields["watch"] == true;
+    request.data_bytes = number(&fields["data_bytes"]);
+    request.operations = operations.into_iter().flatten().map(operation).collect();
+    request.operation_count = number(&fields["operation_count"]).unwrap_or(0);
+    request.error = (!matches!(result, "OK" | "NONE"))
+        .then(|| ErrorCode::from_name(result).unwrap_or(ErrorCode::from_code(i32::MIN)));
+    request.is_answered = result != "NONE";
+    request
 }
 
 fn millis(time: Duration) -> Value {

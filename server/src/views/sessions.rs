@@ -1,8 +1,7 @@
 //! Sessions as JSON.
 
+use minikeeper_core::state::session_info::SessionInfo;
 use serde_json::{Value, json};
-
-use crate::state::session_info::SessionInfo;
 
 pub(crate) fn session(session: &SessionInfo) -> Value {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

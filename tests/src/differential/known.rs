@@ -1,6 +1,6 @@
 //! The known differences to ZooKeeper. Nothing else is excused.
 
-pub use minikeeper::replay::version::Version;
+pub use minikeeper_core::replay::version::Version;
 
 pub use crate::scenario::KnownDifferences;
 

@@ -1,10 +1,8 @@
 //! Random recordings: random histories run on minikeeper, which records them; then another server gets
 //! the recording.
 
-use minikeeper::{
-    Config, Recording, ReplayError, Replayed,
-    replay::{ReplayClock, replay_against},
-};
+use minikeeper::{Config, Recording, ReplayError, Replayed};
+use minikeeper_core::replay::{ReplayClock, replay_against};
 use minikeeper_protocol::SessionId;
 
 use super::{

@@ -5,12 +5,7 @@
 
 use std::{collections::BTreeMap, fmt::Display};
 
-use minikeeper_engine::{ConnId, Listing, Now, Room};
-use minikeeper_protocol::SessionId;
-
-use super::{java_text, server_words};
-use crate::{
-    admin::fields::{self, ReportField, number},
+use minikeeper_core::{
     clock::Clock,
     config::Config,
     outbox::OutboxView,
@@ -18,6 +13,11 @@ use crate::{
     state::UniverseState,
     turn::{core::LockedState, stats::ConnStats},
 };
+use minikeeper_engine::{ConnId, Listing, Now, Room};
+use minikeeper_protocol::SessionId;
+
+use super::{java_text, server_words};
+use crate::admin::fields::{self, ReportField, number};
 
 /// The data of one line about a connection.
 pub(crate) struct Row {

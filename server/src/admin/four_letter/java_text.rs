@@ -1,6 +1,6 @@
 //! Prints values as Java does, for scripts that parse ZooKeeper's output.
 
-use crate::peer::Peer;
+use minikeeper_core::peer::Peer;
 
 /// Prints a number as `Double.toString` does: with at least one decimal, and with an exponent outside
 /// 0.001 to 10,000,000.

@@ -4,18 +4,16 @@
 
 use std::{fmt::Write as _, net::SocketAddr};
 
+use minikeeper_core::{
+    config::Config, ensemble::ServerMode, state::UniverseState, turn::stats::Counters,
+};
+
 use super::java_text;
-use crate::{
-    admin::{
-        fields::{self, ReportField, number},
-        metrics::{self, MetricsSnapshot, Number},
-        process,
-        version::VERSION,
-    },
-    config::Config,
-    ensemble::ServerMode,
-    state::UniverseState,
-    turn::stats::Counters,
+use crate::admin::{
+    fields::{self, ReportField, number},
+    metrics::{self, MetricsSnapshot, Number},
+    process,
+    version::VERSION,
 };
 
 /// Returns the first line of srvr and stat.

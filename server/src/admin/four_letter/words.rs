@@ -4,10 +4,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::{
-    admin::reports::REPORTS,
-    state::{UniverseState, words::Word},
-};
+use minikeeper_core::state::{UniverseState, words::Word};
+
+use crate::admin::reports::REPORTS;
 
 /// Sets the mask to the eight bytes after the word, which must have arrived with it.
 pub(crate) fn set_trace_mask(shared: &UniverseState, after: &[u8]) -> String {
@@ -31,7 +30,7 @@ pub(crate) fn find(input: &[u8]) -> Option<&'static Word> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::words;
+    use minikeeper_core::state::words;
 
     fn is_allowed(name: &str, whitelist: &str) -> bool {
         let word = all().find(|word| word.name == name);

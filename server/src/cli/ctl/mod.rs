@@ -17,7 +17,8 @@ use std::{
 };
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
-use minikeeper::{Advice, Secret, control::Verb, files};
+use minikeeper::{Advice, Secret, control::Verb};
+use minikeeper_core::files;
 use minikeeper_shell::{print_on_stderr, print_on_stdout, without_controls};
 use serde_json::{Map, Value};
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use minikeeper::files;
+use minikeeper_core::files;
 use serde_json::Value;
 
 /// Parses a duration with its unit.

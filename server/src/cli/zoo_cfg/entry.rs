@@ -2,10 +2,9 @@
 
 use std::net::{IpAddr, ToSocketAddrs as _};
 
-use minikeeper::{
-    Config,
-    settings::{Form, KeyForm, Setting, Value},
-};
+use minikeeper::Config;
+
+use minikeeper_core::config::settings::{Form, KeyForm, Setting, Value};
 
 use crate::properties::{PropertiesError, Property};
 

@@ -15,10 +15,9 @@ mod reason;
 #[cfg(feature = "tls")]
 use std::net::{IpAddr, SocketAddr};
 
-use minikeeper::{
-    Config,
-    settings::{self, Setting},
-};
+use minikeeper::Config;
+
+use minikeeper_core::config::settings::{self, Setting};
 
 use self::entry::ZooCfgEntry;
 pub(crate) use self::entry::{Ignored, ZooCfgError};

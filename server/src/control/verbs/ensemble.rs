@@ -1,5 +1,6 @@
 //! The servers of the ensemble.
 
+use minikeeper_core::ensemble::ServerMode;
 use serde_json::json;
 
 use crate::{
@@ -8,7 +9,6 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, Method, Outcome, Verb},
     },
-    ensemble::ServerMode,
     universe::ensemble::{EnsembleError, ServerStatus},
     views::schema::{Field, FieldKind, Part},
 };

@@ -2,6 +2,13 @@
 
 use std::time::Duration;
 
+use minikeeper_core::faults::{
+    action::FaultAction,
+    error::{FaultError, NotHit},
+    fault::Fault,
+    op::FaultOp,
+    who::FaultFor,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -9,13 +16,6 @@ use crate::{
         error::ControlError,
         parameter::{Arguments, Parameter, ParameterKind},
         verb::{Handler, Method, Verb},
-    },
-    faults::{
-        action::FaultAction,
-        error::{FaultError, NotHit},
-        fault::Fault,
-        op::FaultOp,
-        who::FaultFor,
     },
     views::{
         faults,

@@ -1,5 +1,12 @@
 //! The journal: what clients did, and what happened to them.
 
+use minikeeper_core::{
+    journal::{
+        entry::JournalEntry,
+        filter::{Expected, JournalError, JournalFilter},
+    },
+    session_selector::session_id,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -8,11 +15,6 @@ use crate::{
         parameter::{Arguments, Parameter, ParameterKind},
         verb::{Handler, Method, Verb},
     },
-    journal::{
-        entry::JournalEntry,
-        filter::{Expected, JournalError, JournalFilter},
-    },
-    session_selector::session_id,
     views::{
         journal,
         schema::{Field, FieldKind},

@@ -1,6 +1,7 @@
 //! Recordings.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use minikeeper_core::recording::RecordingError;
 use serde_json::json;
 
 use crate::{
@@ -9,7 +10,6 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Handler, Method, Verb},
     },
-    recording::RecordingError,
     views::schema::{Field, FieldKind},
 };
 

@@ -2,6 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use minikeeper_core::{
+    faults::error::FaultError,
+    session_selector::{NoSession, SessionSelector, session_id},
+};
 use serde_json::json;
 
 use crate::{
@@ -10,8 +14,6 @@ use crate::{
         parameter::{Arguments, Parameter},
         verb::{Handler, Method, Outcome, Verb},
     },
-    faults::error::FaultError,
-    session_selector::{NoSession, SessionSelector, session_id},
     views::{
         self,
         schema::{Field, FieldKind},

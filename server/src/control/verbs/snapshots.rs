@@ -1,5 +1,6 @@
 //! Snapshots and forks.
 
+use minikeeper_core::trees::{Znode, files};
 use serde_json::{Value, json};
 
 use super::universes;
@@ -9,7 +10,6 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, Method, Verb},
     },
-    tree::{Znode, files},
     universe::Change,
     views::schema::{Field, FieldKind, Part},
 };

@@ -1,5 +1,6 @@
 //! The tree.
 
+use minikeeper_core::trees::{Lifetime, Tree, Znode, seed_error::SeedError};
 use minikeeper_protocol::ErrorCode;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +10,6 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, Method, Verb},
     },
-    tree::{Lifetime, Tree, Znode, seed_error::SeedError},
     universe::{
         changes::ChangeError,
         inspect::{ChildOrder, ListedChild, ListedZnode},

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use minikeeper_core::session_selector::SessionSelector;
 use serde_json::json;
 
 use crate::{
@@ -11,7 +12,6 @@ use crate::{
         verb::{Call, Handler, HandlerFuture, Method, Outcome, Verb},
         verbs::sessions::who,
     },
-    session_selector::SessionSelector,
     universe::WaitError,
 };
 
