@@ -149,6 +149,7 @@ impl<'a> Reader<'a> {
     /// # Panics
     /// If the window is not inside the buffer.
     #[must_use]
+    #[inline]
     pub fn window(buffer: &'a Bytes, window: std::ops::Range<usize>) -> Self {
         assert!(
             window.start <= window.end && window.end <= buffer.len(),
@@ -167,6 +168,7 @@ impl<'a> Reader<'a> {
         self.end - self.at
     }
 
+    #[inline]
     fn take<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let bytes = self.buffer[self.at..self.end]
             .first_chunk::<N>()
@@ -194,6 +196,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// When the message ends first.
+    #[inline]
     pub fn int(&mut self) -> Result<i32, DecodeError> {
         self.take().map(i32::from_be_bytes)
     }
@@ -202,6 +205,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// When the message ends first.
+    #[inline]
     pub fn long(&mut self) -> Result<i64, DecodeError> {
         self.take().map(i64::from_be_bytes)
     }

@@ -201,6 +201,7 @@ pub fn is_valid(path: &[u8]) -> bool {
 ///
 /// Returns `/` for the root too: callers must handle the root themselves.
 #[must_use]
+#[inline]
 pub fn parent_of(path: &[u8]) -> Option<&[u8]> {
     let slash = path.iter().rposition(|&byte| byte == b'/')?;
     Some(if slash == 0 { b"/" } else { &path[..slash] })

@@ -142,6 +142,7 @@ impl RequestHeader {
     ///
     /// # Errors
     /// When the message has fewer than eight bytes.
+    #[inline]
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             xid: Xid(reader.int()?),

@@ -47,6 +47,7 @@ pub(crate) struct Tree {
 impl std::ops::Index<ZnodeId> for Tree {
     type Output = Znode;
 
+    #[inline]
     fn index(&self, id: ZnodeId) -> &Znode {
         &self.arena[id.0 as usize]
     }
@@ -181,6 +182,7 @@ impl Tree {
 
     /// Does the same as [`Tree::find`] for reads, where the empty path is the root
     /// (`docs/zookeeper-protocol.md` section 5.5).
+    #[inline]
     pub(crate) fn find_for_read(&self, path: &[u8]) -> Option<ZnodeId> {
         if path.is_empty() {
             Some(ZnodeId::ROOT)

@@ -176,6 +176,7 @@ impl Znode {
         (self.path_length & !NULL_DATA) as usize
     }
 
+    #[inline]
     pub(crate) fn path(&self) -> &[u8] {
         &self.body[..self.split()]
     }
