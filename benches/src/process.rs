@@ -305,7 +305,7 @@ pub fn sibling(name: &str) -> Result<PathBuf, Error> {
         return Ok(path);
     }
     Err(Error::Setup(format!(
-        "program {:?} does not exist; build everything with: cargo build --release --workspace",
+        "program {:?} does not exist; build everything with: cargo build --profile dist --workspace",
         path.display()
     )))
 }

@@ -28,7 +28,7 @@ use crate::options::{Measured, Only, Output};
 /// Compares minikeeper with an echo server under the same load and prints the ratios.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  cargo run --release -p minikeeper-benches -- compare
+  cargo run --profile dist -p minikeeper-benches -- compare
   compare --pin --json result.json        generator on core 0, servers on core 1
   compare --pin shared --only latency-get everything on core 0, one point
   compare --rounds 3 --duration-ms 500    quick look

@@ -16,7 +16,7 @@ use minikeeper_benches::{Error, IoContext as _};
 
 /// Measurements of minikeeper.
 #[derive(Parser)]
-#[command(after_help = "Build first: cargo build --release --workspace")]
+#[command(after_help = "Build first: cargo build --profile dist --workspace")]
 enum Program {
     Compare(compare::Args),
     Echo(echo::Args),

@@ -30,7 +30,7 @@ use crate::options::Measured;
 /// How long another client waits while the server works on a large state.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  cargo run --release -p minikeeper-benches -- pauses
+  cargo run --profile dist -p minikeeper-benches -- pauses
   pauses --minikeeper OLD/minikeeper      an older build, to see the change
   pauses --znodes 30000 --watches 300000  quick look")]
 pub(crate) struct Args {

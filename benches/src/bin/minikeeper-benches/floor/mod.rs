@@ -36,7 +36,7 @@ use crate::{
 /// Measures locks and the client under them against bare sockets that send the same requests.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  cargo run --release -p minikeeper-benches -- floor
+  cargo run --profile dist -p minikeeper-benches -- floor
   floor --pin --awake                     servers on core 1, everything else on core 0, both awake
   floor --pin --awake --depths            compare depths of look-ahead
 

@@ -20,7 +20,7 @@ use crate::options::{Measured, Only, Output};
 /// Measures start, stop, memory, heartbeats and fan-out of minikeeper.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  cargo run --release -p minikeeper-benches -- footprint
+  cargo run --profile dist -p minikeeper-benches -- footprint
   footprint --only start --only idle      only some rows
   footprint --pin --json result.json      generator on core 0, server on core 1
   footprint --only znodes --parents 1000  a million znodes under a thousand parents
