@@ -10,6 +10,8 @@ use std::{
 mod citations;
 #[path = "tidy/folders.rs"]
 mod folders;
+#[path = "tidy/links.rs"]
+mod links;
 #[path = "tidy/scripts.rs"]
 mod scripts;
 #[path = "tidy/version.rs"]

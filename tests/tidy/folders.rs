@@ -23,7 +23,7 @@ fn order(architecture: &str) -> Ranks {
     let lines: Vec<_> = lines.take_while(|line| !line.starts_with("```")).collect();
     let mut ranks = BTreeMap::new();
     let mut crates = CRATES.iter().rev();
-    let mut at = crates.next().unwrap();
+    let mut at = crates.next().expect("a crate");
     for (rank, line) in lines.iter().rev().enumerate() {
         // What the folders are for stands behind two blanks.
         let names = line.trim().split("  ").next().unwrap_or_default();
