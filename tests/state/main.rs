@@ -1,5 +1,6 @@
 //! Tests the engine against the scenarios and the model, and servers under concurrency.
 
+mod commuting;
 mod faults;
 mod images;
 mod journal;

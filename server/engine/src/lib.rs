@@ -71,6 +71,7 @@ pub use crate::{
     report::{
         changes::{ZnodeChange, ZnodeState},
         check::Broken,
+        footprint::Footprint,
         inspect::{Group, Listing, Room, SessionLease, SessionReport, WatchKind, WatchSummary},
     },
     state::{quota::QuotaTotals, tree::ZNODE_BYTES, undo::Mark, znode::TTL_MS_MAX},

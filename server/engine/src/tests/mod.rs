@@ -8,6 +8,7 @@ mod changes;
 mod cleanups;
 mod copying;
 mod counters;
+mod footprints;
 mod hostile_images;
 mod images;
 mod limits;
