@@ -273,6 +273,12 @@ fn is_free(address: SocketAddr) -> bool {
 
 #[test]
 fn ports_of_servers_that_are_down_are_held_until_the_end() {
+    // Another test may be given a port as soon as it is free, and its connections keep it for a minute after they end.
+    assert!((0..5).any(|_| are_held_until_the_end()));
+}
+
+/// Returns whether the ports were seen to be free in the end.
+fn are_held_until_the_end() -> bool {
     let server = three();
     let addresses = [1, 2, 3].map(|id| address(&server, id));
     server.set_server(1, ServerMode::Down).unwrap();
@@ -290,11 +296,16 @@ fn ports_of_servers_that_are_down_are_held_until_the_end() {
     server.go_down();
     let universe = server.universe().clone();
     server.shutdown().unwrap();
-    // Another test may be given a port as soon as it is free, and keeps it until it ends.
-    for address in addresses {
-        wait_until("the port is free", || is_free(address));
+    let mut left = addresses.to_vec();
+    for _ in 0..500 {
+        left.retain(|address| !is_free(*address));
+        if left.is_empty() {
+            break;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(1));
     }
     drop(universe);
+    left.is_empty()
 }
 
 #[test]
