@@ -20,6 +20,10 @@ use crate::{
     state::{State, keys::WatchId, watches::Modes},
 };
 
+/// The most resources of a footprint, because each is compared with each of another. A request with more,
+/// such as a large multi, commutes with none.
+const RESOURCES_MAX: usize = 1_000;
+
 /// What a request may touch.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Resource {
@@ -70,6 +74,13 @@ impl Footprint {
     }
 
     fn touch(&mut self, resource: Resource, touch: Touch) {
+        if self.0.len() >= RESOURCES_MAX {
+            self.0.clear();
+            self.0.insert(Resource::Everything, Touch::Writes);
+        }
+        if self.0.contains_key(&Resource::Everything) {
+            return;
+        }
         let known = self.0.entry(resource).or_insert(touch);
         // What is read and added to is as good as written.
         if *known != touch {
@@ -135,6 +146,14 @@ fn is_below(path: &[u8], top: &[u8]) -> bool {
     }
 }
 
+/// Returns the path that a read looks at: some take the empty path for the root.
+fn read_path(path: &Ustring) -> &[u8] {
+    match path.as_bytes() {
+        b"" => b"/",
+        path => path,
+    }
+}
+
 /// A footprint while it is put together.
 struct Builder<'a> {
     state: &'a State,
@@ -163,8 +182,7 @@ impl Engine {
 impl Builder<'_> {
     fn session_of(&self, conn: ConnId) -> Option<SessionId> {
         let key = self.state.session_of(conn)?;
-        let mut sessions = self.state.sessions.iter();
-        sessions.find_map(|(other, session)| (other == key).then_some(session.id))
+        Some(self.state.sessions[key].id)
     }
 
     fn request(&mut self, conn: ConnId, request: &Request) {
@@ -178,7 +196,7 @@ impl Builder<'_> {
             Request::SetData { path, .. } => self.set_data(path.as_ref()),
             Request::SetAcl { path, .. } => {
                 let Some(path) = path else { return };
-                self.is_no_quota(path.as_bytes());
+                self.may_set_quota(path.as_bytes());
                 self.found.reads_stat(path.as_bytes());
                 self.found.writes(Resource::Znode(path.as_bytes().to_vec()));
             }
@@ -225,7 +243,7 @@ impl Builder<'_> {
                     self.read_below(Some(path));
                 }
             }
-            // What these do not tell apart decides which later changes the session is told of.
+            // A recursive watch is told of changes anywhere below. The others are treated alike.
             Request::AddWatch { path, .. }
             | Request::CheckWatches { path, .. }
             | Request::RemoveWatches { path, .. } => self.read_below(path.as_ref()),
@@ -252,38 +270,30 @@ impl Builder<'_> {
         }
     }
 
-    /// A change of a quota is one of everything below its path.
-    fn is_no_quota(&mut self, path: &[u8]) {
+    /// A change below `/zookeeper` may set a quota, which counts everything below its path.
+    fn may_set_quota(&mut self, path: &[u8]) {
         if path.starts_with(b"/zookeeper") {
             self.found.writes(Resource::Everything);
         }
     }
 
     fn read(&mut self, path: Option<&Ustring>) {
-        let Some(path) = path else { return };
-        // Some reads take the empty path for the root.
-        let path = if path.as_bytes().is_empty() {
-            b"/".as_slice()
-        } else {
-            path.as_bytes()
-        };
-        self.found.reads_stat(path);
+        if let Some(path) = path {
+            self.found.reads_stat(read_path(path));
+        }
     }
 
     fn read_below(&mut self, path: Option<&Ustring>) {
-        let Some(path) = path else { return };
-        let path = if path.as_bytes().is_empty() {
-            b"/".as_slice()
-        } else {
-            path.as_bytes()
-        };
-        self.found.reads(Resource::Subtree(path.to_vec()));
+        if let Some(path) = path {
+            let top = read_path(path).to_vec();
+            self.found.reads(Resource::Subtree(top));
+        }
     }
 
     fn create(&mut self, create: &Create) {
         let Some(path) = &create.path else { return };
         let path = path.as_bytes();
-        self.is_no_quota(path);
+        self.may_set_quota(path);
         let Some(parent) = path::parent_of(path) else {
             return;
         };
@@ -313,7 +323,7 @@ impl Builder<'_> {
     fn delete(&mut self, path: Option<&Ustring>) {
         let Some(path) = path else { return };
         let path = path.as_bytes();
-        self.is_no_quota(path);
+        self.may_set_quota(path);
         self.delete_at(path);
     }
 
@@ -336,7 +346,7 @@ impl Builder<'_> {
     fn set_data(&mut self, path: Option<&Ustring>) {
         let Some(path) = path else { return };
         let path = path.as_bytes();
-        self.is_no_quota(path);
+        self.may_set_quota(path);
         self.found.reads_stat(path);
         self.found.writes(Resource::Data(path.to_vec()));
         self.tells(path);
@@ -344,13 +354,11 @@ impl Builder<'_> {
     }
 
     fn close(&mut self, conn: ConnId) {
-        let Some(id) = self.session_of(conn) else {
+        let Some(key) = self.state.session_of(conn) else {
             return;
         };
-        let sessions = self.state.sessions.iter();
-        let owned: Vec<_> = sessions
-            .filter(|(_, session)| session.id == id)
-            .flat_map(|(_, session)| session.ephemerals.iter())
+        let owned = self.state.sessions[key].ephemerals.iter();
+        let owned: Vec<_> = owned
             .map(|(_, znode)| self.state.tree[*znode].path().to_vec())
             .collect();
         owned.iter().for_each(|path| self.delete_at(path));

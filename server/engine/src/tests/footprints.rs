@@ -1,6 +1,6 @@
 //! Which requests commute. `tests/state/commuting.rs` serves random pairs in both orders.
 
-use minikeeper_protocol::{Create, CreateMode, Request};
+use minikeeper_protocol::{Create, CreateMode, MultiOp, Request};
 
 use super::{engine, request};
 use crate::{ConnId, Engine, Settings};
@@ -135,4 +135,18 @@ fn event_for_a_session_clashes_with_what_else_it_is_sent() {
     request(&mut engine, 2, watch("/b"));
     request(&mut engine, 2, watch("/a/e"));
     assert!(!commute(&engine, &set("/b"), &delete("/a/e")));
+}
+
+#[test]
+fn large_request_commutes_with_none() {
+    let engine = furnished();
+    let multi = |count: usize| {
+        let parts = (0..count).map(|number| {
+            let path = format!("/a/{number}");
+            MultiOp::Create(Create::new(&path, b"", CreateMode::Persistent))
+        });
+        Request::Multi(parts.collect())
+    };
+    assert!(commute(&engine, &multi(300), &get("/b")));
+    assert!(!commute(&engine, &multi(400), &get("/b")));
 }
