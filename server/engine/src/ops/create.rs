@@ -160,7 +160,7 @@ fn create_at(
 }
 
 /// Appends the number as Java's `%010d` does: at least ten characters, the sign included.
-fn push_suffix(path: &mut Vec<u8>, number: i32) {
+pub(crate) fn push_suffix(path: &mut Vec<u8>, number: i32) {
     use std::io::Write as _;
     write!(path, "{number:010}").expect("writing to a vector cannot fail");
 }

@@ -17,6 +17,7 @@ use minikeeper_protocol::{
 use crate::{
     Engine,
     input::ConnId,
+    ops::create::push_suffix,
     state::{State, keys::WatchId, watches::Modes},
 };
 
@@ -31,8 +32,10 @@ enum Resource {
     Znode(Vec<u8>),
     /// A znode's data, with its version.
     Data(Vec<u8>),
-    /// The names of a znode's children, with the counters that each of them moves.
+    /// The names of a znode's children.
     Children(Vec<u8>),
+    /// How many children a znode has had, which numbers the next sequential one.
+    Created(Vec<u8>),
     /// Znodes of this path with any number behind it.
     Numbered(Vec<u8>),
     /// Everything at a path and below it.
@@ -112,11 +115,16 @@ impl Footprint {
 
 impl Resource {
     fn overlaps(&self, other: &Self) -> bool {
-        use Resource::{Children, Data, Everything, Numbered, Owned, Stream, Subtree, Znode};
+        use Resource::{
+            Children, Created, Data, Everything, Numbered, Owned, Stream, Subtree, Znode,
+        };
         match (self, other) {
             (Everything, _) | (_, Everything) => true,
             (Stream(one), Stream(other)) | (Owned(one), Owned(other)) => one == other,
-            (Stream(_) | Owned(_), _) | (_, Stream(_) | Owned(_)) => false,
+            (Created(one), Created(other)) => one == other,
+            (Stream(_) | Owned(_) | Created(_), _) | (_, Stream(_) | Owned(_) | Created(_)) => {
+                false
+            }
             (Numbered(prefix), Numbered(other)) => {
                 prefix.starts_with(other) || other.starts_with(prefix)
             }
@@ -191,7 +199,7 @@ impl Builder<'_> {
             return self.found.writes(Resource::Everything);
         }
         match request {
-            Request::Create(create) => self.create(create),
+            Request::Create(create) => self.create(create, false),
             Request::Delete { path, .. } => self.delete(path.as_ref()),
             Request::SetData { path, .. } => self.set_data(path.as_ref()),
             Request::SetAcl { path, .. } => {
@@ -263,7 +271,7 @@ impl Builder<'_> {
 
     fn part(&mut self, part: &MultiOp) {
         match part {
-            MultiOp::Create(create) => self.create(create),
+            MultiOp::Create(create) => self.create(create, true),
             MultiOp::Delete { path, .. } => self.delete(path.as_ref()),
             MultiOp::SetData { path, .. } => self.set_data(path.as_ref()),
             MultiOp::Check { path, .. } => self.read(path.as_ref()),
@@ -290,7 +298,9 @@ impl Builder<'_> {
         }
     }
 
-    fn create(&mut self, create: &Create) {
+    /// Touches what a create does. Within a multi the number of a sequential znode depends on the parts
+    /// before it.
+    fn create(&mut self, create: &Create, is_part: bool) {
         let Some(path) = &create.path else { return };
         let path = path.as_bytes();
         self.may_set_quota(path);
@@ -298,26 +308,41 @@ impl Builder<'_> {
             return;
         };
         self.found.reads(Resource::Znode(parent.to_vec()));
+        self.found
+            .touch(Resource::Children(parent.to_vec()), Touch::Adds);
         let is_numbered =
             CreateMode::from_flags(create.flags).is_some_and(CreateMode::is_sequential);
-        if is_numbered {
-            // The number is that of the parent's children so far.
-            self.found.writes(Resource::Children(parent.to_vec()));
-            self.found.writes(Resource::Numbered(path.to_vec()));
-            let absent = self.state.watches.absent_paths();
-            let absent: Vec<_> = absent
-                .filter(|(_, watched)| watched.starts_with(path))
-                .map(|(_, watched)| watched.to_vec())
-                .collect();
-            absent.iter().for_each(|watched| self.tells(watched));
+        let created = Resource::Created(parent.to_vec());
+        if !is_numbered {
+            self.found.touch(created, Touch::Adds);
+            self.creates(path);
         } else {
-            self.found
-                .touch(Resource::Children(parent.to_vec()), Touch::Adds);
-            self.found.writes_whole(path);
-            self.tells(path);
+            self.found.writes(created);
+            if is_part {
+                self.creates_any_of(path);
+            } else if let Some(parent) = self.state.tree.find(parent) {
+                let mut numbered = path.to_vec();
+                push_suffix(&mut numbered, self.state.tree[parent].created_children());
+                self.creates(&numbered);
+            }
         }
         self.tells(parent);
         self.tells_above(path);
+    }
+
+    fn creates(&mut self, path: &[u8]) {
+        self.found.writes_whole(path);
+        self.tells(path);
+    }
+
+    fn creates_any_of(&mut self, path: &[u8]) {
+        self.found.writes(Resource::Numbered(path.to_vec()));
+        let absent = self.state.watches.absent_paths();
+        let absent: Vec<_> = absent
+            .filter(|(_, watched)| watched.starts_with(path))
+            .map(|(_, watched)| watched.to_vec())
+            .collect();
+        absent.iter().for_each(|watched| self.tells(watched));
     }
 
     fn delete(&mut self, path: Option<&Ustring>) {
