@@ -73,6 +73,8 @@ pub mod blocking;
 pub mod control;
 mod locks;
 #[cfg(feature = "control")]
+mod orders;
+#[cfg(feature = "control")]
 mod page;
 mod server;
 mod story;
@@ -133,10 +135,13 @@ pub use minikeeper_engine::{
     Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
+#[cfg(feature = "control")]
+pub use orders::choice::RequestOrder;
 pub use server::{Builder, Server};
 #[cfg(feature = "control")]
 pub use sweep::{
     SweepError,
+    order_report::OrderCoverage,
     plan::SweepOptions,
     point::{FaultPoint, SweepFault},
     report::{SweepFailure, SweepReport, SweepState},

@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | `behaviour` | what a sweep finds, and what it says of it |
 //! | `names` | names that differ from run to run, and what is not tried |
+//! | `order_counts` | how many orders there are, compared with a model |
+//! | `orders` | what a sweep of orders finds |
 //! | `recipes` | the recipes pass with every fault |
 #![allow(
     clippy::unwrap_used,
@@ -14,4 +16,6 @@
 
 mod behaviour;
 mod names;
+mod order_counts;
+mod orders;
 mod recipes;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use minikeeper::{
-    FaultPoint, Server, SweepError, SweepFault, SweepOptions, SweepState,
+    FaultPoint, RequestOrder, Server, SweepError, SweepFault, SweepOptions, SweepState,
     sweeping::command::{CommandSweep, SweepStop, supervise},
 };
 
@@ -36,7 +36,20 @@ pub(crate) struct SweepArgs {
     /// Try only this fault; may be given several times
     #[arg(long = "fault", value_name = "FAULT", value_parser = fault_parser())]
     faults: Vec<SweepFault>,
-    /// Do only the run with this point; + stands between two; may be given several times
+    /// Try the orders in which requests can be served, instead of faults
+    #[arg(long, conflicts_with_all = ["depth", "faults", "allow_unreached", "resume"])]
+    orders: bool,
+    /// With --orders: try all orders with at most N unforced changes of client, then random ones; "all" for
+    /// all orders
+    #[arg(long, value_name = "N", default_value = "2", requires = "orders", value_parser = changes)]
+    changes: Changes,
+    /// With --orders: try at most N random orders
+    #[arg(long, value_name = "N", requires = "orders")]
+    samples: Option<u64>,
+    /// With --orders: serve nothing before N clients have sent a request
+    #[arg(long, value_name = "N", requires = "orders")]
+    clients: Option<u16>,
+    /// Do only the run with this point, + stands between two, or this order; may be given several times
     #[arg(long, value_name = "POINT")]
     only: Vec<String>,
     /// Begin no run after N seconds
@@ -75,6 +88,18 @@ pub(crate) struct SweepArgs {
     /// The command and its arguments; {} stands for the server's address
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// The maximum number of changes; `None` for no limit.
+#[derive(Clone, Copy, Debug)]
+struct Changes(Option<u32>);
+
+fn changes(text: &str) -> Result<Changes, String> {
+    if text == "all" {
+        return Ok(Changes(None));
+    }
+    let number = text.parse().map(Some).map(Changes);
+    number.map_err(|_| "expected a number or \"all\"".to_owned())
 }
 
 fn fault_parser() -> impl clap::builder::TypedValueParser<Value = SweepFault> {
@@ -119,9 +144,26 @@ impl SweepArgs {
             text: error.to_string(),
             exit_code: 2,
         };
-        let only = self.only.iter().map(|text| FaultPoint::parse_run(text));
         let mut options = SweepOptions::default();
-        options.only = only.collect::<Result<_, _>>().map_err(usage)?;
+        for text in &self.only {
+            if RequestOrder::is_meant(text) {
+                let order = text.parse().map_err(SweepError::from).map_err(usage)?;
+                options.only_orders.push(order);
+            } else {
+                options
+                    .only
+                    .push(FaultPoint::parse_run(text).map_err(usage)?);
+            }
+        }
+        options.orders = self.orders || !options.only_orders.is_empty();
+        if options.orders && !options.only.is_empty() {
+            return Err(usage(SweepError::from(
+                "--only names a point, and orders are tried; name orders, or leave --orders out"
+                    .to_owned(),
+            )));
+        }
+        options.changes_max = self.changes.0;
+        options.samples_max = self.samples;
         options.all = self.all;
         options.depth = self.depth.into();
         options.seed = self.seed;
@@ -143,9 +185,16 @@ impl SweepArgs {
         if let Some(file) = &self.tree {
             again += &format!(" --tree {}", file.display());
         }
+        if let Some(clients) = self.clients {
+            again += &format!(" --clients {clients}");
+        }
         let tick_ms = self.tick_time;
+        let has_orders = options.orders;
         let builder = move || {
             let mut builder = Server::builder().control();
+            if has_orders {
+                builder = builder.manual_clock();
+            }
             if let Some(tick_ms) = tick_ms {
                 builder = builder.tick_time(Duration::from_millis(tick_ms));
             }
@@ -161,6 +210,7 @@ impl SweepArgs {
             run_max: Duration::from_secs(self.run_time),
             folder: self.out,
             resumes: self.resume,
+            clients: self.clients.map(usize::from),
             again,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()

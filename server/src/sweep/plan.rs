@@ -17,13 +17,15 @@ use minikeeper_core::{
 };
 
 use crate::{
+    orders::{choice::RequestOrder, chooser::Goal, run::OrderSeen},
     story::cut,
     sweep::{
         acts,
         map::PointState,
         model::{Model, PlaceBehind},
+        order_plan::{OrderPlan, OrderTask},
         point::{FaultPoint, SweepFault},
-        report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
+        report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport, text_of},
         timeline::SweepTimeline,
     },
 };
@@ -54,6 +56,15 @@ pub struct SweepOptions {
     pub allow_untried: u64,
     /// Points that were tried already.
     pub tried: Vec<Vec<FaultPoint>>,
+    /// Whether to try the orders in which requests can be served, instead of faults. Default: `false`.
+    pub orders: bool,
+    /// The maximum number of unforced changes of client of the orders that are all tried; random orders
+    /// follow. A change is unforced if the client that was served last has a further request. Default: 2.
+    pub changes_max: Option<u32>,
+    /// The maximum number of random orders. Default: no limit if the sweep has a budget, otherwise 1,000.
+    pub samples_max: Option<u64>,
+    /// The orders to try, instead of those that runs show.
+    pub only_orders: Vec<RequestOrder>,
 }
 
 impl Default for SweepOptions {
@@ -69,6 +80,10 @@ impl Default for SweepOptions {
             allow_unreached: 0,
             allow_untried: 0,
             tried: Vec::new(),
+            orders: false,
+            changes_max: Some(2),
+            samples_max: None,
+            only_orders: Vec::new(),
         }
     }
 }
@@ -144,16 +159,50 @@ pub(crate) struct Run {
     pub(crate) points: Vec<FaultPoint>,
     /// How the place of each point is found; `None` where the conditions of a fault suffice.
     pub(crate) places: Vec<Option<FaultPlace>>,
+    /// The order in which its requests are served; `None` for that in which they come.
+    pub(crate) goal: Option<Goal>,
+    task: Task,
+}
+
+/// What the plan does with the result of a run.
+#[derive(Clone, Debug)]
+enum Task {
+    Faults(FaultTask),
+    Order(OrderTask),
+}
+
+/// Points that a run tries.
+#[derive(Clone, Debug)]
+struct FaultTask {
     purpose: Purpose,
     targets: Vec<Target>,
     /// How many runs have not reached these points.
     attempt: usize,
 }
 
+impl FaultTask {
+    fn points(&self) -> Vec<FaultPoint> {
+        let points = self.targets.iter().map(|target| target.point.clone());
+        points.collect()
+    }
+}
+
 impl Run {
     /// Returns whether it repeats a failure.
-    pub(crate) fn is_repeated(&self) -> bool {
-        matches!(self.purpose, Purpose::Confirm | Purpose::Reduce)
+    pub(crate) const fn is_repeated(&self) -> bool {
+        match &self.task {
+            Task::Faults(task) => matches!(task.purpose, Purpose::Confirm | Purpose::Reduce),
+            Task::Order(task) => matches!(task, OrderTask::Confirm(_) | OrderTask::Swap(..)),
+        }
+    }
+
+    /// Returns what is tried, as `--only` takes it.
+    pub(crate) fn text(&self) -> String {
+        match &self.goal {
+            Some(Goal::Follow(order)) => order.to_string(),
+            Some(Goal::Sample { seed, .. }) => format!("sample {seed}"),
+            None => text_of(&self.points),
+        }
     }
 }
 
@@ -185,6 +234,22 @@ pub(crate) struct RunResult {
     pub(crate) missing: u64,
     /// The page with the story of a failure.
     pub(crate) story: Option<String>,
+    /// What was seen of the order, if the run had one.
+    pub(crate) order: OrderSeen,
+}
+
+impl RunResult {
+    /// Returns a result without anything that was seen.
+    pub(crate) fn new(verdict: RunVerdict, is_reached: bool) -> Self {
+        Self {
+            verdict,
+            is_reached,
+            entries: Vec::new(),
+            missing: 0,
+            story: None,
+            order: OrderSeen::default(),
+        }
+    }
 }
 
 /// What a sweep still has to do, and what it has found.
@@ -214,6 +279,8 @@ pub(crate) struct Plan {
     places: BTreeMap<FaultPoint, usize>,
     is_checked: bool,
     is_finished: bool,
+    /// The orders to try, instead of faults.
+    orders: Option<OrderPlan>,
     report: SweepReport,
 }
 
@@ -233,11 +300,12 @@ impl Plan {
             places: BTreeMap::new(),
             is_checked: false,
             is_finished: false,
+            orders: options.orders.then(|| OrderPlan::new(&options)),
             report: SweepReport {
                 seed: options.seed,
                 allow_unreached: options.allow_unreached,
                 allow_untried: options.allow_untried,
-                is_only: !options.only.is_empty(),
+                is_only: !options.only.is_empty() || !options.only_orders.is_empty(),
                 ..SweepReport::default()
             },
             options,
@@ -252,6 +320,9 @@ impl Plan {
                 .options
                 .runs_max
                 .is_some_and(|max| self.report.runs >= max);
+        if self.orders.is_some() {
+            return self.next_order(is_spent);
+        }
         // What confirms a failure is not left out.
         let is_urgent =
             |(purpose, _, _): &(Purpose, Vec<Target>, usize)| !is_spent || *purpose != Purpose::Try;
@@ -287,8 +358,33 @@ impl Plan {
         self.begin(Purpose::Finish, Vec::new(), 0)
     }
 
+    fn next_order(&mut self, is_spent: bool) -> Next {
+        let Some(orders) = &mut self.orders else {
+            return Next::Over;
+        };
+        if let Some((task, goal)) = orders.next(is_spent, &self.report) {
+            self.report.runs += 1;
+            return Next::Run(Run {
+                number: self.report.runs,
+                points: Vec::new(),
+                places: Vec::new(),
+                goal: Some(goal),
+                task: Task::Order(task),
+            });
+        }
+        if orders.is_running() {
+            return Next::Wait;
+        }
+        orders.tell(&mut self.report);
+        self.report.is_over = true;
+        Next::Over
+    }
+
     /// Returns the number of points that wait to be tried.
     fn left(&self) -> u64 {
+        if self.orders.is_some() {
+            return self.report.left;
+        }
         let again = self.urgent.iter();
         let again = again
             .filter(|(purpose, _, _)| *purpose == Purpose::Try)
@@ -337,14 +433,27 @@ impl Plan {
             number: self.report.runs,
             points: targets.iter().map(|target| target.point.clone()).collect(),
             places: places.collect(),
-            purpose,
-            targets,
-            attempt,
+            goal: None,
+            task: Task::Faults(FaultTask {
+                purpose,
+                targets,
+                attempt,
+            }),
         })
     }
 
     /// Judges a run that has ended.
-    pub(crate) fn ended(&mut self, run: Run, result: RunResult) {
+    pub(crate) fn ended(&mut self, run: Run, mut result: RunResult) {
+        let run = match run.task {
+            Task::Faults(task) => task,
+            Task::Order(task) => {
+                let seen = std::mem::take(&mut result.order);
+                if let Some(orders) = &mut self.orders {
+                    orders.ended(task, &result, seen, &mut self.report);
+                }
+                return;
+            }
+        };
         self.running -= 1;
         let failure = match &result.verdict {
             RunVerdict::Passed => None,
@@ -362,7 +471,7 @@ impl Plan {
             Purpose::Try => self.tried(run, failure, result),
             Purpose::Confirm => self.confirmed(run, failure.is_some(), &result),
             Purpose::Reduce => {
-                let alone = &run.points[0];
+                let alone = &run.targets[0].point;
                 if failure.is_some() && result.is_reached {
                     self.note(&run.targets, PointState::Failed);
                     // One fault suffices: the pairs with it add nothing.
@@ -514,7 +623,7 @@ impl Plan {
         }
     }
 
-    fn tried(&mut self, run: Run, failure: Option<(String, bool)>, result: RunResult) {
+    fn tried(&mut self, run: FaultTask, failure: Option<(String, bool)>, result: RunResult) {
         let is_told = result.is_reached || failure.is_some();
         if !is_told {
             self.learn(&result.entries);
@@ -534,7 +643,7 @@ impl Plan {
         } else {
             self.report.not_reached += 1;
             if self.report.unreached.len() < FAILURES_MAX {
-                self.report.unreached.push(run.points.clone());
+                self.report.unreached.push(run.points());
             }
         }
         let state = match &failure {
@@ -546,7 +655,7 @@ impl Plan {
         self.note(&run.targets, state);
         let Some((_, is_hang)) = failure else {
             self.report.passed += u64::from(result.is_reached);
-            if result.is_reached && self.options.depth > 1 && run.points.len() == 1 {
+            if result.is_reached && self.options.depth > 1 && run.targets.len() == 1 {
                 self.add_pairs(&run.targets[0], &result.entries, result.missing);
             }
             return;
@@ -556,7 +665,7 @@ impl Plan {
         } else {
             self.report.failed += 1;
         }
-        match &run.points[..] {
+        match &run.points()[..] {
             [point] => {
                 self.failing.insert(point.clone());
             }
@@ -587,13 +696,18 @@ impl Plan {
     }
 
     /// Adds a failure to the report.
-    fn found(&mut self, run: Run, failure: Option<(String, bool)>, result: RunResult) {
+    fn found(&mut self, run: FaultTask, failure: Option<(String, bool)>, result: RunResult) {
         if self.report.failures.len() >= FAILURES_MAX {
             return;
         }
         let (message, is_hang) = failure.unwrap_or_default();
-        let mut failure =
-            SweepFailure::new(run.points, message, is_hang, &result.entries, result.story);
+        let mut failure = SweepFailure::new(
+            run.points(),
+            message,
+            is_hang,
+            &result.entries,
+            result.story,
+        );
         if self.report.needs_timeline(&failure) {
             let clients = self.model.as_ref().map(|model| {
                 let mut clients = model.clients_in(&result.entries);
@@ -619,7 +733,7 @@ impl Plan {
         self.report.failures.push(failure);
     }
 
-    fn confirmed(&mut self, run: Run, has_failed: bool, result: &RunResult) {
+    fn confirmed(&mut self, run: FaultTask, has_failed: bool, result: &RunResult) {
         if !has_failed && !result.is_reached {
             // It tells nothing of the failure.
             self.learn(&result.entries);
@@ -629,8 +743,8 @@ impl Plan {
                 return;
             }
         }
-        let failure =
-            (self.report.failures.iter_mut()).find(|failure| failure.points == run.points);
+        let points = run.points();
+        let failure = (self.report.failures.iter_mut()).find(|failure| failure.points == points);
         let Some(failure) = failure else {
             return;
         };
@@ -757,13 +871,7 @@ mod tests {
     }
 
     fn result(verdict: RunVerdict) -> RunResult {
-        RunResult {
-            verdict,
-            is_reached: true,
-            entries: Vec::new(),
-            missing: 0,
-            story: None,
-        }
+        RunResult::new(verdict, true)
     }
 
     fn failed(why: &str) -> RunVerdict {

@@ -1,9 +1,22 @@
 //! Sweeps of tests in other processes, which ask for each run: the verbs `sweep_...`.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
 use minikeeper_core::clock::Stopwatch;
 use parking_lot::Mutex;
 
 use crate::{
+    orders::{
+        chooser::Goal,
+        run::{OrderSeen, OrderedRun},
+        serving::{OrderedPrograms, Programs},
+    },
     sweep::{
         SweepError,
         armed::Armed,
@@ -38,13 +51,60 @@ struct RemoteSweep {
     number: u64,
     plan: Plan,
     watch: Stopwatch,
+    /// The programs of its clients, if it tries orders.
+    clients: OrderedClients,
     /// The run that is being done.
-    running: Option<(Run, Armed)>,
+    running: Option<RemoteRun>,
+}
+
+/// What is known of the clients of a sweep of orders.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OrderedClients {
+    /// The process that has them, itself or in processes that it has started.
+    pub(crate) process: Option<u32>,
+    /// How many there are.
+    pub(crate) count: Option<usize>,
+}
+
+#[derive(Debug)]
+struct RemoteRun {
+    run: Run,
+    armed: Armed,
+    serving: Option<Serving>,
+}
+
+/// A thread that serves the requests of a run in an order.
+#[derive(Debug)]
+struct Serving {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<OrderSeen>,
+}
+
+impl Serving {
+    fn begin(universe: &Universe, goal: &Goal, clients: OrderedClients) -> Self {
+        universe.freeze();
+        let programs = OrderedPrograms {
+            run: OrderedRun::begin(universe, goal.clone()),
+            programs: clients.process.map(Programs::Process),
+            clients: clients.count,
+        };
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_ended = Arc::clone(&is_over);
+        // When it has stopped, requests pass, and the test ends in some way.
+        let thread = thread::spawn(move || programs.serve(&is_ended, || ()));
+        Self { is_over, thread }
+    }
+
+    /// Ends the thread, which blocks the calling one for some milliseconds.
+    fn end(self) -> OrderSeen {
+        self.is_over.store(true, Ordering::Release);
+        self.thread.join().unwrap_or_default()
+    }
 }
 
 impl Sweeps {
     /// Begins a sweep. Returns its number.
-    pub(crate) fn begin(&self, options: SweepOptions) -> u64 {
+    pub(crate) fn begin(&self, options: SweepOptions, clients: OrderedClients) -> u64 {
         let mut kept = self.kept.lock();
         kept.begun += 1;
         let number = kept.begun;
@@ -55,6 +115,7 @@ impl Sweeps {
             number,
             plan: Plan::new(options),
             watch: Stopwatch::start(),
+            clients,
             running: None,
         });
         number
@@ -72,7 +133,13 @@ impl Sweeps {
             match sweep.plan.next(sweep.watch.elapsed()) {
                 Next::Run(run) => {
                     let armed = Armed::new(universe, &run)?;
-                    sweep.running = Some((run.clone(), armed));
+                    let goal = run.goal.as_ref();
+                    let serving = goal.map(|goal| Serving::begin(universe, goal, sweep.clients));
+                    sweep.running = Some(RemoteRun {
+                        run: run.clone(),
+                        armed,
+                        serving,
+                    });
                     Ok(Some(run))
                 }
                 Next::Wait | Next::Over => Ok(None),
@@ -81,7 +148,7 @@ impl Sweeps {
     }
 
     /// Ends the run that is being done. Returns whether it tells anything about its points.
-    pub(crate) fn end(
+    pub(crate) async fn end(
         &self,
         number: u64,
         verdict: RunVerdict,
@@ -94,14 +161,25 @@ impl Sweeps {
                 "story: {length} bytes, more than the limit of {STORY_BYTES_MAX} bytes; give the path of a page"
             )));
         }
+        let running = self.with(number, |sweep| Ok(sweep.running.take()))?;
+        let RemoteRun {
+            run,
+            armed,
+            serving,
+        } = running.ok_or_else(|| {
+            SweepError(format!(
+                "sweep {number}: no run is being done; call sweep_next"
+            ))
+        })?;
+        let mut seen = OrderSeen::default();
+        if let Some(serving) = serving {
+            let ended = tokio::task::spawn_blocking(|| serving.end()).await;
+            seen = ended.unwrap_or_default();
+        }
         self.with(number, |sweep| {
-            let (run, armed) = sweep.running.take().ok_or_else(|| {
-                SweepError(format!(
-                    "sweep {number}: no run is being done; call sweep_next"
-                ))
-            })?;
             let mut result = armed.end(verdict);
             result.story = story;
+            result.order = seen;
             let is_reached = result.is_reached;
             sweep.plan.ended(run, result);
             Ok(is_reached)

@@ -12,6 +12,7 @@ use crate::{
     sweep::{
         acts,
         map::SweepMap,
+        order_report::{FailedOrder, OrderCoverage},
         point::FaultPoint,
         timeline::{SweepTimeline, is_shown},
     },
@@ -30,6 +31,10 @@ const SHOWN_MAX: usize = 1;
 /// Why the sweep of a test that has no points is incomplete.
 const NO_POINTS: &str = "nothing was tried: the test has sent no request to which these faults apply; is its client \
                          connected to the server of the run?";
+
+/// Why the sweep of a test that has no clients is incomplete.
+const NO_REQUESTS: &str =
+    "nothing was tried: no client has sent a request; is it connected to the server of the run?";
 
 /// The maximum number of failures whose timelines are kept, each with a cause of its own.
 const TIMELINES_MAX: usize = 50;
@@ -115,6 +120,9 @@ pub struct SweepReport {
     pub unreached: Vec<Vec<FaultPoint>>,
     /// The failures, at most 1,000.
     pub failures: Vec<SweepFailure>,
+    /// Which orders of requests were tried; `None` for a sweep of faults. The points are orders then, and
+    /// those that are left are branches of orders.
+    pub orders: Option<OrderCoverage>,
     /// What was tried at each request.
     pub(crate) map: SweepMap,
 }
@@ -137,8 +145,14 @@ pub struct SweepFailure {
     pub after: Vec<String>,
     /// The page with its story.
     pub story: Option<String>,
+    /// How many other orders failed likewise.
+    pub others: u64,
+    /// What each client waited for, if the run of an order hung.
+    pub waiting: Vec<String>,
     /// The run around the fault, of one failure for each cause.
     pub(crate) timeline: Option<SweepTimeline>,
+    /// The order of the requests, if it was chosen.
+    pub(crate) order: Option<FailedOrder>,
 }
 
 impl SweepFailure {
@@ -161,7 +175,23 @@ impl SweepFailure {
             before,
             after,
             story,
+            others: 0,
+            waiting: Vec::new(),
             timeline: None,
+            order: None,
+        }
+    }
+
+    /// Returns the failure of a run in a chosen order.
+    pub(crate) fn of_order(
+        message: String,
+        is_hang: bool,
+        story: Option<String>,
+        order: FailedOrder,
+    ) -> Self {
+        Self {
+            order: Some(order),
+            ..Self::new(Vec::new(), message, is_hang, &[], story)
         }
     }
 
@@ -188,7 +218,17 @@ impl SweepFailure {
     /// Says what went wrong, in a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        FaultPoint::sentences(&self.points)
+        match &self.order {
+            None => FaultPoint::sentences(&self.points),
+            Some(order) => match order.changes {
+                0 => "its requests are served in this order".to_owned(),
+                1 => "its requests are served in this order, with 1 unforced change of client"
+                    .to_owned(),
+                changes => format!(
+                    "its requests are served in this order, with {changes} unforced changes of client"
+                ),
+            },
+        }
     }
 
     /// Returns the options of `minikeeper sweep` that do this run again.
@@ -197,10 +237,13 @@ impl SweepFailure {
         format!("--only {}", quoted(&self.text()))
     }
 
-    /// Returns its points, as `--only` takes them.
+    /// Returns its points or its order, as `--only` takes them.
     #[must_use]
     pub fn text(&self) -> String {
-        text_of(&self.points)
+        match &self.order {
+            None => text_of(&self.points),
+            Some(order) => order.order.to_string(),
+        }
     }
 }
 
@@ -246,16 +289,15 @@ impl SweepReport {
             // Nothing else counts.
             return Vec::new();
         }
+        if let Some(orders) = &self.orders {
+            return self.reasons_of_orders(orders);
+        }
         let mut reasons = Vec::new();
         let were = |count: u64| match count {
             1 => "1 point was".to_owned(),
             count => format!("{count} points were"),
         };
-        if self.is_interrupted {
-            reasons.push("the sweep was interrupted".to_owned());
-        } else if !self.is_over {
-            reasons.push("the sweep has not ended".to_owned());
-        }
+        reasons.extend(self.unended());
         if self.is_over && self.points == 0 {
             reasons.push(NO_POINTS.to_owned());
         } else if self.tried + self.earlier == 0 && self.not_reached == 0 {
@@ -281,6 +323,61 @@ impl SweepReport {
             ));
         }
         reasons
+    }
+
+    fn unended(&self) -> Option<String> {
+        if self.is_interrupted {
+            Some("the sweep was interrupted".to_owned())
+        } else if !self.is_over {
+            Some("the sweep has not ended".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// Returns why a sweep of orders is incomplete.
+    fn reasons_of_orders(&self, orders: &OrderCoverage) -> Vec<String> {
+        let mut reasons = Vec::from_iter(self.unended());
+        match orders.clients {
+            0 => reasons.push(NO_REQUESTS.to_owned()),
+            1 if !self.is_only => reasons.push(
+                "nothing was tried: the test has one client, whose requests have one order"
+                    .to_owned(),
+            ),
+            _ => {}
+        }
+        let were = |count: u64| match count {
+            1 => "1 order".to_owned(),
+            count => format!("{count} orders"),
+        };
+        if orders.not_followed > 0 {
+            reasons.push(format!(
+                "{} could not be followed",
+                were(orders.not_followed)
+            ));
+        }
+        if orders.late > 0 {
+            let s = plural(orders.late);
+            reasons.push(format!(
+                "{} request{s} came later than the choice that should have known of them",
+                orders.late
+            ));
+        }
+        if self.left > self.allow_untried {
+            let are = if self.left == 1 { " was" } else { "es were" };
+            reasons.push(format!("{} branch{are} not tried", self.left));
+        }
+        if let Some(difference) = &self.nondeterminism {
+            reasons.push(difference.clone());
+        }
+        reasons
+    }
+
+    /// Returns the failure that has the same cause as this one.
+    pub(crate) fn same_cause(&mut self, failure: &SweepFailure) -> Option<&mut SweepFailure> {
+        let cause = failure.cause();
+        let mut failures = self.failures.iter_mut();
+        failures.find(|other| other.cause() == cause)
     }
 
     /// Panics with the report unless the sweep [is clean](SweepReport::is_clean).
@@ -344,6 +441,25 @@ impl SweepReport {
         } else if !reasons.is_empty() && state == SweepState::Incomplete {
             let _ = write!(line, " ({})", reasons.join("; "));
         }
+        if let Some(orders) = &self.orders {
+            let _ = write!(
+                line,
+                ": {tried} orders of {} clients tried, {} of them different, {}: {passed} passed, {failed} failed, {hung} hung, {} not \
+                 followed; {runs} runs in {}.{:03} s, seed {}",
+                orders.clients,
+                orders.different,
+                orders.phrase(),
+                orders.not_followed,
+                ms / 1_000,
+                ms % 1_000,
+                self.seed
+            );
+            if self.equivalent > 0 {
+                let s = if self.equivalent == 1 { "" } else { "es" };
+                let _ = write!(line, "; {} equivalent branch{s} left out", self.equivalent);
+            }
+            return line;
+        }
         let _ = write!(
             line,
             ": {tried} of {points} points tried: {passed} passed, {failed} failed, {hung} hung, \
@@ -385,7 +501,7 @@ impl SweepReport {
         if self.state() == SweepState::Failed && !reasons.is_empty() {
             writeln!(f, "It is incomplete, too: {}", reasons.join("; "))?;
         }
-        if let Some(difference) = &self.nondeterminism {
+        if let (Some(difference), None) = (&self.nondeterminism, &self.orders) {
             writeln!(f, "\n{difference}")?;
         }
         if let Some(message) = &self.without_faults {
@@ -413,6 +529,16 @@ impl SweepReport {
                 writeln!(f, "     {}", repeat(failure))?;
                 if let Some(story) = &failure.story {
                     writeln!(f, "     story: {story}")?;
+                }
+                if let Some(order) = &failure.order {
+                    order.write(f, "     ")?;
+                    for line in &failure.waiting {
+                        writeln!(f, "     {line}")?;
+                    }
+                    if failure.others > 0 {
+                        let s = plural(failure.others);
+                        writeln!(f, "     {} more order{s} failed likewise.", failure.others)?;
+                    }
                 }
                 if place < SHOWN_MAX {
                     for line in &failure.before {

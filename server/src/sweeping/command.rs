@@ -8,7 +8,7 @@ use std::{
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
         mpsc,
     },
     thread,
@@ -20,13 +20,17 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 
 use crate::{
+    orders::{
+        run::{OrderSeen, OrderedRun, Stopped},
+        serving::{OrderedPrograms, Programs},
+    },
     server::{Builder, Server},
     sweep::{
         SweepError,
         armed::Armed,
         plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::FaultPoint,
-        report::{SweepFailure, SweepReport, printable, text_of},
+        report::{SweepFailure, SweepReport, printable},
     },
     universe::Universe,
 };
@@ -64,6 +68,9 @@ pub struct CommandSweep {
     pub folder: PathBuf,
     /// Whether to leave out what an earlier sweep with this folder has tried.
     pub resumes: bool,
+    /// The number of clients that the command starts with, if orders are tried and it is known: then no
+    /// request is served before all of them have sent one, and requests need not wait for quiet.
+    pub clients: Option<usize>,
     /// The start of the command that does a run again, such as `minikeeper sweep --tick-time 200`.
     pub again: String,
 }
@@ -383,7 +390,7 @@ impl Running<'_> {
     }
 
     fn ended(&self, run: Run, result: RunResult) {
-        let text = text_of(&run.points);
+        let text = run.text();
         if !run.points.is_empty() {
             let how = match &result.verdict {
                 // It is tried again when the sweep is resumed.
@@ -412,8 +419,15 @@ impl Running<'_> {
             server.map_err(|error| SweepError(format!("cannot start a server: {error}")))
         })?;
         let armed = Armed::new(server.universe(), run)?;
+        let order = run
+            .goal
+            .as_ref()
+            .map(|goal| OrderedRun::begin(server.universe(), goal.clone()));
         let output = self.of.folder.join(format!("output-{job}"));
-        let verdict = self.run_command(&server, run, &output)?;
+        let (mut verdict, seen) = self.run_command((&server, run), order, &output)?;
+        if let Some(stopped @ (Stopped::Endless | Stopped::Crowded)) = &seen.stopped {
+            verdict = RunVerdict::Hung(stopped.to_string());
+        }
         let has_failed = verdict != RunVerdict::Passed;
         let story = has_failed.then(|| {
             let universe = server.universe();
@@ -421,6 +435,7 @@ impl Running<'_> {
         });
         let mut result = armed.end(verdict);
         result.story = story.flatten();
+        result.order = seen;
         let _ = fs::remove_file(&output);
         let mut server = server;
         // Nothing is saved.
@@ -431,10 +446,10 @@ impl Running<'_> {
     /// Runs the command with the address of a server.
     fn run_command(
         &self,
-        server: &Server,
-        run: &Run,
+        (server, run): (&Server, &Run),
+        order: Option<OrderedRun>,
         output: &Path,
-    ) -> Result<RunVerdict, SweepError> {
+    ) -> Result<(RunVerdict, OrderSeen), SweepError> {
         let failed = |what: &str, error: io::Error| SweepError(format!("cannot {what}: {error}"));
         let address = server.connect_string();
         let words = self.of.command.iter().map(|word| match word.to_str() {
@@ -453,6 +468,10 @@ impl Running<'_> {
             .env("MINIKEEPER_SWEEP_RUN", run.number.to_string())
             .stdout(out)
             .stderr(err);
+        // Clients that use addresses of their own have the same numbers in each run.
+        for (number, address) in (1..).zip(server.connect_string().split(',')) {
+            command.env(format!("MINIKEEPER_CONNECT_{number}"), address);
+        }
         let child = command.spawn();
         let mut child =
             child.map_err(|error| failed(&format!("run {}", program.to_string_lossy()), error))?;
@@ -462,27 +481,42 @@ impl Running<'_> {
             // It may have been killed.
             let _ = gate.write_all(b"\n");
         }
-        let ended = wait(&mut child, self.of.run_max, output);
+        let is_over = AtomicBool::new(false);
+        let (ended, seen) = thread::scope(|scope| {
+            let serving = order.map(|run| {
+                let programs = OrderedPrograms {
+                    run,
+                    programs: Some(Programs::Group(process)),
+                    clients: self.of.clients,
+                };
+                let is_over = &is_over;
+                // An order that cannot be followed tells nothing more.
+                scope.spawn(move || programs.serve(is_over, || kill(process)))
+            });
+            let ended = wait(&mut child, self.of.run_max, output);
+            is_over.store(true, Ordering::Release);
+            let seen = serving.map(|serving| serving.join().unwrap_or_default());
+            (ended, seen.unwrap_or_default())
+        });
         self.stop.ended(process);
         // What it has started and left behind must not use the next run's server.
         kill(process);
-        Ok(
-            match ended.map_err(|error| failed("wait for the command", error))? {
-                CommandEnd::Late => RunVerdict::Hung(format!(
-                    "it did not end within {} s\n{}",
-                    self.of.run_max.as_secs_f64(),
-                    last_lines(output)
-                )),
-                CommandEnd::TooMuch => RunVerdict::Failed(format!(
-                    "its output exceeds the limit of {OUTPUT_FILE_BYTES_MAX} bytes\n{}",
-                    last_lines(output)
-                )),
-                CommandEnd::Exited(status) if status.success() => RunVerdict::Passed,
-                CommandEnd::Exited(status) => {
-                    RunVerdict::Failed(format!("{status}\n{}", last_lines(output)))
-                }
-            },
-        )
+        let verdict = match ended.map_err(|error| failed("wait for the command", error))? {
+            CommandEnd::Late => RunVerdict::Hung(format!(
+                "it did not end within {} s\n{}",
+                self.of.run_max.as_secs_f64(),
+                last_lines(output)
+            )),
+            CommandEnd::TooMuch => RunVerdict::Failed(format!(
+                "its output exceeds the limit of {OUTPUT_FILE_BYTES_MAX} bytes\n{}",
+                last_lines(output)
+            )),
+            CommandEnd::Exited(status) if status.success() => RunVerdict::Passed,
+            CommandEnd::Exited(status) => {
+                RunVerdict::Failed(format!("{status}\n{}", last_lines(output)))
+            }
+        };
+        Ok((verdict, seen))
     }
 
     /// Saves the story, the output and the recording of a failed run, the first of them. Returns the
@@ -501,7 +535,7 @@ impl Running<'_> {
         if self.saved.fetch_add(new, Ordering::Relaxed) >= SAVED_MAX {
             return None;
         }
-        let title = match &text_of(&run.points)[..] {
+        let title = match &run.text()[..] {
             "" => "without a fault".to_owned(),
             points => points.to_owned(),
         };

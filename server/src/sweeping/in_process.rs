@@ -4,17 +4,26 @@ use std::{
     any::Any,
     cell::RefCell,
     fmt::Debug,
+    future::poll_fn,
     panic::{self, AssertUnwindSafe, catch_unwind},
     path::PathBuf,
+    pin::pin,
     sync::{Arc, Once},
+    task::Poll,
     thread,
     time::Duration,
 };
 
 use minikeeper_core::{clock::Stopwatch, config::stories::Stories};
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::Notify;
 
 use crate::{
+    orders::{
+        choice::RequestOrder,
+        chooser::Goal,
+        run::{OrderSeen, OrderedRun, Quiet, Stopped},
+    },
     server::{Builder, Server},
     sweep::{
         SweepError,
@@ -23,6 +32,7 @@ use crate::{
         point::{FaultPoint, SweepFault},
         report::SweepReport,
     },
+    universe::Universe,
 };
 
 /// Runs a test once without faults, and then once for every place where something can go wrong.
@@ -138,11 +148,57 @@ where
         self
     }
 
-    /// Does one run, with this point; `+` stands between two. A report names the points.
+    /// Tries the orders in which requests can be served, instead of faults: first all that change as
+    /// rarely as possible from one client to another, then random ones. Each run serves the request of one
+    /// client at a time, when every task of the runtime waits. See [`SweepOptions::changes_max`] and
+    /// [`SweepOptions::samples_max`].
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use minikeeper::{Server, Sweep};
+    /// use minikeeper_client::{Client, Connecting, CreateMode};
+    ///
+    /// async fn create_once(server: Arc<Server>) {
+    ///     let transport = move |_host: &str| -> Connecting {
+    ///         let (reader, writer) = tokio::io::split(server.local());
+    ///         Box::pin(async move { Ok((Box::new(reader) as _, Box::new(writer) as _)) })
+    ///     };
+    ///     let builder = Client::builder("in-process").unwrap();
+    ///     let client = builder.transport(transport).connect().await.unwrap();
+    ///     if client.exists("/a").await.unwrap().is_none() {
+    ///         let created = client.create("/a", b"", CreateMode::Persistent).await;
+    ///         created.expect("nobody else creates it");
+    ///     }
+    /// }
+    /// let report = Sweep::new(|server: Arc<Server>| async move {
+    ///     let other = tokio::spawn(create_once(Arc::clone(&server)));
+    ///     create_once(server).await;
+    ///     other.await.unwrap();
+    /// })
+    /// .orders()
+    /// .run();
+    /// // Both looked before one of them created it.
+    /// assert!(!report.is_clean());
+    /// ```
+    pub fn orders(mut self) -> Self {
+        self.options.orders = true;
+        self
+    }
+
+    /// Does one run, with this point; `+` stands between two. Or does it in this order of requests. A
+    /// report names the points and orders.
     ///
     /// # Errors
-    /// If the text names no point.
+    /// If the text names no point and no order.
     pub fn only(mut self, points: &str) -> Result<Self, SweepError> {
+        if RequestOrder::is_meant(points) {
+            self.options.orders = true;
+            self.options
+                .only_orders
+                .push(points.parse().map_err(SweepError)?);
+            return Ok(self);
+        }
         let points = points.split('+').map(str::parse::<FaultPoint>);
         self.options.only.push(points.collect::<Result<_, _>>()?);
         Ok(self)
@@ -207,13 +263,8 @@ where
                 };
                 drop(locked);
                 // Other threads wait for its end, so that it must have one.
-                let result = catch(|| self.do_run(&run)).unwrap_or_else(|message| RunResult {
-                    verdict: RunVerdict::Failed(message),
-                    is_reached: false,
-                    entries: Vec::new(),
-                    missing: 0,
-                    story: None,
-                });
+                let result = catch(|| self.do_run(&run))
+                    .unwrap_or_else(|message| RunResult::new(RunVerdict::Failed(message), false));
                 plan.lock().ended(run, result);
                 changed.notify_all();
             }
@@ -233,11 +284,15 @@ where
     }
 
     fn do_run(&self, run: &Run) -> RunResult {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime starts");
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true);
+        let ordering = Arc::new(Ordering::default());
+        if run.goal.is_some() {
+            let ordering = Arc::clone(&ordering);
+            // Called when no task can go on, before paused time advances.
+            builder.on_thread_park(move || ordering.quiet());
+        }
+        let runtime = builder.build().expect("a runtime starts");
         let quiet = QuietPanics::begin();
         let result = runtime.block_on(async {
             let builder = (self.builder)().stories(Stories::Off);
@@ -245,23 +300,29 @@ where
             let server = Arc::new(server);
             let armed = Armed::new(server.universe(), run);
             let armed = armed.expect("the points come from a run");
+            if let Some(goal) = &run.goal {
+                ordering.begin(server.universe(), goal.clone());
+            }
             let test = catch(|| (self.test)(Arc::clone(&server)));
             let verdict = match test {
                 Err(message) => RunVerdict::Failed(message),
                 Ok(test) => {
-                    let ended = tokio::time::timeout(self.hang_after, CatchPanics(Box::pin(test)));
-                    match ended.await {
+                    let test = CatchPanics(Box::pin(test));
+                    let ended = first_of_both(test, ordering.stopped());
+                    match tokio::time::timeout(self.hang_after, ended).await {
                         Err(_) => RunVerdict::Hung(format!(
                             "it did not end within {} s of paused time",
                             self.hang_after.as_secs_f64()
                         )),
-                        Ok(Err(message)) => RunVerdict::Failed(message),
-                        Ok(Ok(outcome)) => outcome
+                        Ok(Err(stopped)) => RunVerdict::Hung(stopped.to_string()),
+                        Ok(Ok(Err(message))) => RunVerdict::Failed(message),
+                        Ok(Ok(Ok(outcome))) => outcome
                             .failure()
                             .map_or(RunVerdict::Passed, RunVerdict::Failed),
                     }
                 }
             };
+            let seen = ordering.end(verdict != RunVerdict::Passed);
             let failure = match &verdict {
                 RunVerdict::Passed => None,
                 RunVerdict::Failed(message) | RunVerdict::Hung(message) => Some(message.clone()),
@@ -270,6 +331,7 @@ where
                 failure.and_then(|failure| self.save_story((&server, &armed), run, &failure));
             let mut result = armed.end(verdict);
             result.story = story;
+            result.order = seen;
             result
         });
         // Tasks of the test that panic while they are dropped.
@@ -285,11 +347,7 @@ where
         failure: &str,
     ) -> Option<String> {
         let folder = self.stories.as_ref()?;
-        let points: Vec<_> = run.points.iter().map(FaultPoint::to_string).collect();
-        let story = server
-            .story()
-            .with_title(&points.join("+"))
-            .with_failure(failure);
+        let story = server.story().with_title(&run.text()).with_failure(failure);
         let saved = story.save(folder).ok()?;
         if let Some(recording) = armed.recording() {
             // A report is complete without it.
@@ -297,6 +355,65 @@ where
         }
         Some(saved.display().to_string())
     }
+}
+
+/// Lets a run choose the order of the requests on a runtime whose time is paused.
+#[derive(Default)]
+struct Ordering {
+    run: Mutex<Option<OrderedRun>>,
+    /// Keeps the runtime from parking after a request was served, which may wake nobody.
+    served: Arc<Notify>,
+    stopped: Notify,
+}
+
+impl Ordering {
+    /// Begins to hold requests. The task that it spawns ends with the runtime.
+    fn begin(&self, universe: &Universe, goal: Goal) {
+        *self.run.lock() = Some(OrderedRun::begin(universe, goal));
+        let served = Arc::clone(&self.served);
+        tokio::spawn(async move {
+            loop {
+                served.notified().await;
+            }
+        });
+    }
+
+    /// Serves the next request.
+    fn quiet(&self) {
+        let mut run = self.run.lock();
+        match run.as_mut().map(OrderedRun::quiet) {
+            Some(Quiet::Served) => self.served.notify_one(),
+            Some(Quiet::Stopped) => self.stopped.notify_one(),
+            Some(Quiet::Nothing) | None => {}
+        }
+    }
+
+    /// Resolves when the run has stopped serving requests in its order.
+    async fn stopped(&self) -> Stopped {
+        loop {
+            self.stopped.notified().await;
+            let run = self.run.lock();
+            if let Some(stopped) = run.as_ref().and_then(OrderedRun::stopped) {
+                return stopped.clone();
+            }
+        }
+    }
+
+    /// Lets requests pass again. Returns what was seen.
+    fn end(&self, has_failed: bool) -> OrderSeen {
+        let run = self.run.lock().take();
+        run.map_or_else(OrderSeen::default, |run| OrderSeen::of(run, has_failed))
+    }
+}
+
+/// Resolves with the first of two that is ready.
+async fn first_of_both<A: Future, B: Future>(one: A, other: B) -> Result<A::Output, B::Output> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| match one.as_mut().poll(cx) {
+        Poll::Ready(one) => Poll::Ready(Ok(one)),
+        Poll::Pending => other.as_mut().poll(cx).map(Err),
+    })
+    .await
 }
 
 /// A future whose panics are its results.
@@ -308,10 +425,10 @@ impl<F: Future> Future for CatchPanics<F> {
     fn poll(
         mut self: std::pin::Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
+    ) -> Poll<Self::Output> {
         match catch(|| self.0.as_mut().poll(cx)) {
             Ok(polled) => polled.map(Ok),
-            Err(message) => std::task::Poll::Ready(Err(message)),
+            Err(message) => Poll::Ready(Err(message)),
         }
     }
 }

@@ -41,11 +41,12 @@ impl DelayedRequests {
         self.queue.insert((deadline_ms, self.came), delayed);
     }
 
+    /// Returns when the first is due; one that waits to be picked never is.
     pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
-        self.queue
-            .keys()
-            .next()
+        let first = self.queue.keys().next();
+        first
             .map(|(deadline_ms, _)| *deadline_ms)
+            .filter(|deadline_ms| *deadline_ms < u64::MAX)
     }
 
     /// Takes the first request if it is due.
@@ -75,10 +76,8 @@ impl DelayedRequests {
             .collect()
     }
 
-    pub(crate) fn count_of(&self, rule: u64) -> usize {
-        self.queue
-            .values()
-            .filter(|delayed| delayed.rule == rule)
-            .count()
+    pub(crate) fn of_rule(&self, rule: u64) -> impl Iterator<Item = &Delayed> {
+        let all = self.queue.values();
+        all.filter(move |delayed| delayed.rule == rule)
     }
 }

@@ -36,11 +36,12 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
+    time::Duration,
 };
 
 use minikeeper_engine::{ConnId, Input};
 use minikeeper_protocol::{EventKind, SessionId};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use self::{
     action::FaultAction,
@@ -64,6 +65,9 @@ const CLIENTS_MAX: usize = 10_000;
 
 /// The cost of an event in addition to its frame. Unit: bytes.
 const HELD_EVENT_BYTES: usize = 64;
+
+/// Stands for the number of a fault where a request waits to be picked: see [`Faults::hold_requests`].
+pub(crate) const PICKED: u64 = 0;
 
 /// An injected fault, as [`Universe::faults`](../minikeeper/struct.Universe.html#method.faults) reports it.
 ///
@@ -155,7 +159,11 @@ pub struct Faults {
     /// Whether one of them holds events. Changed under the table's lock; to false only under the
     /// engine's lock too.
     holds_events: AtomicBool,
+    /// Whether each request waits until it is picked. Changed under the table's lock.
+    holds_requests: AtomicBool,
     table: Mutex<Table>,
+    /// Notified when a request waits to be picked.
+    came: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -234,10 +242,42 @@ impl Faults {
         Ok(added)
     }
 
+    /// Returns whether each request waits until it is picked.
+    pub(crate) fn hold_requests(&self) -> bool {
+        self.holds_requests.load(Ordering::Relaxed)
+    }
+
+    /// Makes each request wait until it is picked, from now on or no longer. Those that wait go on to do so.
+    pub(crate) fn set_hold_requests(&self, holds: bool) {
+        let table = self.table.lock();
+        self.holds_requests.store(holds, Ordering::Release);
+        self.set_flags(&table);
+    }
+
+    /// Shows each request that waits to be picked, in the order in which they came.
+    pub(crate) fn each_waiting(&self, show: impl FnMut(&Delayed)) {
+        let table = self.table.lock();
+        table.delayed.of_rule(PICKED).for_each(show);
+    }
+
+    /// Waits until a further request waits to be picked, for at most this time.
+    pub(crate) fn wait_for_request(&self, within: Duration) {
+        self.came.wait_for(&mut self.table.lock(), within);
+    }
+
+    /// Takes the request of this connection that waits to be picked.
+    pub(crate) fn pick(&self, conn: ConnId) -> Option<Delayed> {
+        let mut table = self.table.lock();
+        let is_its = |delayed: &Delayed| delayed.rule == PICKED && delayed.conn == conn;
+        table.delayed.take(is_its).pop()
+    }
+
     fn set_flags(&self, table: &Table) {
         let holds = |rule: &Rule| rule.fault.action.is_on_events();
-        self.is_set
-            .store(!table.rules.is_empty(), Ordering::Release);
+        self.is_set.store(
+            !table.rules.is_empty() || self.hold_requests(),
+            Ordering::Release,
+        );
         self.holds_events
             .store(table.rules.iter().any(holds), Ordering::Release);
     }
@@ -252,7 +292,7 @@ impl Faults {
                 fault: rule.fault.clone(),
                 matches: seen.matches,
                 hits: seen.hits,
-                held: rule.held.len() + table.delayed.count_of(rule.id),
+                held: rule.held.len() + table.delayed.of_rule(rule.id).count(),
                 last_hit: rule.hits.last(),
             }
         };
@@ -422,10 +462,17 @@ impl Faults {
     /// Delays a request. Returns the request if its fault has been removed in the meantime.
     pub(crate) fn delay(&self, until_ms: u64, delayed: Delayed) -> Result<(), Box<Delayed>> {
         let mut table = self.table.lock();
-        if !table.rules.iter().any(|rule| rule.id == delayed.rule) {
+        let is_in_force = match delayed.rule {
+            PICKED => self.hold_requests(),
+            id => table.rules.iter().any(|rule| rule.id == id),
+        };
+        if !is_in_force {
             return Err(Box::new(delayed));
         }
         delayed.outbox.set_delayed();
+        if delayed.rule == PICKED {
+            self.came.notify_all();
+        }
         table.delayed.add(until_ms, delayed);
         Ok(())
     }
@@ -487,10 +534,10 @@ impl Faults {
     }
 
     /// Removes one fault, or all. Returns what they held. Called under the engine's lock, so that
-    /// no event overtakes the held ones.
+    /// no event overtakes the held ones. [`PICKED`] releases the requests that wait to be picked.
     pub(crate) fn remove(&self, id: Option<u64>) -> Released {
         let mut table = self.table.lock();
-        let is_removed = |rule: u64| id.is_none_or(|id| id == rule);
+        let is_removed = |rule: u64| id.map_or(rule != PICKED, |id| id == rule);
         let mut released = Released {
             delayed: table.delayed.take(|delayed| is_removed(delayed.rule)),
             ..Released::default()
@@ -536,7 +583,7 @@ mod tests {
         faults.note_served(ConnId(1));
         assert!(faults.take_events(Some(ConnId(1)), u64::MAX).is_empty());
         assert_eq!(faults.remove(Some(id)).events.len(), 1);
-        let delay = Fault::delay_events(std::time::Duration::from_millis(100));
+        let delay = Fault::delay_events(Duration::from_millis(100));
         faults.add(delay).unwrap();
         for now_ms in [5, 7, 9] {
             let who = (SessionId(1), &Peer::Local);

@@ -16,7 +16,7 @@ use minikeeper_protocol::{
 
 use crate::{
     ensemble::ServerMode,
-    faults::{action::FaultAction, delayed::Delayed},
+    faults::{self, action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
     limits::{self, Breach, Held},
     outbox::{Close, Outbox},
@@ -24,6 +24,7 @@ use crate::{
     state::{
         UniverseState,
         fault_turn::{self, FaultedRequest},
+        picking,
         scratch::{READ_BYTES, Scratch},
         words::{self, Word},
     },
@@ -612,7 +613,15 @@ impl Connection {
         arrived_ms: &mut Option<u64>,
         scratch: &mut Scratch,
     ) -> Flow {
-        let input = scratch.inputs.pop().expect("a frame is an input");
+        let mut input = scratch.inputs.pop().expect("a frame is an input");
+        if self.shared.turns.faults.hold_requests() && picking::is_held(&input) {
+            let wait = fault_turn::wait_for_pick;
+            match self.hold(input, batch, frame.clone(), faults::PICKED, wait) {
+                Ok(Some(back)) => input = back,
+                Ok(None) => return Flow::Delayed,
+                Err(why) => return Flow::Close(why),
+            }
+        }
         let delay = |input, rule, by| self.delay(input, batch, frame.clone(), rule, by);
         let judged = fault_turn::judge_or_delay(&self.shared, self.id, input, 0, delay);
         let (mut input, verdict) = match judged {
@@ -719,8 +728,6 @@ impl Connection {
     }
 
     /// Delays a request. Returns the request if the fault has just been removed.
-    ///
-    /// The request's slices keep the whole read in memory, so all of it is counted.
     fn delay(
         &self,
         input: Input,
@@ -728,6 +735,21 @@ impl Connection {
         frame: Range<usize>,
         rule: u64,
         by: Duration,
+    ) -> Result<Option<Input>, CloseCause> {
+        let delay = |shared: &UniverseState, delayed| fault_turn::delay(shared, by, delayed);
+        self.hold(input, batch, frame, rule, delay)
+    }
+
+    /// Holds a request back. Returns the request if `wait` does.
+    ///
+    /// The request's slices keep the whole read in memory, so all of it is counted.
+    fn hold(
+        &self,
+        input: Input,
+        batch: &Bytes,
+        frame: Range<usize>,
+        rule: u64,
+        wait: impl FnOnce(&UniverseState, Delayed) -> Result<(), Box<Delayed>>,
     ) -> Result<Option<Input>, CloseCause> {
         let mut held = Held::default();
         let UniverseState { limits, config, .. } = &*self.shared;
@@ -745,7 +767,7 @@ impl Connection {
             kept: None,
             writer: None,
         };
-        Ok(match fault_turn::delay(&self.shared, by, delayed) {
+        Ok(match wait(&self.shared, delayed) {
             Ok(()) => None,
             Err(mut delayed) => {
                 limits.release(&mut delayed.held);

@@ -204,6 +204,11 @@ pub(crate) fn delay(
     Ok(())
 }
 
+/// Lets a request wait until a caller picks it. Returns it if that is over.
+pub(crate) fn wait_for_pick(shared: &UniverseState, delayed: Delayed) -> Result<(), Box<Delayed>> {
+    shared.turns.faults.delay(u64::MAX, delayed)
+}
+
 /// Delays the reply, if there is one, of the request that was just served into `out` from `from`
 /// on. Returns what is left if the fault has been removed.
 pub(crate) fn delay_reply(
@@ -253,8 +258,8 @@ pub(crate) fn serve_due(shared: &UniverseState) {
 }
 
 /// Serves a delayed request here and not on its connection's task: when a caller advances the
-/// clock, everything must happen at its own time, and in order.
-fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
+/// clock or picks a request, everything must happen at its own time, and in order.
+pub(crate) fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let conn = delayed.conn;
     let mut wakes = Vec::new();
     if let Some(input) = delayed.input.take() {

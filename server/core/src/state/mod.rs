@@ -3,7 +3,8 @@
 //!
 //! `session_info` describes a session, `registry` finds the universe that a path or session belongs to,
 //! `timers` takes turns when something is due, `time_control` decides who may advance a frozen clock,
-//! `fault_turn` serves requests that an injected fault applies to, `handshake_deadlines` closes
+//! `fault_turn` serves requests that an injected fault applies to, `picking` those whose order a caller
+//! decides, `handshake_deadlines` closes
 //! connections that do not finish the handshake in time, and `scratch` lends buffers to busy
 //! connections, so that idle ones keep none. `reachability` says whether the server listens. `saving`
 //! decides when to save the state; builds without the feature `data` use `no_saving.rs` instead.
@@ -13,6 +14,11 @@
 
 pub mod fault_turn;
 pub(crate) mod handshake_deadlines;
+#[expect(
+    missing_docs,
+    reason = "no user sees its items, and their names say enough"
+)]
+pub mod picking;
 pub mod reachability;
 pub mod registry;
 #[cfg(feature = "data")]

@@ -53,7 +53,7 @@ pub fn advance(shared: &UniverseState, by_ms: u64, jump: Jump) {
 }
 
 /// Advances the clock to the next deadline and handles what is due. Returns whether there was one.
-pub(crate) fn advance_to_next(shared: &UniverseState) -> bool {
+pub fn advance_to_next(shared: &UniverseState) -> bool {
     let step_ms = next_step_ms(shared, Jump::Keeping);
     let step = |step_ms: &u64| step(shared, *step_ms, Jump::Keeping);
     step_ms.inspect(step).is_some()

@@ -17,7 +17,7 @@ use crate::{
     config::Config,
     data::{LogWriter, SaveError},
     ensemble::Ensemble,
-    faults::{Faults, aftermath::Aftermath},
+    faults::{Faults, PICKED, aftermath::Aftermath},
     outbox::{Close, UnsentTotal},
     recording::recorder::Recorder,
     turn::{
@@ -345,6 +345,7 @@ impl Turns {
         // This drops the events and requests that faults hold back, with the connections that are
         // kept only for such a request.
         drop(self.faults.remove(None));
+        drop(self.faults.remove(Some(PICKED)));
         self.close_all(Close::Shutdown);
         self.activity.notify_recorded();
     }

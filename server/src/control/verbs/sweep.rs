@@ -10,11 +10,12 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, Method, Outcome, Verb},
     },
+    orders::choice::RequestOrder,
     sweep::{
         SweepError,
-        plan::{RunVerdict, SweepOptions},
+        plan::{Run, RunVerdict, SweepOptions},
         point::FaultPoint,
-        remote::Sweeps,
+        remote::{OrderedClients, Sweeps},
         report::{SweepFailure, text_of},
     },
     views::schema::{Field, FieldKind},
@@ -70,7 +71,35 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "only",
                 ParameterKind::Text,
-                "The points of the only run, as a report names them, with + between two",
+                "The points of the only run, as a report names them, with + between two; or its order",
+            ),
+            Parameter::required(
+                "orders",
+                ParameterKind::Flag,
+                "Whether to try the orders in which requests can be served, instead of faults",
+            )
+            .with_default("false"),
+            Parameter::optional(
+                "changes",
+                ParameterKind::Text,
+                "With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by default 2",
+            ),
+            Parameter::optional(
+                "samples",
+                ParameterKind::Count(u64::MAX),
+                "With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends",
+            ),
+            Parameter::optional(
+                "clients",
+                ParameterKind::Count(64),
+                "With `orders`: the number of clients with which a run begins, if it is known; then their requests are \
+                 served as soon as each of them has one",
+            ),
+            Parameter::optional(
+                "process",
+                ParameterKind::Count(u64::MAX),
+                "With `orders`: the number of the process, on the server's machine, that runs the test; then its threads \
+                 tell when no further request is coming",
             ),
             Parameter::optional(
                 "allow_unreached",
@@ -87,7 +116,13 @@ pub(super) const VERBS: &[Verb] = &[
         answer: &[Field::new("sweep", FieldKind::Count)],
         handler: Handler::AtOnce(|call| {
             let options = options(call).map_err(refused)?;
-            Ok(json!({"sweep": sweeps(call).begin(options)}))
+            let number =
+                |name| (call.arguments.given(name)).and_then(crate::control::parameter::whole);
+            let clients = OrderedClients {
+                process: number("process").and_then(|process| u32::try_from(process).ok()),
+                count: number("clients").and_then(|clients| usize::try_from(clients).ok()),
+            };
+            Ok(json!({"sweep": sweeps(call).begin(options, clients)}))
         }),
     },
     Verb {
@@ -101,17 +136,16 @@ pub(super) const VERBS: &[Verb] = &[
             Field::new("run", FieldKind::Count)
                 .help("The number of the run; 0 if the sweep is over"),
             Field::new("points", FieldKind::Text)
-                .help("Its points; empty for a run without faults"),
+                .help("Its points, or its order; empty for a run without faults"),
             Field::new("sentence", FieldKind::Text).help("What goes wrong, in a sentence"),
         ],
         handler: Handler::AtOnce(|call| {
             let next = sweeps(call).next(call.arguments.count("sweep")?, &call.universe);
             let run = next.map_err(refused)?;
             let points = run.as_ref().map_or(&[][..], |run| &run.points[..]);
-            let texts: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
             Ok(json!({
                 "run": run.as_ref().map_or(0, |run| run.number),
-                "points": texts.join("+"),
+                "points": run.as_ref().map_or_else(String::new, Run::text),
                 "sentence": FaultPoint::sentences(points),
             }))
         }),
@@ -136,19 +170,22 @@ pub(super) const VERBS: &[Verb] = &[
         ],
         plain: None,
         answer: &[Field::new("is_reached", FieldKind::Flag).help("Whether every fault has acted")],
-        handler: Handler::AtOnce(|call| {
-            let text = |name| {
-                let given = call.arguments.given(name).and_then(Value::as_str);
-                given.map(str::to_owned)
-            };
-            let message = text("message").unwrap_or_default();
-            let verdict = match call.arguments.text("outcome")? {
-                "passed" => RunVerdict::Passed,
-                "failed" => RunVerdict::Failed(message),
-                _ => RunVerdict::Hung(message),
-            };
-            let ended = sweeps(call).end(call.arguments.count("sweep")?, verdict, text("story"));
-            Ok(json!({"is_reached": ended.map_err(refused)?}))
+        handler: Handler::Waits(|call| {
+            Box::pin(async move {
+                let text = |name| {
+                    let given = call.arguments.given(name).and_then(Value::as_str);
+                    given.map(str::to_owned)
+                };
+                let message = text("message").unwrap_or_default();
+                let verdict = match call.arguments.text("outcome")? {
+                    "passed" => RunVerdict::Passed,
+                    "failed" => RunVerdict::Failed(message),
+                    _ => RunVerdict::Hung(message),
+                };
+                let sweep = call.arguments.count("sweep")?;
+                let ended = sweeps(call).end(sweep, verdict, text("story")).await;
+                Ok(json!({"is_reached": ended.map_err(refused)?}))
+            })
         }),
     },
     Verb {
@@ -212,15 +249,31 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
         time_max: number("time_ms").map(Duration::from_millis),
         allow_unreached: number("allow_unreached").unwrap_or(0),
         allow_untried: number("allow_untried").unwrap_or(0),
+        orders: arguments.flag("orders"),
+        samples_max: number("samples"),
         ..SweepOptions::default()
     };
     if let Some(faults) = text("faults") {
         let faults = faults.split(',').map(|fault| fault.trim().parse());
         options.faults = faults.collect::<Result<_, _>>()?;
     }
-    if let Some(only) = text("only") {
-        options.only.push(FaultPoint::parse_run(only)?);
+    match text("only") {
+        Some(only) if RequestOrder::is_meant(only) => {
+            options.orders = true;
+            options.only_orders.push(only.parse()?);
+        }
+        Some(only) => options.only.push(FaultPoint::parse_run(only)?),
+        None => {}
     }
+    options.changes_max = match text("changes") {
+        None => options.changes_max,
+        Some("all") => None,
+        Some(changes) => Some(changes.parse().map_err(|_| {
+            SweepError(format!(
+                "changes: {changes:?} is neither a number nor \"all\""
+            ))
+        })?),
+    };
     Ok(options)
 }
 

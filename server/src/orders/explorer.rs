@@ -1,0 +1,323 @@
+//! Decides which orders to try: all with no unforced change of client, then all with one, and so on. Pure.
+//!
+//! A change is unforced if the client that was served last has a further request. Each run shows at which
+//! of its choices another request could have been served; each of those is a branch, which a later run
+//! takes. A branch that leads to a state which equivalent requests have led to, with no more changes, is
+//! left out: what follows is tried from there. So every order with at most `k` changes is tried, or an
+//! equivalent one with at most `k` changes. Source: Musuvathi, Qadeer, "Iterative context bounding for
+//! systematic testing of multithreaded programs", 2007.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use minikeeper_core::faults::chance::Chance;
+
+use crate::orders::{
+    choice::{CLIENTS_MAX, ChoicePoint, RequestOrder},
+    chooser::{Goal, Streak},
+    past::Past,
+};
+
+/// The maximum number of branches that are remembered; further ones are only counted.
+const BRANCHES_MAX: usize = 1_000_000;
+
+/// The maximum number of states that are remembered. Beyond it, equivalent orders are tried.
+const STATES_MAX: usize = 4_000_000;
+
+/// How often a branch is tried that could not be followed.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// A choice that no run has made yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    /// The order of the run that came by.
+    order: Arc<RequestOrder>,
+    /// How much of it comes before the branch.
+    length: usize,
+    /// The client that is served then; `None` for the first run.
+    client: Option<u8>,
+    /// The number of unforced changes of client.
+    changes: u32,
+    /// The class of the state that it leads to.
+    class: u64,
+    /// How many runs could not follow it.
+    attempt: u32,
+}
+
+impl Branch {
+    /// Returns the order up to the branch, and the branch.
+    fn to_order(&self) -> RequestOrder {
+        let mut order = RequestOrder(self.order.0[..self.length].to_vec());
+        order.0.extend(self.client);
+        order
+    }
+}
+
+/// How a state was reached with the fewest changes.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    changes: u32,
+    /// The clients that were served last then, as bits.
+    last: u64,
+}
+
+/// What a run of a branch showed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Followed {
+    Yes,
+    /// Its order could not be followed, or a request came late.
+    No,
+}
+
+/// The orders that were tried, and those to try.
+#[derive(Debug)]
+pub(crate) struct Explorer {
+    /// Whether equivalent orders are left out.
+    reduces: bool,
+    /// The maximum number of changes that is tried.
+    changes_max: Option<u32>,
+    chance: Chance,
+    /// By number of changes.
+    branches: BTreeMap<u32, Vec<Branch>>,
+    remembered: usize,
+    /// How many runs with so many changes have begun and not ended.
+    running: BTreeMap<u32, usize>,
+    states: HashMap<u64, Reached>,
+    /// The classes of the runs that have ended.
+    ends: HashSet<u64>,
+    /// The fewest changes of a branch that was forgotten, or could not be followed.
+    missed: Option<u32>,
+    pub(crate) forgotten: u64,
+    pub(crate) not_followed: u64,
+    /// The number of branches left out because equivalent ones are tried.
+    pub(crate) equivalent: u64,
+    /// The number of branches left out because they have too many changes.
+    pub(crate) beyond: u64,
+    /// The most requests of a run.
+    pub(crate) length: usize,
+    /// The most clients of a run.
+    pub(crate) clients: usize,
+}
+
+impl Explorer {
+    pub(crate) fn new(reduces: bool, changes_max: Option<u32>, seed: u64) -> Self {
+        let first = Branch {
+            order: Arc::default(),
+            length: 0,
+            client: None,
+            changes: 0,
+            class: Past::default().class(),
+            attempt: 0,
+        };
+        Self {
+            reduces,
+            changes_max,
+            chance: Chance::new(seed),
+            branches: BTreeMap::from([(0, vec![first])]),
+            remembered: 1,
+            running: BTreeMap::new(),
+            states: HashMap::new(),
+            ends: HashSet::new(),
+            missed: None,
+            forgotten: 0,
+            not_followed: 0,
+            equivalent: 0,
+            beyond: 0,
+            length: 0,
+            clients: 0,
+        }
+    }
+
+    /// Returns the next branch to try, of those with the fewest changes; `None` if there is none now.
+    pub(crate) fn next(&mut self) -> Option<Branch> {
+        loop {
+            let mut first = self.branches.first_entry()?;
+            let branches = first.get_mut();
+            let place = self.chance.below(branches.len());
+            let branch = branches.swap_remove(place);
+            if branches.is_empty() {
+                first.remove();
+            }
+            self.remembered -= 1;
+            let reached = self.states.get(&branch.class);
+            if self.reduces && reached.is_some_and(|reached| reached.changes < branch.changes) {
+                // Another order came to the same state with fewer changes.
+                self.equivalent += 1;
+                continue;
+            }
+            *self.running.entry(branch.changes).or_default() += 1;
+            return Some(branch);
+        }
+    }
+
+    /// Returns the goal of a run that takes a branch.
+    pub(crate) fn goal(branch: &Branch) -> Goal {
+        Goal::Follow(branch.to_order())
+    }
+
+    /// Learns the choices of the run of a branch.
+    pub(crate) fn ended(&mut self, branch: Branch, steps: &[ChoicePoint], followed: Followed) {
+        if let Some(count) = self.running.get_mut(&branch.changes) {
+            *count -= 1;
+            if *count == 0 {
+                self.running.remove(&branch.changes);
+            }
+        }
+        self.length = self.length.max(steps.len());
+        if followed == Followed::No {
+            let attempt = branch.attempt + 1;
+            if attempt < ATTEMPTS_MAX {
+                self.remember(Branch { attempt, ..branch });
+            } else {
+                self.not_followed += 1;
+                self.miss(branch.changes);
+            }
+            return;
+        }
+        let from = branch.length + usize::from(branch.client.is_some());
+        let order = Arc::new(RequestOrder::of(steps));
+        let (mut past, mut streak) = (Past::default(), Streak::default());
+        for (place, step) in steps.iter().enumerate() {
+            self.note_clients(step);
+            if place >= from && !self.branch_off(&branch, &order, place, step, &past, streak) {
+                break;
+            }
+            past.add(step.picked());
+            streak.served(step.picked().client);
+        }
+        self.note_end(steps);
+    }
+
+    /// Notes which orders are not equivalent.
+    pub(crate) fn note_end(&mut self, steps: &[ChoicePoint]) {
+        if self.ends.len() < STATES_MAX {
+            let mut past = Past::default();
+            steps.iter().for_each(|step| past.add(step.picked()));
+            self.ends.insert(past.class());
+        }
+    }
+
+    /// Returns the number of orders that were tried and are not equivalent.
+    pub(crate) fn different(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn note_clients(&mut self, step: &ChoicePoint) {
+        let most = step.choices.iter().map(|choice| choice.client + 1).max();
+        self.clients = self.clients.max(most.unwrap_or(0));
+    }
+
+    /// Adds the branches at a step of a run. Returns whether what follows the step is new.
+    fn branch_off(
+        &mut self,
+        run: &Branch,
+        order: &Arc<RequestOrder>,
+        place: usize,
+        step: &ChoicePoint,
+        past: &Past,
+        streak: Streak,
+    ) -> bool {
+        let goes_on = streak.goes_on(step.choices.iter().map(|choice| choice.client));
+        let mut is_new = true;
+        for (index, choice) in step.choices.iter().enumerate() {
+            let is_unforced = goes_on.is_some_and(|client| client != choice.client);
+            let changes = run.changes + u32::from(is_unforced);
+            let is_picked = index == step.picked;
+            if !is_picked && self.changes_max.is_some_and(|max| changes > max) {
+                self.beyond += 1;
+                continue;
+            }
+            let class = match self.reduces {
+                true => past.class_with(choice),
+                false => 0,
+            };
+            if self.reduces && !self.reach(class, changes, choice.client) {
+                if is_picked {
+                    is_new = false;
+                } else {
+                    self.equivalent += 1;
+                }
+                continue;
+            }
+            if is_picked {
+                continue;
+            }
+            let Ok(client) = u8::try_from(choice.client) else {
+                continue;
+            };
+            self.remember(Branch {
+                order: Arc::clone(order),
+                length: place,
+                client: Some(client),
+                changes,
+                class,
+                attempt: 0,
+            });
+        }
+        is_new
+    }
+
+    /// Notes that a state is reached. Returns false if that is known, with no more changes.
+    fn reach(&mut self, class: u64, changes: u32, last: usize) -> bool {
+        let last = 1 << (last % CLIENTS_MAX);
+        if let Some(reached) = self.states.get_mut(&class) {
+            if reached.changes < changes || reached.changes == changes && reached.last & last != 0 {
+                return false;
+            }
+            if reached.changes > changes {
+                *reached = Reached { changes, last: 0 };
+            }
+            reached.last |= last;
+        } else if self.states.len() < STATES_MAX {
+            self.states.insert(class, Reached { changes, last });
+        }
+        true
+    }
+
+    fn remember(&mut self, branch: Branch) {
+        if self.remembered >= BRANCHES_MAX {
+            self.forgotten += 1;
+            return self.miss(branch.changes);
+        }
+        self.remembered += 1;
+        let of_as_many = self.branches.entry(branch.changes).or_default();
+        of_as_many.push(branch);
+    }
+
+    fn miss(&mut self, changes: u32) {
+        self.missed = Some(self.missed.map_or(changes, |missed| missed.min(changes)));
+    }
+
+    /// Returns the number of branches that wait to be tried.
+    pub(crate) fn left(&self) -> u64 {
+        self.remembered as u64 + self.forgotten
+    }
+
+    /// Returns whether a run is being done.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Returns whether every order was tried, or an equivalent one.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.done_up_to().is_none() && self.beyond == 0
+    }
+
+    /// Returns how many changes the first order has that was not tried; `None` if none is left.
+    fn done_up_to(&self) -> Option<u32> {
+        let waiting = self.branches.keys().next().copied();
+        let running = self.running.keys().next().copied();
+        [waiting, running, self.missed].into_iter().flatten().min()
+    }
+
+    /// Returns the number of changes up to which every order was tried, or an equivalent one; `None` if not
+    /// even all without changes were.
+    pub(crate) fn changes_done(&self) -> Option<u32> {
+        match self.done_up_to() {
+            Some(changes) => changes.checked_sub(1),
+            None => Some(self.changes_max.unwrap_or(u32::MAX)),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Finds out when the programs of a run do nothing but wait, so that no further request is coming.
+//!
+//! Source: Linux, `proc(5)`: the third field of `stat` is the state of a thread, `schedstat` the time that
+//! it has run and waited to run, and how often it ran.
+
+use std::{fs, path::Path, time::Duration};
+
+/// How far apart two looks at the threads are.
+pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_micros(150);
+
+/// The maximum number of processes of a run that are looked at.
+const PROCESSES_MAX: usize = 1_000;
+
+/// The programs of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Programs {
+    /// A process group, and what its processes have started.
+    Group(u32),
+    /// A process, and what it has started.
+    Process(u32),
+}
+
+/// The threads of programs, and those of this process.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    programs: Programs,
+    /// The last look: each thread with what it has run.
+    seen: Vec<(u32, String)>,
+}
+
+impl Threads {
+    /// Returns the threads of programs; `None` where the system does not tell.
+    pub(crate) fn of(programs: Programs) -> Option<Self> {
+        let tells = Path::new("/proc/self/schedstat").exists();
+        tells.then(|| Self {
+            programs,
+            seen: Vec::new(),
+        })
+    }
+
+    /// Returns whether every thread but the calling one sleeps, and none has run since the last look.
+    pub(crate) fn are_quiet(&mut self) -> bool {
+        let before = std::mem::take(&mut self.seen);
+        match self.look() {
+            Some(seen) => {
+                let is_same = !seen.is_empty() && seen == before;
+                self.seen = seen;
+                is_same
+            }
+            None => false,
+        }
+    }
+
+    /// Returns what each thread has run; `None` if one runs.
+    fn look(&self) -> Option<Vec<(u32, String)>> {
+        let own = std::process::id();
+        let calling = fs::read_link("/proc/thread-self").ok();
+        let calling = calling.as_deref().and_then(number_of);
+        let mut seen = Vec::new();
+        let mut processes = self.processes();
+        if !processes.contains(&own) {
+            processes.push(own);
+        }
+        for process in processes {
+            let threads = fs::read_dir(format!("/proc/{process}/task"));
+            // It may have ended.
+            for thread in threads.into_iter().flatten().flatten() {
+                let Some(number) = number_of(&thread.path()) else {
+                    continue;
+                };
+                if Some(number) == calling {
+                    continue;
+                }
+                let (state, ran) = state_of(&thread.path())?;
+                if matches!(state, 'R' | 'D') {
+                    return None;
+                }
+                seen.push((number, ran));
+            }
+        }
+        Some(seen)
+    }
+
+    /// Returns the processes of the programs, and those that they have started.
+    fn processes(&self) -> Vec<u32> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let all = entries.filter_map(|entry| number_of(&entry.path()));
+        let all: Vec<_> = all
+            .filter_map(|process| Some((process, family_of(process)?)))
+            .collect();
+        let mut found: Vec<u32> = all
+            .iter()
+            .filter(|(process, (_, group))| match self.programs {
+                Programs::Group(own) => *group == own,
+                Programs::Process(own) => *process == own,
+            })
+            .map(|(process, _)| *process)
+            .collect();
+        let mut next = 0;
+        while let Some(parent) = found.get(next).copied()
+            && found.len() < PROCESSES_MAX
+        {
+            next += 1;
+            for (process, (of, _)) in &all {
+                if *of == parent && !found.contains(process) {
+                    found.push(*process);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn number_of(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
+/// Returns the parent and the group of a process.
+fn family_of(process: u32) -> Option<(u32, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(1);
+    let parent = fields.next()?.parse().ok()?;
+    Some((parent, fields.next()?.parse().ok()?))
+}
+
+/// Returns the state of a thread, and what it has run; a thread that has ended has the state `X`.
+fn state_of(thread: &Path) -> Option<(char, String)> {
+    let read = |name: &str| fs::read_to_string(thread.join(name));
+    let (Ok(stat), Ok(ran)) = (read("stat"), read("schedstat")) else {
+        return Some(('X', String::new()));
+    };
+    let state = stat[stat.rfind(')')? + 1..].trim_start().chars().next()?;
+    Some((state, ran))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn family_and_state_are_read() {
+        let own = std::process::id();
+        let (parent, _) = family_of(own).unwrap();
+        assert!(parent > 0);
+        let (state, ran) = state_of(Path::new("/proc/thread-self")).unwrap();
+        assert_eq!(state, 'R');
+        assert!(!ran.is_empty());
+    }
+
+    #[test]
+    fn processes_that_a_command_has_started_belong_to_it() {
+        use std::os::unix::process::CommandExt as _;
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & setsid sleep 60 & wait"]);
+        let mut child = command.process_group(0).spawn().unwrap();
+        let threads = Threads::of(Programs::Group(child.id())).unwrap();
+        let is_there = |count: usize| (0..10_000).any(|_| threads.processes().len() == count);
+        assert!(is_there(3), "{:?}", threads.processes());
+        for process in threads.processes() {
+            if process != child.id() {
+                Command::new("kill")
+                    .arg(process.to_string())
+                    .status()
+                    .unwrap();
+            }
+        }
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,289 @@
+//! Lets a chooser serve the requests of a universe, one after the other.
+
+use std::{fmt, sync::Arc};
+
+use minikeeper_core::{
+    order,
+    state::picking::{self, WaitingRequest},
+};
+use minikeeper_protocol::SessionId;
+
+use crate::{
+    orders::{
+        choice::{CLIENTS_MAX, Choice, ChoicePoint},
+        chooser::{Chooser, Goal},
+    },
+    universe::Universe,
+};
+
+/// The maximum number of requests of a run.
+pub(crate) const STEPS_MAX: usize = 10_000;
+
+/// A run whose requests wait until they are picked.
+#[derive(Debug)]
+pub(crate) struct OrderedRun {
+    universe: Universe,
+    chooser: Chooser,
+    /// By client.
+    sessions: Vec<SessionId>,
+    steps: Vec<ChoicePoint>,
+    stopped: Option<Stopped>,
+}
+
+/// Why a run serves no more requests in its order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Stopped {
+    /// The order names a client that has no request.
+    NotFollowed { client: usize },
+    /// It has more than [`STEPS_MAX`] requests.
+    Endless,
+    /// It has more than [`CLIENTS_MAX`] clients.
+    Crowded,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFollowed { client } => write!(
+                f,
+                "the order could not be followed: client {} has no request",
+                client + 1
+            ),
+            Self::Endless => write!(
+                f,
+                "it does not end: it has sent more than {STEPS_MAX} requests"
+            ),
+            Self::Crowded => write!(
+                f,
+                "it has more than {CLIENTS_MAX} clients, the limit of an order"
+            ),
+        }
+    }
+}
+
+/// What happened at a point at which no further request is coming.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Quiet {
+    /// A request was served.
+    Served,
+    /// None waits.
+    Nothing,
+    /// The run has [stopped](Stopped).
+    Stopped,
+}
+
+impl OrderedRun {
+    /// Makes the requests of a universe wait, from now on.
+    pub(crate) fn begin(universe: &Universe, goal: Goal) -> Self {
+        picking::begin(&universe.shared);
+        Self {
+            universe: universe.clone(),
+            chooser: Chooser::new(goal),
+            sessions: Vec::new(),
+            steps: Vec::new(),
+            stopped: None,
+        }
+    }
+
+    /// Serves the next request. Call this when no further one is coming.
+    pub(crate) fn quiet(&mut self) -> Quiet {
+        if self.stopped.is_some() {
+            return Quiet::Stopped;
+        }
+        let waiting = picking::waiting(&self.universe.shared);
+        if waiting.is_empty() {
+            return Quiet::Nothing;
+        }
+        match self.serve_one_of(waiting) {
+            Ok(()) => Quiet::Served,
+            Err(stopped) => {
+                self.stopped = Some(stopped);
+                Quiet::Stopped
+            }
+        }
+    }
+
+    /// Returns the client whose request the order names next, if its request waits, or if it is not known
+    /// whether it does: new clients are numbered together.
+    pub(crate) fn has_named(&self) -> Option<bool> {
+        let session = self.sessions.get(self.chooser.named()?)?;
+        let waiting = picking::waiting(&self.universe.shared);
+        Some(waiting.iter().any(|request| request.session == *session))
+    }
+
+    /// Returns the number of requests that wait.
+    pub(crate) fn count(&self) -> usize {
+        picking::count(&self.universe.shared)
+    }
+
+    /// Returns the clients whose requests wait; new ones have no number yet.
+    pub(crate) fn waiting_clients(&self) -> Vec<usize> {
+        let waiting = picking::waiting(&self.universe.shared);
+        let known = self.sessions.iter().enumerate();
+        let has_one = |session| waiting.iter().any(|request| request.session == session);
+        known
+            .filter(|(_, session)| has_one(**session))
+            .map(|(client, _)| client)
+            .collect()
+    }
+
+    /// Returns the client that was served last.
+    pub(crate) fn last(&self) -> Option<usize> {
+        Some(self.steps.last()?.picked().client)
+    }
+
+    /// Returns the number of clients whose session has ended.
+    pub(crate) fn ended(&self) -> usize {
+        let sessions = self.universe.sessions();
+        let is_there = |known: &&SessionId| sessions.iter().any(|info| info.id == **known);
+        self.sessions.len() - self.sessions.iter().filter(is_there).count()
+    }
+
+    pub(crate) const fn universe(&self) -> &Universe {
+        &self.universe
+    }
+
+    fn serve_one_of(&mut self, mut waiting: Vec<WaitingRequest>) -> Result<(), Stopped> {
+        if self.steps.len() >= STEPS_MAX {
+            return Err(Stopped::Endless);
+        }
+        self.number(&mut waiting)?;
+        let mut choices: Vec<Choice> = Vec::with_capacity(waiting.len());
+        for request in waiting {
+            let client = self.client_of(request.session);
+            // A session that has moved to another connection may have a request on each.
+            if choices.iter().all(|choice| choice.client != client) {
+                choices.push(Choice {
+                    client,
+                    op: request.op,
+                    path: request.path,
+                    footprint: Arc::new(request.footprint),
+                });
+            }
+        }
+        let clients: Vec<_> = choices.iter().map(|choice| choice.client).collect();
+        let picked = self.chooser.choose(&clients);
+        let picked = picked.map_err(|missing| Stopped::NotFollowed {
+            client: missing.client,
+        })?;
+        let session = self.sessions[clients[picked]];
+        self.steps.push(ChoicePoint { choices, picked });
+        picking::pick(&self.universe.shared, session);
+        Ok(())
+    }
+
+    /// Numbers the clients that have come, by the server to which they are connected and by their requests:
+    /// which of them came first differs from run to run, unless they are in this process.
+    fn number(&mut self, waiting: &mut [WaitingRequest]) -> Result<(), Stopped> {
+        order::sort_by_key(waiting, |request| match request.server {
+            0 => (0, "", String::new()),
+            server => (server, request.op, without_names(request.path.as_deref())),
+        });
+        for request in waiting {
+            if !self.sessions.contains(&request.session) {
+                if self.sessions.len() >= CLIENTS_MAX {
+                    return Err(Stopped::Crowded);
+                }
+                self.sessions.push(request.session);
+            }
+        }
+        Ok(())
+    }
+
+    fn client_of(&self, session: SessionId) -> usize {
+        let known = self.sessions.iter().position(|known| *known == session);
+        known.unwrap_or(0)
+    }
+
+    /// Serves the requests that wait, and lets later ones pass.
+    pub(crate) fn end(&self) {
+        picking::end(&self.universe.shared);
+    }
+
+    /// Says of each client what it has asked last and what it watches.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        let sessions = self.universe.sessions();
+        let mut lines = Vec::new();
+        for (client, session) in self.sessions.iter().enumerate() {
+            let mut steps = self.steps.iter().rev().map(ChoicePoint::picked);
+            let last = steps.find(|picked| picked.client == client);
+            let found = sessions.iter().find(|found| found.id == *session);
+            let (Some(last), Some(found)) = (last, found) else {
+                continue;
+            };
+            let watches: Vec<_> = found
+                .watches
+                .iter()
+                .map(|watch| format!("{} ({})", watch.path, watch.kind))
+                .collect();
+            let watches = match &watches[..] {
+                [] => "it watches nothing".to_owned(),
+                watches => format!("it watches {}", watches.join(", ")),
+            };
+            let path = last.path.as_deref().unwrap_or_default();
+            lines.push(format!(
+                "client {}: its last request was {} {path}; {watches}",
+                client + 1,
+                last.op
+            ));
+        }
+        lines
+    }
+
+    pub(crate) fn stopped(&self) -> Option<&Stopped> {
+        self.stopped.as_ref()
+    }
+
+    /// Returns the choices so far, and takes them.
+    pub(crate) fn take_steps(&mut self) -> Vec<ChoicePoint> {
+        std::mem::take(&mut self.steps)
+    }
+
+    /// Returns the session of each client.
+    pub(crate) fn sessions(&self) -> &[SessionId] {
+        &self.sessions
+    }
+}
+
+/// What a run of an order showed besides its verdict.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OrderSeen {
+    pub(crate) steps: Vec<ChoicePoint>,
+    /// Why requests were no longer served in order.
+    pub(crate) stopped: Option<Stopped>,
+    /// The session of each client.
+    pub(crate) sessions: Vec<SessionId>,
+    /// The number of requests that came after the choice that they should have been part of.
+    pub(crate) late: u64,
+    /// What each client waited for when a run hung.
+    pub(crate) waiting: Vec<String>,
+}
+
+impl OrderSeen {
+    /// Lets the requests of a run pass again. Returns what it showed.
+    pub(crate) fn of(mut run: OrderedRun, has_failed: bool) -> Self {
+        let waiting = if has_failed {
+            run.waiting()
+        } else {
+            Vec::new()
+        };
+        run.end();
+        Self {
+            steps: run.take_steps(),
+            stopped: run.stopped().cloned(),
+            sessions: run.sessions().to_vec(),
+            late: 0,
+            waiting,
+        }
+    }
+}
+
+/// Returns a path without what looks like a random name: long words with a digit.
+fn without_names(path: Option<&str>) -> String {
+    let is_of_word = |letter: char| letter.is_ascii_alphanumeric();
+    let words = path.unwrap_or_default().split(|letter| !is_of_word(letter));
+    let is_name =
+        |word: &&str| word.len() >= 8 && word.contains(|letter: char| letter.is_ascii_digit());
+    let kept = words.map(|word| if is_name(&word) { "" } else { word });
+    kept.collect::<Vec<_>>().join("/")
+}

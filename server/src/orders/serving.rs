@@ -1,0 +1,138 @@
+//! Serves the requests of programs in an order: each once no further request is coming.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use minikeeper_core::{
+    clock::Stopwatch,
+    state::{picking, timers},
+};
+
+pub(crate) use crate::orders::quiet::Programs;
+use crate::orders::{
+    quiet::{BETWEEN_LOOKS, Threads},
+    run::{OrderSeen, OrderedRun, Quiet},
+};
+
+/// How long no request comes, at least, before none is expected where the system does not tell.
+const SILENCE: Duration = Duration::from_millis(5);
+
+/// How long the threads of the programs run without a request before that is taken for waiting: they may
+/// poll.
+const BUSY: Duration = Duration::from_millis(500);
+
+/// How long all clients wait without a request, in real time, before the clock advances to the next
+/// deadline.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// How often a client whose request waits is told that the server is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// How long the thread waits for a request before it looks again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Programs whose requests are served one after the other.
+pub(crate) struct OrderedPrograms {
+    pub(crate) run: OrderedRun,
+    /// Where its clients are; `None` if that is not known.
+    pub(crate) programs: Option<Programs>,
+    /// The number of their clients, if the caller knows it.
+    pub(crate) clients: Option<usize>,
+}
+
+impl OrderedPrograms {
+    /// Serves requests until the run is over. Calls `stopped` if it can no longer do so in order.
+    pub(crate) fn serve(mut self, is_over: &AtomicBool, stopped: impl FnOnce()) -> OrderSeen {
+        let mut threads = self.programs.and_then(Threads::of);
+        let watch = Stopwatch::start();
+        // When a request came last, when one was served last, and when clients were last told.
+        let (mut came, mut kept) = (Duration::ZERO, Duration::ZERO);
+        let mut known = 0;
+        let mut late = Late::default();
+        while !is_over.load(Ordering::Acquire) {
+            let count = self.run.count();
+            if count != known {
+                (known, came) = (count, watch.elapsed());
+            }
+            let quiet_for = watch.elapsed().saturating_sub(came);
+            if watch.elapsed().saturating_sub(kept) > KEEP_ALIVE {
+                kept = watch.elapsed();
+                picking::keep_alive(&self.run.universe().shared);
+            }
+            if count == 0 {
+                if quiet_for > IDLE {
+                    timers::advance_to_next(&self.run.universe().shared);
+                    came = watch.elapsed();
+                }
+                picking::wait_for_request(&self.run.universe().shared, PAUSE);
+                continue;
+            }
+            let is_sure = self.is_ready(count) || threads.as_mut().is_some_and(is_quiet);
+            let is_guessed = match threads {
+                None => quiet_for > SILENCE,
+                Some(_) => quiet_for > BUSY,
+            };
+            if !is_sure && !is_guessed {
+                if threads.is_none() {
+                    picking::wait_for_request(&self.run.universe().shared, PAUSE);
+                }
+                continue;
+            }
+            // None came while the threads were looked at.
+            if !self.is_ready(count) && self.run.count() != count {
+                continue;
+            }
+            late.choosing(&self.run, is_sure);
+            if self.run.quiet() == Quiet::Stopped {
+                stopped();
+                break;
+            }
+            (known, came) = (self.run.count(), watch.elapsed());
+        }
+        let mut seen = OrderSeen::of(self.run, true);
+        seen.late = late.count;
+        seen
+    }
+
+    /// Returns whether it does not matter if a further request is coming: the one that the order names is
+    /// there, or every client has one.
+    fn is_ready(&self, count: usize) -> bool {
+        match self.run.has_named() {
+            Some(is_there) => is_there,
+            None => self
+                .clients
+                .is_some_and(|clients| count >= clients.saturating_sub(self.run.ended()).max(1)),
+        }
+    }
+}
+
+/// Looks at the threads twice.
+fn is_quiet(threads: &mut Threads) -> bool {
+    threads.are_quiet() || {
+        std::thread::sleep(BETWEEN_LOOKS);
+        threads.are_quiet()
+    }
+}
+
+/// Counts the requests that came after a choice that was made because none had come for some time.
+#[derive(Debug, Default)]
+struct Late {
+    /// The clients that had a request when the last choice was guessed.
+    known: Option<Vec<usize>>,
+    count: u64,
+}
+
+impl Late {
+    fn choosing(&mut self, run: &OrderedRun, is_sure: bool) {
+        let waiting = run.waiting_clients();
+        if let Some(known) = self.known.take() {
+            let is_late = |client: &&usize| !known.contains(client) && run.last() != Some(**client);
+            self.count += waiting.iter().filter(is_late).count() as u64;
+        }
+        if !is_sure {
+            self.known = Some(waiting);
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Decides which orders of requests the runs of a sweep try, and judges them. Pure.
+
+use minikeeper_core::faults::chance::Chance;
+
+use crate::{
+    orders::{
+        choice::{ChoicePoint, RequestOrder},
+        chooser::{Goal, Streak},
+        explorer::{Branch, Explorer, Followed},
+        past::Past,
+        run::{OrderSeen, Stopped},
+    },
+    story::cut,
+    sweep::{
+        order_report::{FailedOrder, OrderCoverage, missed},
+        plan::{RunResult, RunVerdict, SweepOptions},
+        report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
+    },
+};
+
+/// After this number of failed orders no further one is tried.
+const FAILING_MAX: u64 = 100;
+
+/// The number of random orders of a sweep without a budget.
+const SAMPLES: u64 = 1_000;
+
+/// How many constraints on the order an error may need so that the chance of a sample is known.
+pub(crate) const CONSTRAINTS: u32 = 3;
+
+/// How many pairs of requests of a failure are swapped to find one that matters.
+const SWAPS_MAX: usize = 50;
+
+/// Why a run of an order is done.
+#[derive(Clone, Debug)]
+pub(crate) enum OrderTask {
+    Branch(Branch),
+    /// The first order again: the test must do the same.
+    Check,
+    Sample,
+    /// The caller named the order.
+    Only,
+    /// The order of this failure once more.
+    Confirm(usize),
+    /// The order of this failure, with two of its requests swapped.
+    Swap(usize, (usize, usize)),
+}
+
+/// A failure whose order is looked at more closely.
+#[derive(Debug)]
+struct Found {
+    /// Where it is in the report.
+    failure: usize,
+    steps: Vec<ChoicePoint>,
+    /// The pairs of requests to swap, last first.
+    swaps: Vec<(usize, usize)>,
+}
+
+/// The orders to try, and what is known of those that were.
+#[derive(Debug)]
+pub(crate) struct OrderPlan {
+    explorer: Explorer,
+    chance: Chance,
+    urgent: Vec<(OrderTask, Goal)>,
+    /// The first run.
+    first: Option<Vec<ChoicePoint>>,
+    found: Vec<Found>,
+    is_only: bool,
+    samples_max: Option<u64>,
+    samples: u64,
+    running: u64,
+}
+
+impl OrderPlan {
+    pub(crate) fn new(options: &SweepOptions) -> Self {
+        let has_budget = options.time_max.is_some() || options.runs_max.is_some();
+        let only = options.only_orders.iter().rev();
+        let only = only.map(|order| (OrderTask::Only, Goal::Follow(order.clone())));
+        Self {
+            explorer: Explorer::new(!options.all, options.changes_max, options.seed),
+            chance: Chance::new(options.seed),
+            urgent: only.collect(),
+            first: None,
+            found: Vec::new(),
+            is_only: !options.only_orders.is_empty(),
+            samples_max: options
+                .samples_max
+                .or_else(|| (!has_budget).then_some(SAMPLES)),
+            samples: 0,
+            running: 0,
+        }
+    }
+
+    /// Returns what to do next; `None` if nothing is known to be left. `is_spent` says that the budget is.
+    pub(crate) fn next(
+        &mut self,
+        is_spent: bool,
+        report: &SweepReport,
+    ) -> Option<(OrderTask, Goal)> {
+        let next = self.choose(is_spent, report);
+        self.running += u64::from(next.is_some());
+        next
+    }
+
+    fn choose(&mut self, is_spent: bool, report: &SweepReport) -> Option<(OrderTask, Goal)> {
+        if let Some(urgent) = self.urgent.pop() {
+            return Some(urgent);
+        }
+        if self.is_only || is_spent || report.failed + report.hung >= FAILING_MAX {
+            return None;
+        }
+        if let Some(branch) = self.explorer.next() {
+            let goal = Explorer::goal(&branch);
+            return Some((OrderTask::Branch(branch), goal));
+        }
+        // What runs may have branches; without any, every order was tried.
+        if self.explorer.is_running()
+            || self.explorer.is_complete()
+            || self.samples_max.is_some_and(|max| self.samples >= max)
+        {
+            return None;
+        }
+        self.samples += 1;
+        let goal = Goal::Sample {
+            seed: self.chance.below(usize::MAX) as u64,
+            changes: CONSTRAINTS - 1,
+            length: self.explorer.length,
+        };
+        Some((OrderTask::Sample, goal))
+    }
+
+    /// Returns whether a run is being done that may have something to do.
+    pub(crate) const fn is_running(&self) -> bool {
+        self.running > 0
+    }
+
+    /// Judges a run that has ended.
+    pub(crate) fn ended(
+        &mut self,
+        task: OrderTask,
+        result: &RunResult,
+        seen: OrderSeen,
+        report: &mut SweepReport,
+    ) {
+        self.running -= 1;
+        let coverage = report.orders.get_or_insert_default();
+        coverage.late += seen.late;
+        let is_followed =
+            seen.late == 0 && !matches!(seen.stopped, Some(Stopped::NotFollowed { .. }));
+        let failure = match &result.verdict {
+            _ if !is_followed => None,
+            RunVerdict::Passed => None,
+            RunVerdict::Failed(message) => Some((message.as_str(), false)),
+            RunVerdict::Hung(message) => Some((message.as_str(), true)),
+        };
+        let is_tried = match &task {
+            OrderTask::Branch(branch) => {
+                let followed = if is_followed {
+                    Followed::Yes
+                } else {
+                    Followed::No
+                };
+                if is_followed && self.first.is_none() {
+                    self.first = Some(seen.steps.clone());
+                    let order = RequestOrder::of(&seen.steps);
+                    self.urgent.push((OrderTask::Check, Goal::Follow(order)));
+                }
+                self.explorer.ended(branch.clone(), &seen.steps, followed);
+                is_followed
+            }
+            OrderTask::Sample | OrderTask::Only => {
+                coverage.sampled += u64::from(matches!(task, OrderTask::Sample));
+                coverage.not_followed += u64::from(!is_followed);
+                if is_followed {
+                    self.explorer.note_end(&seen.steps);
+                }
+                is_followed
+            }
+            OrderTask::Check => {
+                let first = self.first.as_deref().unwrap_or_default();
+                report.nondeterminism = report
+                    .nondeterminism
+                    .take()
+                    .or_else(|| difference(first, &seen, is_followed));
+                false
+            }
+            OrderTask::Confirm(found) => {
+                let found = &self.found[*found];
+                let has_failed = failure.is_some();
+                let failure = &mut report.failures[found.failure];
+                failure.is_flaky = !has_failed;
+                report.flaky += u64::from(!has_failed);
+                false
+            }
+            OrderTask::Swap(found, pair) => {
+                self.swapped(*found, *pair, (is_followed, failure.is_some()), report);
+                false
+            }
+        };
+        if is_tried {
+            report.tried += 1;
+            match failure {
+                None => report.passed += 1,
+                Some((_, true)) => report.hung += 1,
+                Some((_, false)) => report.failed += 1,
+            }
+            if let Some((message, is_hang)) = failure {
+                self.found((message, is_hang), seen, result, report);
+            }
+        }
+        self.tell(report);
+    }
+
+    /// Adds a failure to the report, unless one with the same cause is there.
+    fn found(
+        &mut self,
+        (message, is_hang): (&str, bool),
+        seen: OrderSeen,
+        result: &RunResult,
+        report: &mut SweepReport,
+    ) {
+        let order = FailedOrder::new(&seen, &result.entries, changes_in(&seen.steps));
+        let mut failure = SweepFailure::of_order(
+            cut(message, MESSAGE_CHARS_MAX),
+            is_hang,
+            result.story.clone(),
+            order,
+        );
+        if is_hang {
+            failure.waiting = seen.waiting;
+            failure.waiting.extend(missed(&seen.steps));
+        }
+        let index = report.failures.len();
+        if let Some(other) = report.same_cause(&failure) {
+            other.others += 1;
+            return;
+        }
+        let swaps = swaps_of(&seen.steps);
+        report.failures.push(failure);
+        self.found.push(Found {
+            failure: index,
+            steps: seen.steps,
+            swaps,
+        });
+        let place = self.found.len() - 1;
+        self.swap_next(place);
+        let order = RequestOrder::of(&self.found[place].steps);
+        let confirm = OrderTask::Confirm(place);
+        self.urgent.push((confirm, Goal::Follow(order)));
+    }
+
+    /// Swaps the next pair of requests of a failure.
+    fn swap_next(&mut self, place: usize) {
+        let found = &mut self.found[place];
+        if let Some(pair) = found.swaps.pop() {
+            let goal = Goal::Follow(swapped(&found.steps, pair));
+            self.urgent.push((OrderTask::Swap(place, pair), goal));
+        }
+    }
+
+    fn swapped(
+        &mut self,
+        place: usize,
+        pair: (usize, usize),
+        (is_followed, has_failed): (bool, bool),
+        report: &mut SweepReport,
+    ) {
+        if !is_followed || has_failed {
+            return self.swap_next(place);
+        }
+        let failure = &mut report.failures[self.found[place].failure];
+        if let Some(order) = &mut failure.order {
+            order.set_swap(pair);
+        }
+    }
+
+    /// Brings the report up to date.
+    pub(crate) fn tell(&self, report: &mut SweepReport) {
+        let explorer = &self.explorer;
+        report.left = explorer.left();
+        report.equivalent = explorer.equivalent;
+        let coverage = report.orders.get_or_insert_default();
+        coverage.clients = explorer.clients as u64;
+        coverage.requests = explorer.length as u64;
+        coverage.different = explorer.different() as u64;
+        coverage.changes_done = explorer.changes_done();
+        coverage.is_all = explorer.is_complete();
+        if !self.is_only {
+            coverage.not_followed = coverage.not_followed.max(explorer.not_followed);
+        }
+    }
+}
+
+/// Returns the number of changes of client that nothing forced.
+fn changes_in(steps: &[ChoicePoint]) -> u32 {
+    let mut streak = Streak::default();
+    let mut changes = 0;
+    for step in steps {
+        let goes_on = streak.goes_on(step.choices.iter().map(|choice| choice.client));
+        let client = step.picked().client;
+        changes += u32::from(goes_on.is_some_and(|last| last != client));
+        streak.served(client);
+    }
+    changes
+}
+
+/// Returns how the same order went another way, and the likely cause.
+fn difference(first: &[ChoicePoint], seen: &OrderSeen, is_followed: bool) -> Option<String> {
+    let what = |step: &ChoicePoint| (step.picked().client, step.picked().op);
+    let pairs = first.iter().zip(&seen.steps);
+    let different = pairs
+        .clone()
+        .position(|(one, other)| what(one) != what(other));
+    let place = match different {
+        Some(place) => place,
+        None if is_followed && first.len() == seen.steps.len() => return None,
+        None => first.len().min(seen.steps.len()),
+    };
+    let describe = |steps: &[ChoicePoint]| match steps.get(place) {
+        None => "the end of the run".to_owned(),
+        Some(step) => {
+            let picked = step.picked();
+            let path = picked.path.as_deref().unwrap_or_default();
+            format!("{} {path} of client {}", picked.op, picked.client + 1)
+        }
+    };
+    Some(format!(
+        "The test is not deterministic: two runs in the same order differ at request {}, {} and {}. What was tried \
+         is not all there is; look for random choices, threads and times in the test.",
+        place + 1,
+        describe(first),
+        describe(&seen.steps)
+    ))
+}
+
+/// Returns the pairs of requests of different clients that follow each other directly and do not commute,
+/// the first of the run last.
+fn swaps_of(steps: &[ChoicePoint]) -> Vec<(usize, usize)> {
+    let mut past = Past::default();
+    steps.iter().for_each(|step| past.add(step.picked()));
+    let mut swaps: Vec<_> = (0..steps.len())
+        .filter_map(|place| Some((place, past.first_clash(place + 1, steps[place].picked())?)))
+        .collect();
+    swaps.truncate(SWAPS_MAX);
+    swaps.reverse();
+    swaps
+}
+
+/// Returns the order of a run up to the second of these requests, which comes before the first one and what
+/// depends on that.
+fn swapped(steps: &[ChoicePoint], (first, second): (usize, usize)) -> RequestOrder {
+    let mut order: Vec<&ChoicePoint> = steps[..first].iter().collect();
+    let mut later = vec![&steps[first]];
+    for step in &steps[first + 1..second] {
+        let depends = later.iter().any(|before| {
+            let (one, other) = (before.picked(), step.picked());
+            one.client == other.client || !one.footprint.commutes_with(&other.footprint)
+        });
+        if depends {
+            later.push(step);
+        } else {
+            order.push(step);
+        }
+    }
+    order.push(&steps[second]);
+    order.push(later[0]);
+    let client = |step: &&ChoicePoint| u8::try_from(step.picked().client).unwrap_or(u8::MAX);
+    RequestOrder(order.iter().map(client).collect())
+}
+
+/// Returns how many random orders it takes on average to find an error of [`CONSTRAINTS`], at most.
+pub(crate) const fn samples_needed(coverage: &OrderCoverage) -> u64 {
+    let length = if coverage.requests == 0 {
+        1
+    } else {
+        coverage.requests
+    };
+    coverage
+        .clients
+        .saturating_mul(length.saturating_pow(CONSTRAINTS - 1))
+}

@@ -1,0 +1,488 @@
+//! The numbers of orders that a sweep tries, compared with those of an enumerator of a model.
+//!
+//! The model has its own tree and its own idea of which requests commute. It counts orders without doing
+//! them one by one: prefixes that are equivalent lead to the same state, so that it is enough to know in how
+//! many orders each class of prefixes comes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use minikeeper::{Server, Sweep, SweepOptions, SweepReport, tree};
+use minikeeper_client::{Client, CreateMode, Error};
+use minikeeper_recipes::InterProcessMutex;
+use minikeeper_test_kit::{link::Link, servers};
+
+/// What a contender for the mutex does next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Next {
+    Join,
+    List,
+    /// Reads the znode with this number, and watches it.
+    Watch(u32),
+    /// Watches its own znode, while it waits for this one.
+    WatchOwn(u32),
+    /// Waits for the deletion of this znode.
+    Wait(u32),
+    Get,
+    Set,
+    Leave,
+    Nothing,
+}
+
+/// What a request may touch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Thing {
+    Names,
+    Number,
+    Znode(u32),
+    Counter,
+    /// The replies and events of a client.
+    Stream(usize),
+}
+
+/// How: two that read, or two that add, commute.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum How {
+    Reads,
+    Adds,
+    Writes,
+}
+
+type Touches = Vec<(Thing, How)>;
+
+/// Contenders for a mutex, who read and write a counter while they hold it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct World {
+    /// Whether a contender watches its own znode, too, and needs no list when the last one ahead is gone.
+    watches_own: bool,
+    znodes: BTreeSet<u32>,
+    joined: u32,
+    contenders: Vec<(Next, u32)>,
+}
+
+impl World {
+    fn new(contenders: usize, watches_own: bool) -> Self {
+        Self {
+            watches_own,
+            znodes: BTreeSet::new(),
+            joined: 0,
+            contenders: vec![(Next::Join, 0); contenders],
+        }
+    }
+
+    fn enabled(&self) -> Vec<usize> {
+        let waits = |next: Next| matches!(next, Next::Wait(_) | Next::Nothing);
+        let all = self.contenders.iter().enumerate();
+        all.filter(|(_, (next, _))| !waits(*next))
+            .map(|(who, _)| who)
+            .collect()
+    }
+
+    fn serve(&mut self, who: usize) -> Touches {
+        let (next, own) = self.contenders[who];
+        let (then, mut touches) = match next {
+            Next::Join => {
+                let own = self.joined;
+                self.joined += 1;
+                self.znodes.insert(own);
+                self.contenders[who].1 = own;
+                let touches = vec![
+                    (Thing::Names, How::Adds),
+                    (Thing::Number, How::Writes),
+                    (Thing::Znode(own), How::Writes),
+                ];
+                (Next::List, touches)
+            }
+            Next::List => {
+                let ahead = self.znodes.iter().copied().filter(|number| *number < own);
+                let then = ahead.max().map_or(Next::Get, Next::Watch);
+                (then, vec![(Thing::Names, How::Reads)])
+            }
+            Next::Watch(ahead) => {
+                let is_there = self.znodes.contains(&ahead);
+                let then = match (is_there, self.watches_own) {
+                    (false, _) => Next::List,
+                    (true, false) => Next::Wait(ahead),
+                    (true, true) => Next::WatchOwn(ahead),
+                };
+                (then, vec![(Thing::Znode(ahead), How::Reads)])
+            }
+            Next::WatchOwn(ahead) => {
+                let is_there = self.znodes.contains(&ahead);
+                let then = if is_there {
+                    Next::Wait(ahead)
+                } else {
+                    Next::Get
+                };
+                (then, vec![(Thing::Znode(own), How::Reads)])
+            }
+            Next::Get => (Next::Set, vec![(Thing::Counter, How::Reads)]),
+            Next::Set => (Next::Leave, vec![(Thing::Counter, How::Writes)]),
+            Next::Leave => {
+                self.znodes.remove(&own);
+                let mut touches = vec![(Thing::Names, How::Adds), (Thing::Znode(own), How::Writes)];
+                for (other, (next, _)) in self.contenders.iter_mut().enumerate() {
+                    if [Next::Wait(own), Next::WatchOwn(own)].contains(next) {
+                        touches.push((Thing::Stream(other), How::Writes));
+                    }
+                    if *next == Next::Wait(own) {
+                        *next = if self.watches_own {
+                            Next::Get
+                        } else {
+                            Next::List
+                        };
+                    }
+                }
+                (Next::Nothing, touches)
+            }
+            Next::Wait(_) | Next::Nothing => unreachable!("it is not enabled"),
+        };
+        self.contenders[who].0 = then;
+        touches.push((Thing::Stream(who), How::Writes));
+        touches
+    }
+}
+
+fn clash(one: &Touches, other: &Touches) -> bool {
+    one.iter().any(|(thing, how)| {
+        let same = other.iter().filter(|(with, _)| thing == with);
+        same.into_iter()
+            .any(|(_, with)| how != with || *how == How::Writes)
+    })
+}
+
+/// Requests by client and number, each with those that must come before it.
+type Class = BTreeMap<(usize, usize), BTreeSet<(usize, usize)>>;
+
+/// A prefix of an order, up to equivalence.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Prefix {
+    class: Class,
+    touches: BTreeMap<(usize, usize), Touches>,
+    world: World,
+}
+
+impl Prefix {
+    fn with(&self, who: usize) -> Self {
+        let mut next = self.clone();
+        let touches = next.world.serve(who);
+        let number = self
+            .class
+            .keys()
+            .filter(|(client, _)| *client == who)
+            .count();
+        let mut before = BTreeSet::new();
+        for (event, its) in &self.touches {
+            if event.0 == who || clash(its, &touches) {
+                before.insert(*event);
+                before.extend(&self.class[event]);
+            }
+        }
+        next.class.insert((who, number), before);
+        next.touches.insert((who, number), touches);
+        next
+    }
+}
+
+/// How many orders there are, and how many classes of them, with at most so many unforced changes.
+fn enumerate(world: World, changes_max: Option<u32>) -> (u64, usize) {
+    let first = Prefix {
+        class: Class::new(),
+        touches: BTreeMap::new(),
+        world,
+    };
+    // With the client that was served last, and the number of changes.
+    let mut prefixes = BTreeMap::from([((first, None::<usize>, 0), 1)]);
+    let (mut orders, mut classes) = (0, BTreeSet::new());
+    while !prefixes.is_empty() {
+        let mut longer = BTreeMap::new();
+        for ((prefix, last, changes), count) in prefixes {
+            let enabled = prefix.world.enabled();
+            if enabled.is_empty() {
+                assert!(
+                    prefix.world.znodes.is_empty(),
+                    "everybody waits: {prefix:?}"
+                );
+                orders += count;
+                classes.insert(prefix.class);
+                continue;
+            }
+            for who in &enabled {
+                let is_change = last.is_some_and(|last| last != *who && enabled.contains(&last));
+                let (last, changes) = match changes_max {
+                    // Nothing depends on it.
+                    None => (None, 0),
+                    Some(_) => (Some(*who), changes + u32::from(is_change)),
+                };
+                if changes_max.is_some_and(|max| changes > max) {
+                    continue;
+                }
+                *longer
+                    .entry((prefix.with(*who), last, changes))
+                    .or_default() += count;
+            }
+        }
+        prefixes = longer;
+    }
+    (orders, classes.len())
+}
+
+async fn connect(server: &Arc<Server>, seed: u64) -> Client {
+    let link = Link::to(server);
+    let client = servers::client_builder(&link, seed).connect().await;
+    client.expect("nothing fails")
+}
+
+async fn add_one(client: &Client) {
+    let read = client.get_data("/count").await.unwrap();
+    let count: u64 = str::from_utf8(read.as_bytes()).unwrap().parse().unwrap();
+    let count = (count + 1).to_string();
+    client
+        .set_data("/count", count.as_bytes(), None)
+        .await
+        .unwrap();
+}
+
+async fn names_of(client: &Client, path: &str) -> Vec<String> {
+    let children = client.children(path).await.unwrap();
+    let mut names: Vec<_> = children.names().map(|name| name.into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Our mutex.
+async fn with_recipe(client: Client) -> Client {
+    let mutex = InterProcessMutex::new(client.clone(), "/lock").unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    add_one(&client).await;
+    guard.release().await.unwrap();
+    client
+}
+
+/// Curator's algorithm, written out.
+async fn by_hand(client: Client) -> Client {
+    let created = client.create("/lock/lock-", b"", CreateMode::EphemeralSequential);
+    let own = created.await.unwrap().path.to_string();
+    let own = own.rsplit_once('/').unwrap().1.to_owned();
+    loop {
+        let names = names_of(&client, "/lock").await;
+        let place = names
+            .iter()
+            .position(|name| *name == own)
+            .expect("it is there");
+        let Some(ahead) = place.checked_sub(1) else {
+            break;
+        };
+        match client
+            .get_data_and_watch(&format!("/lock/{}", names[ahead]))
+            .await
+        {
+            Ok((_, gone)) => {
+                gone.await;
+            }
+            Err(Error::Refused { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    add_one(&client).await;
+    client.delete(&format!("/lock/{own}"), None).await.unwrap();
+    client
+}
+
+fn sweep<F>(contenders: u64, contend: fn(Client) -> F, options: SweepOptions) -> SweepReport
+where
+    F: Future<Output = Client> + Send + 'static,
+{
+    let test = move |server: Arc<Server>| async move {
+        let mut tasks = Vec::new();
+        for seed in 0..contenders {
+            let client = connect(&server, seed).await;
+            tasks.push(tokio::spawn(contend(client)));
+        }
+        // A client that is dropped closes its session, which is a request, too.
+        let mut clients = Vec::new();
+        for task in tasks {
+            clients.push(task.await.unwrap());
+        }
+        let count = server.get("/count").unwrap().0.unwrap();
+        assert_eq!(count, contenders.to_string().as_bytes());
+    };
+    Sweep::new(test)
+        .options(options)
+        .server(|| servers::server().seed(tree! { "/lock" => "", "/count" => "0" }))
+        .run()
+}
+
+fn options(changes_max: Option<u32>, all: bool) -> SweepOptions {
+    let mut options = SweepOptions::default();
+    options.orders = true;
+    options.changes_max = changes_max;
+    options.samples_max = Some(0);
+    options.all = all;
+    options
+}
+
+/// Returns how many orders were tried, and how many of them are not equivalent.
+fn counts(report: &SweepReport) -> (u64, usize) {
+    report.assert_clean();
+    let different = report.orders.as_ref().unwrap().different;
+    (report.tried, usize::try_from(different).unwrap())
+}
+
+#[test]
+fn two_contenders_have_as_many_orders_as_the_model() {
+    for contend in [Contend::Recipe, Contend::ByHand] {
+        let world = World::new(2, matches!(contend, Contend::Recipe));
+        let (orders, classes) = enumerate(world, None);
+        println!("2 contenders, {contend:?}: {orders} orders in {classes} classes");
+        let all = contend.sweep(2, options(None, true));
+        assert_eq!(counts(&all), (orders, classes), "{contend:?}");
+        let reduced = contend.sweep(2, options(None, false));
+        let (tried, different) = counts(&reduced);
+        println!("{contend:?}: {tried} tried with reduction, {different} different");
+        assert_eq!(different, classes);
+        assert!(tried < orders / 4, "{tried} of {orders}");
+        assert!(reduced.orders.as_ref().unwrap().is_all);
+    }
+}
+
+#[test]
+fn three_contenders_have_as_many_orders_as_the_model() {
+    for changes in [0, 1, 2] {
+        let (orders, classes) = enumerate(World::new(3, false), Some(changes));
+        println!("3 contenders, {changes} changes: {orders} orders in {classes} classes");
+        let all = Contend::ByHand.sweep(3, options(Some(changes), true));
+        assert_eq!(counts(&all), (orders, classes), "{changes} changes");
+        let reduced = Contend::ByHand.sweep(3, options(Some(changes), false));
+        let (tried, different) = counts(&reduced);
+        println!("{tried} tried with reduction, {different} different");
+        assert_eq!(different, classes, "{changes} changes");
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Contend {
+    Recipe,
+    ByHand,
+}
+
+impl Contend {
+    fn sweep(self, contenders: u64, options: SweepOptions) -> SweepReport {
+        match self {
+            Self::Recipe => sweep(contenders, with_recipe, options),
+            Self::ByHand => sweep(contenders, by_hand, options),
+        }
+    }
+}
+
+/// What a run of a random program ended with.
+type End = (Vec<Vec<String>>, String);
+
+/// A reduced sweep reaches every end that the full one reaches.
+#[test]
+fn reduced_sweep_of_random_programs_reaches_every_end() {
+    let mut random = minikeeper_test_kit::random::Random::new(minikeeper_test_kit::random::seed());
+    let (mut full, mut reduced) = (0, 0);
+    for program in 0..200 {
+        let clients = 2 + random.below(2);
+        let length = if clients == 2 { 3 } else { 2 };
+        let scripts: Vec<Vec<u8>> = (0..clients)
+            .map(|_| (0..length).map(|_| random.byte()).collect())
+            .collect();
+        let (all, many) = ends(&scripts, options(None, true));
+        let (some, few) = ends(&scripts, options(None, false));
+        assert_eq!(all, some, "program {program}: {scripts:?}");
+        full += many;
+        reduced += few;
+    }
+    println!("200 programs: {full} orders, {reduced} with reduction");
+    assert!(reduced < full / 2, "{reduced} of {full}");
+}
+
+/// Does a sweep of clients that send these requests. Returns its ends, and how many orders were tried.
+fn ends(scripts: &[Vec<u8>], options: SweepOptions) -> (BTreeSet<End>, u64) {
+    let found = Arc::new(Mutex::new(BTreeSet::new()));
+    let (scripts, into) = (Arc::new(scripts.to_vec()), Arc::clone(&found));
+    let test = move |server: Arc<Server>| {
+        let (scripts, into) = (Arc::clone(&scripts), Arc::clone(&into));
+        async move {
+            let mut tasks = Vec::new();
+            for (seed, script) in (0..).zip(scripts.iter().cloned()) {
+                let client = connect(&server, seed).await;
+                tasks.push(tokio::spawn(follow(client, script)));
+            }
+            let (mut clients, mut seen) = (Vec::new(), Vec::new());
+            for task in tasks {
+                let (client, lines) = task.await.unwrap();
+                clients.push(client);
+                seen.push(lines);
+            }
+            let tree = format!("{:?}", server.export_tree());
+            into.lock().unwrap().insert((seen, tree));
+        }
+    };
+    let report = Sweep::new(test).options(options).run();
+    report.assert_clean();
+    let found = std::mem::take(&mut *found.lock().unwrap());
+    (found, report.tried)
+}
+
+/// Sends a request for each number. Returns what the client was told.
+async fn follow(client: Client, script: Vec<u8>) -> (Client, Vec<String>) {
+    let mut lines = Vec::new();
+    let mut watches = Vec::new();
+    for byte in script {
+        let path = ["/a", "/b", "/a/c"][usize::from(byte / 16) % 3];
+        let line = match byte % 8 {
+            0 | 1 => format!(
+                "{:?}",
+                client
+                    .create(path, b"", CreateMode::Persistent)
+                    .await
+                    .map(|it| it.path.to_string())
+                    .map_err(code)
+            ),
+            2 => format!(
+                "{:?}",
+                client
+                    .create("/s-", b"", CreateMode::PersistentSequential)
+                    .await
+                    .map(|it| it.path.to_string())
+                    .map_err(code)
+            ),
+            3 => format!("{:?}", client.delete(path, None).await.map_err(code)),
+            4 => format!(
+                "{:?}",
+                client
+                    .set_data(path, &[byte], None)
+                    .await
+                    .map(|stat| stat.version)
+                    .map_err(code)
+            ),
+            5 => format!(
+                "{:?}",
+                client
+                    .get_data(path)
+                    .await
+                    .map(|read| (read.data, read.stat.version))
+                    .map_err(code)
+            ),
+            6 => {
+                format!("{:?}", names_of(&client, "/").await)
+            }
+            _ => {
+                let (stat, watch) = client.exists_and_watch(path).await.unwrap();
+                watches.push(watch);
+                format!("{:?}", stat.map(|stat| stat.version))
+            }
+        };
+        lines.push(line);
+    }
+    (client, lines)
+}
+
+fn code(error: Error) -> String {
+    error.to_string()
+}
