@@ -297,6 +297,14 @@ export interface SweepOptions extends StoryOptions {
   allowUnreached?: number | undefined;
   /** How many points `timeMs` or `runs` may leave untried in a sweep that is clean nevertheless, by default 0 */
   allowUntried?: number | undefined;
+  /** Whether to try the orders in which requests can be served, instead of faults */
+  orders?: boolean | undefined;
+  /** With `orders`: up to how many unforced changes of client all orders are tried, by default 2 */
+  changes?: number | 'all' | undefined;
+  /** With `orders`: the maximum number of random orders, by default 1,000, or until `timeMs` or `runs` is reached */
+  samples?: number | undefined;
+  /** With `orders`: the number of clients with which a run begins: their requests are served as soon as each has one */
+  clients?: number | undefined;
   /** The name of the test; by default its file, and its name where that is known. A second sweep with a name is numbered. */
   title?: string | undefined;
   /** Whether a sweep that is not clean rejects, by default true */

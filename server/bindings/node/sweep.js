@@ -17,6 +17,7 @@ const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
 const OPTIONS = [
   ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs'],
   ...['allowUnreached', 'allowUntried', 'title', 'throws', 'stories'],
+  ...['orders', 'changes', 'samples', 'clients'],
 ];
 
 /** How many sweeps of this process have had a title. */
@@ -78,6 +79,7 @@ async function sweep(server, ...given) {
   const { faults, timeMs, runs, depth, seed, all, allowUnreached, allowUntried } = options;
   const number = await server.sweepStart(depth, seed, {
     ...{ timeMs, runs, all, allowUnreached, allowUntried },
+    ...ofOrders(options),
     faults: Array.isArray(faults) ? faults.join(',') : faults,
     only: process.env[VARIABLE] || options.only,
   });
@@ -103,6 +105,14 @@ async function sweep(server, ...given) {
   // What was tried is said without a flag, of a sweep that is clean too.
   process.stdout.write(`minikeeper sweep of ${title}: ${report.summary}\n`);
   return report;
+}
+
+/** Returns what `sweepStart` takes for a sweep of orders. */
+function ofOrders({ orders = false, changes, samples, clients }) {
+  const given = Object.entries({ changes, samples, clients }).find(([, value]) => value !== undefined);
+  if (!orders && given !== undefined) throw new TypeError(`${given[0]}: only with orders: true`);
+  // The threads of the process tell when no further request is coming.
+  return orders ? { orders, changes: changes?.toString(), samples, clients, process: process.pid } : {};
 }
 
 /** Numbers the titles of the second and later sweeps that have the same: their files must not replace each other. */

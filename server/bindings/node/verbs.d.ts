@@ -146,7 +146,7 @@ export interface Story {
 export interface SweepNext {
   /** The number of the run; 0 if the sweep is over */
   run: number;
-  /** Its points; empty for a run without faults */
+  /** Its points, or its order; empty for a run without faults */
   points: string;
   /** What goes wrong, in a sentence */
   sentence: string;
@@ -502,8 +502,24 @@ export interface Verbs {
     timeMs?: number | undefined;
     /** The faults to try, separated by commas: reply-lost,session-expired */
     faults?: string | undefined;
-    /** The points of the only run, as a report names them, with + between two */
+    /** The points of the only run, as a report names them, with + between two; or its order */
     only?: string | undefined;
+    /** Whether to try the orders in which requests can be served, instead of faults */
+    orders?: boolean | undefined;
+    /** With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by default 2 */
+    changes?: string | undefined;
+    /** With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends */
+    samples?: number | undefined;
+    /**
+     * With `orders`: the number of clients with which a run begins, if it is known; then their requests are served
+     * as soon as each of them has one
+     */
+    clients?: number | undefined;
+    /**
+     * With `orders`: the number of the process, on the server's machine, that runs the test; then its threads tell
+     * when no further request is coming
+     */
+    process?: number | undefined;
     /** How many points may stay unreached in a sweep that is clean nevertheless; by default 0 */
     allowUnreached?: number | undefined;
     /** How many points the budget may leave untried in a sweep that is clean nevertheless; by default 0 */

@@ -57,6 +57,10 @@ class Sweep:
         run_time_s: float = 60,
         allow_unreached: int = 0,
         allow_untried: int = 0,
+        orders: bool = False,
+        changes: Union[int, Literal["all"], None] = None,
+        samples: Optional[int] = None,
+        clients: Optional[int] = None,
     ) -> None:
         self._item = item
         self._only: Optional[str] = item.config.getoption("--minikeeper-only")
@@ -71,6 +75,13 @@ class Sweep:
             "allow_unreached": allow_unreached,
             "allow_untried": allow_untried,
         }
+        of_orders = {"changes": None if changes is None else str(changes), "samples": samples, "clients": clients}
+        for name, value in of_orders.items():
+            if value is not None and not orders:
+                raise TypeError(f"{name}: only with orders=True")
+        if orders:
+            # The threads of the process tell when no further request is coming.
+            self._options.update(of_orders, orders=True, process=os.getpid())
         self._run_time_s = run_time_s
         # A debugger takes its time.
         self._is_debugged = bool(item.config.getoption("usepdb", False))

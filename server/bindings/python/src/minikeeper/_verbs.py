@@ -125,7 +125,7 @@ class SweepNext:
     run: int
     """The number of the run; 0 if the sweep is over."""
     points: str
-    """Its points; empty for a run without faults."""
+    """Its points, or its order; empty for a run without faults."""
     sentence: str
     """What goes wrong, in a sentence."""
 
@@ -725,6 +725,11 @@ class Verbs:
         time_ms: Optional[int] = None,
         faults: Optional[str] = None,
         only: Optional[str] = None,
+        orders: bool = False,
+        changes: Optional[str] = None,
+        samples: Optional[int] = None,
+        clients: Optional[int] = None,
+        process: Optional[int] = None,
         allow_unreached: Optional[int] = None,
         allow_untried: Optional[int] = None,
     ) -> int:
@@ -739,7 +744,15 @@ class Verbs:
         - `runs`: The maximum number of runs
         - `time_ms`: The time after which no run begins, in milliseconds
         - `faults`: The faults to try, separated by commas: reply-lost,session-expired
-        - `only`: The points of the only run, as a report names them, with + between two
+        - `only`: The points of the only run, as a report names them, with + between two; or its order
+        - `orders`: Whether to try the orders in which requests can be served, instead of faults
+        - `changes`: With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by
+          default 2
+        - `samples`: With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends
+        - `clients`: With `orders`: the number of clients with which a run begins, if it is known; then their requests
+          are served as soon as each of them has one
+        - `process`: With `orders`: the number of the process, on the server's machine, that runs the test; then its
+          threads tell when no further request is coming
         - `allow_unreached`: How many points may stay unreached in a sweep that is clean nevertheless; by default 0
         - `allow_untried`: How many points the budget may leave untried in a sweep that is clean nevertheless; by
           default 0
@@ -755,6 +768,11 @@ class Verbs:
                     time_ms=time_ms,
                     faults=faults,
                     only=only,
+                    orders=orders,
+                    changes=changes,
+                    samples=samples,
+                    clients=clients,
+                    process=process,
                     allow_unreached=allow_unreached,
                     allow_untried=allow_untried,
                 ),

@@ -19,7 +19,7 @@ public final class SweepNext extends Answer {
     return Values.number(json.get("run"));
   }
 
-  /** Its points; empty for a run without faults. */
+  /** Its points, or its order; empty for a run without faults. */
   public String points() {
     return (String) json.get("points");
   }

@@ -387,7 +387,15 @@ abstract class Verbs {
    * <li>{@code runs}: The maximum number of runs
    * <li>{@code time_ms}: The time after which no run begins, in milliseconds
    * <li>{@code faults}: The faults to try, separated by commas: reply-lost,session-expired
-   * <li>{@code only}: The points of the only run, as a report names them, with + between two
+   * <li>{@code only}: The points of the only run, as a report names them, with + between two; or its order
+   * <li>{@code orders}: Whether to try the orders in which requests can be served, instead of faults
+   * <li>{@code changes}: With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by
+   * default 2
+   * <li>{@code samples}: With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends
+   * <li>{@code clients}: With `orders`: the number of clients with which a run begins, if it is known; then their
+   * requests are served as soon as each of them has one
+   * <li>{@code process}: With `orders`: the number of the process, on the server's machine, that runs the test; then
+   * its threads tell when no further request is coming
    * <li>{@code allow_unreached}: How many points may stay unreached in a sweep that is clean nevertheless; by default
    * 0
    * <li>{@code allow_untried}: How many points the budget may leave untried in a sweep that is clean nevertheless; by

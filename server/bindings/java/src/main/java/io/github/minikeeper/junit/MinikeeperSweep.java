@@ -71,4 +71,19 @@ public @interface MinikeeperSweep {
 
   /** How many points, or pairs of points, the limits of time and runs may leave before the sweep is incomplete. */
   long allowUntried() default 0;
+
+  /** Whether to try the orders in which requests can be served, instead of faults. */
+  boolean orders() default false;
+
+  /** With {@code orders}: up to how many unforced changes of client all orders are tried, or {@code "all"}. */
+  String changes() default "2";
+
+  /** With {@code orders}: the maximum number of random orders. By default 1,000, or until a limit is reached. */
+  long samples() default -1;
+
+  /**
+   * With {@code orders}: the number of clients with which a run begins, if it is known. Then requests are served as soon as
+   * each client has one.
+   */
+  int clients() default 0;
 }

@@ -88,6 +88,14 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
       fields.put("faults", Arrays.stream(settings.faults()).map(SweepFault::toString).collect(Collectors.joining(",")));
     }
     only.ifPresent(points -> fields.put("only", points));
+    if (settings.orders()) {
+      fields.put("orders", true);
+      fields.put("changes", settings.changes());
+      if (settings.samples() >= 0) fields.put("samples", settings.samples());
+      if (settings.clients() != 0) fields.put("clients", settings.clients());
+      // The threads of the process tell when no further request is coming.
+      fields.put("process", ProcessHandle.current().pid());
+    }
     return fields;
   }
 
