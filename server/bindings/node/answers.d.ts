@@ -1,6 +1,37 @@
-// Parts of what verbs return, with the names that they have in the control API.
+// Parts of what verbs return, with the names that they have in the control API; a session's are in camel case.
 
 import type { ErrorName, FaultAction, Kind } from './verbs';
+
+/** A session as the server sees it. */
+export interface Session {
+  /** "0x..." */
+  id: string;
+  timeoutMs: number;
+  /** The time until it expires, by the universe's clock */
+  timeoutLeftMs: number;
+  /** HOST:PORT, null while it is not connected */
+  address: string | null;
+  isConnected: boolean;
+  isSilenced: boolean;
+  identities: string[];
+  ephemerals: string[];
+  watches: Watch[];
+  lastOperation: LastOperation | null;
+  /** Whether its universe is unknown, because its client has not sent a request with a path yet */
+  isUnbound: boolean;
+}
+
+/** A watch of a session. */
+export interface Watch {
+  path: string;
+  kind: 'data' | 'children' | 'persistent' | 'persistent_recursive';
+}
+
+/** The last request of a session: its name in the protocol ("getData"), and its time by the universe's clock. */
+export interface LastOperation {
+  name: string;
+  atMs: number;
+}
 
 /** The metadata of a znode. Zxids and sessions are "0x...", and times are milliseconds since 1970. */
 export interface Stat {

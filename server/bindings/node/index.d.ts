@@ -35,31 +35,6 @@ export type Seed =
       ttl_ms?: number | undefined;
     };
 
-/** A session as the server sees it. */
-export interface Session {
-  /** "0x..." */
-  id: string;
-  timeoutMs: number;
-  /** How long the server waits for its client, by the universe's clock */
-  timeoutLeftMs: number;
-  /** HOST:PORT, null while it is not connected */
-  address: string | null;
-  isConnected: boolean;
-  isSilenced: boolean;
-  /** Whether its universe is unknown, because its client has not sent a request with a path yet. */
-  isUnbound: boolean;
-  identities: string[];
-  ephemerals: string[];
-  watches: { path: string; kind: 'data' | 'children' | 'persistent' | 'persistent_recursive' }[];
-  lastOperation: LastOperation | null;
-}
-
-/** The last request of a session: its name in the protocol ("getData"), and its time by the universe's clock. */
-export interface LastOperation {
-  name: string;
-  atMs: number;
-}
-
 /** What a fault does, and what it applies to: each action has the options that the server accepts. */
 export type FaultOptions = RequestFault | DelayFault | ErrorFault | HoldEventsFault | DelayEventsFault | RefuseFault;
 

@@ -4,7 +4,7 @@
 // UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 
 import type * as answers from './answers';
-import type { Fault, FaultOptions, Seed, Session, Tree, Universe, Who } from './index';
+import type { Fault, FaultOptions, Seed, Tree, Universe, Who } from './index';
 
 /** What the fault does to a matching operation. */
 export type FaultAction =
@@ -278,7 +278,7 @@ export interface Verbs {
    * of the server finds it by its id, or by its address with the port. The server's own universe lists it, and so
    * does a created universe if it is the only one.
    */
-  sessions(): Promise<Session[]>;
+  sessions(): Promise<answers.Session[]>;
 
   /**
    * Expire sessions; returns when their watchers have been notified.

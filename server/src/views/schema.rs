@@ -109,8 +109,6 @@ pub enum FieldKind {
     Part(&'static Part),
     /// A list of objects.
     Parts(&'static Part),
-    /// A list of sessions.
-    Sessions,
     /// Text or null; if the data is not UTF-8, the field is `data_base64` instead.
     Data,
     /// A tree as JSON, or its YAML as text.
@@ -167,9 +165,6 @@ impl FieldKind {
             Self::SessionIds => json::list(&json::hex()),
             Self::Part(part) => part.schema(),
             Self::Parts(part) => json::list(&part.schema()),
-            Self::Sessions => json::list(
-                &json!({"type": "object", "required": ["id", "timeout_ms", "is_connected"]}),
-            ),
             Self::Data => json::or_null(json::text()),
             Self::Tree => json!({"anyOf": [json::tree(), json::text()]}),
         }

@@ -476,7 +476,6 @@ fn returned_type(field: &Field) -> String {
         FieldKind::Flag => "boolean",
         FieldKind::Texts => "List<String>",
         FieldKind::Counts | FieldKind::SessionIds => "List<Long>",
-        FieldKind::Sessions => "List<Session>",
         FieldKind::Part(part) => part.name,
         FieldKind::Parts(part) => return format!("List<{}>", part.name),
         FieldKind::OneOf(words) => return enumerated(words).unwrap_or_else(|| "String".to_owned()),
@@ -522,7 +521,6 @@ fn converted(field: &Field, value: &str) -> String {
         FieldKind::UnixMs => format!("Instant.ofEpochMilli(Values.number({value}))"),
         FieldKind::Flag => format!("Boolean.TRUE.equals({value})"),
         FieldKind::Texts => format!("Values.texts({value})"),
-        FieldKind::Sessions => format!("Values.sessions({value})"),
         FieldKind::Part(part) => {
             format!(
                 "Values.orNull({value}, it -> new {}(Control.object(it)))",

@@ -40,8 +40,9 @@ fn node_answers_have_the_fields_of_the_table() {
             .filter_map(|line| line.strip_prefix("  ")?.split_once(": "))
             .map(|(field, _)| field.trim_end_matches('?'))
             .filter(|field| !field.contains([' ', '*']) && *field != "data_base64")
+            .map(camel)
             .collect();
-        let mut wanted: Vec<_> = fields.iter().map(|field| field.name).collect();
+        let mut wanted: Vec<_> = fields.iter().map(|field| camel(field.name)).collect();
         found.sort_unstable();
         wanted.sort_unstable();
         assert_eq!(found, wanted, "{name}");

@@ -114,7 +114,7 @@ fn field(parameter: &Parameter) -> String {
 
 fn converted(field: &Field, value: &str) -> String {
     match field.kind {
-        FieldKind::Sessions => format!("{value}.map(sessionOf)"),
+        FieldKind::Parts(part) if part.name == "Session" => format!("{value}.map(sessionOf)"),
         FieldKind::Fault => format!("this._fault({value})"),
         FieldKind::ConnectString => format!("this._universe(name, {value})"),
         FieldKind::Data => "dataOf(answer)".to_owned(),
@@ -126,7 +126,7 @@ pub(crate) fn types() -> String {
     let mut text = format!(
         "/// <reference types=\"node\" />\n\n{}\n\
          import type * as answers from './answers';\n\
-         import type {{ Fault, FaultOptions, Seed, Session, Tree, Universe, Who }} from './index';\n",
+         import type {{ Fault, FaultOptions, Seed, Tree, Universe, Who }} from './index';\n",
         header()
     );
     for (parameter, words) in words() {
@@ -284,7 +284,6 @@ fn returned_type(field: &Field) -> String {
         }
         FieldKind::Flag => "boolean",
         FieldKind::Texts => "string[]",
-        FieldKind::Sessions => "Session[]",
         FieldKind::Part(part) => return format!("answers.{}", part.name),
         FieldKind::Parts(part) => return format!("answers.{}[]", part.name),
         FieldKind::Fault => "Fault",

@@ -4,7 +4,7 @@ use minikeeper::control::{Field, FieldKind, Method, Parameter, ParameterKind, Pa
 
 use crate::{
     HEADER, Returns, help, is_by_place, is_number, is_optional, is_printed_as_text, is_texts,
-    paragraphs, records, returns, wrapped,
+    paragraphs, parts, records, returns, wrapped,
 };
 
 /// The longest line.
@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Union, cast
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from ._control import Control
 from ._faults import Fault, fault_id
-from ._sessions import Session, SessionLike, session_of, who
-from ._values import data_field, data_of, given, part_of, tree_or_yaml
+from ._sessions import SessionBase, SessionLike, signed, who
+from ._values import data_field, data_of, given, tree_or_yaml
 
 if TYPE_CHECKING:
     from .universe import Universe
 "#;
+
+/// The objects in answers that have types. Lists of others are lists of dicts.
+const TYPED: [&str; 4] = ["Session", "Watch", "LastOperation", "Stat"];
 
 const CLASS: &str = r#"
 
@@ -42,12 +45,9 @@ class Verbs:
 pub(crate) fn verbs() -> String {
     let header = HEADER.join("\n");
     let mut text = format!("\"\"\"The verbs of the control API.\n\n{header}\n\"\"\"\n{IMPORTS}");
+    let typed = parts().into_iter();
+    text.extend(typed.filter(|part| TYPED.contains(&part.name)).map(part));
     for (verb, name, fields) in records() {
-        for field in fields {
-            if let FieldKind::Part(part) = field.kind {
-                text.push_str(&self::part(part));
-            }
-        }
         text.push_str(&record(verb, &name, fields));
     }
     text.push_str(CLASS);
@@ -58,23 +58,75 @@ pub(crate) fn verbs() -> String {
 fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
     let returned = format!("The result of `{}`.", verb.name);
     let details = paragraphs(verb, quoted).split_off(1);
-    let mut text = dataclass(name, &[vec![returned], details].concat(), fields);
+    let types = fields.iter().map(|field| returned_type(field).to_owned());
+    let mut text = dataclass(name, &[vec![returned], details].concat(), fields, types);
     if is_printed_as_text(fields) {
         text.push_str("\n    def __str__(self) -> str:\n        return self.text\n");
     }
     text
 }
 
+/// Generates the class of an object in an answer, which may be a key, and what reads it: a newer server
+/// may send more fields, an older one fewer.
 fn part(part: &Part) -> String {
-    dataclass(part.name, &[format!("{}.", part.help)], part.fields)
+    let name = part.name;
+    let class = name.replace("Session", "Session(SessionBase)");
+    let members = part.fields.iter().map(|field| {
+        let (value, or_none) = (
+            format!("answer[\"{}\"]", field.name),
+            format!("answer.get(\"{}\")", field.name),
+        );
+        match field.kind {
+            FieldKind::Session if field.name == "id" => {
+                ("int".to_owned(), format!("signed({value})"))
+            }
+            FieldKind::Texts => (
+                "Tuple[str, ...]".to_owned(),
+                format!("tuple({or_none} or ())"),
+            ),
+            FieldKind::Parts(Part { name, .. }) => (
+                format!("Tuple[{name}, ...]"),
+                format!("tuple({name}._of(one) for one in {or_none} or ())"),
+            ),
+            FieldKind::Part(Part { name, .. }) => (
+                format!("Optional[{name}]"),
+                format!("{name}._of({value}) if {or_none} else None"),
+            ),
+            // Users may leave it out.
+            FieldKind::Flag if field.name == "is_unbound" => {
+                ("bool = False".to_owned(), format!("bool({or_none})"))
+            }
+            FieldKind::Flag => ("bool".to_owned(), format!("bool({or_none})")),
+            // Users take it for optional.
+            _ if field.is_optional || field.name == "timeout_left_ms" => {
+                (format!("Optional[{}]", returned_type(field)), or_none)
+            }
+            _ => (returned_type(field).to_owned(), value),
+        }
+    });
+    let (types, values): (Vec<_>, Vec<_>) = members.unzip();
+    let text = dataclass(&class, &[format!("{}.", part.help)], part.fields, types);
+    let values = part.fields.iter().zip(values);
+    let values: String = values
+        .map(|(field, value)| format!("            {}={value},\n", field.name))
+        .collect();
+    format!(
+        "{text}\n    @classmethod\n    def _of(cls, answer: Mapping[str, Any]) -> {name}:\n        \
+         return cls(\n{values}        )\n"
+    )
 }
 
-fn dataclass(name: &str, paragraphs: &[String], fields: &[Field]) -> String {
+fn dataclass(
+    name: &str,
+    paragraphs: &[String],
+    fields: &[Field],
+    types: impl IntoIterator<Item = String>,
+) -> String {
     let mut text = format!("\n\n@dataclass(frozen=True)\nclass {name}:\n");
     text.push_str(&docstring(paragraphs, &[], "    "));
     text.push('\n');
-    for field in fields {
-        text.push_str(&format!("    {}: {}\n", field.name, returned_type(field)));
+    for (field, of) in fields.iter().zip(types) {
+        text.push_str(&format!("    {}: {of}\n", field.name));
         if !field.help.is_empty() {
             let help = field.help.replace("null", "None");
             text.push_str(&format!("    \"\"\"{help}.\"\"\"\n"));
@@ -339,7 +391,7 @@ fn returned_type(field: &Field) -> &'static str {
         FieldKind::Count | FieldKind::DurationMs | FieldKind::UnixMs | FieldKind::Integer => "int",
         FieldKind::Flag => "bool",
         FieldKind::Texts => "List[str]",
-        FieldKind::Sessions => "List[Session]",
+        FieldKind::Parts(part) if part.name == "Session" => "List[Session]",
         FieldKind::Part(part) => part.name,
         FieldKind::Parts(_) => "List[Dict[str, Any]]",
         FieldKind::Fault => "Fault",
@@ -352,11 +404,13 @@ fn returned_type(field: &Field) -> &'static str {
 
 fn converted(field: &Field, value: &str) -> String {
     match field.kind {
-        FieldKind::Sessions => format!("[session_of(one) for one in {value}]"),
+        FieldKind::Parts(part) if part.name == "Session" => {
+            format!("[Session._of(one) for one in {value}]")
+        }
         FieldKind::Fault => format!("Fault(self, {value})"),
         FieldKind::ConnectString => format!("self._universe(name, {value})"),
         FieldKind::Data => "data_of(answer)".to_owned(),
-        FieldKind::Part(part) => format!("part_of({}, {value})", part.name),
+        FieldKind::Part(part) => format!("{}._of({value})", part.name),
         _ => value.to_owned(),
     }
 }

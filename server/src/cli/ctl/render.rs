@@ -169,7 +169,7 @@ fn put_list(out: &mut String, field: &Field, value: &Value) -> bool {
         _ => "",
     };
     match part {
-        _ if field.kind == FieldKind::Sessions => put_table(out, SESSIONS, items),
+        "Session" => put_table(out, SESSIONS, items),
         "InjectedFault" => put_table(out, FAULTS, items),
         "ListedZnode" => put_tree(out, items),
         "ListedChild" => put_table(out, CHILDREN, items),

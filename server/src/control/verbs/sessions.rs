@@ -31,7 +31,10 @@ pub(super) const VERBS: &[Verb] = &[
                universe if it is the only one.",
         parameters: &[],
         plain: None,
-        answer: &[Field::new("sessions", FieldKind::Sessions)],
+        answer: &[Field::new(
+            "sessions",
+            FieldKind::Parts(&views::sessions::SESSION),
+        )],
         handler: Handler::AtOnce(|call| {
             let sessions: Vec<_> = call
                 .universe

@@ -7,20 +7,23 @@ from . import _control, _faults, _kazoo, _program, _sessions, _values, _verbs, s
 from ._errors import MinikeeperError, NotVerified, WaitTimedOut
 from ._faults import Fault, Hit
 from ._kazoo import settle
-from ._sessions import Client, LastOperation, Session, SessionLike, Watch
+from ._sessions import Client, SessionLike
 from ._verbs import (
     Advice,
     ChangesSince,
     FindZnodes,
     Journal,
+    LastOperation,
     ListChildren,
     Locks,
     Now,
     Seeded,
+    Session,
     Stat,
     Story,
     SweepNext,
     TreeListing,
+    Watch,
     Znode,
 )
 from .server import Server

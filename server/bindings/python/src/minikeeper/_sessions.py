@@ -1,9 +1,11 @@
-"""Sessions: how verbs select them, and how the server describes them."""
+"""Sessions: how verbs select them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Protocol, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Protocol, Tuple, Union
+
+if TYPE_CHECKING:
+    from ._verbs import Session
 
 
 class Client(Protocol):
@@ -17,37 +19,10 @@ SessionLike = Union[int, str, "Session", Client]
 """A session's id as a number or "0x...", a Session, or a client with a `client_id`, such as kazoo's."""
 
 
-@dataclass(frozen=True)
-class Watch:
-    """A watch of a session. `kind` is as in the control API, for example "data" or "child"."""
-
-    path: str
-    kind: str
-
-
-@dataclass(frozen=True)
-class LastOperation:
-    """The last request of a session: its `name` in the protocol ("getData"), and its time by the universe's clock."""
-
-    name: str
-    at_ms: int
-
-
-@dataclass(frozen=True)
-class Session:
-    """A session as the server sees it. Times are in milliseconds of the universe's clock."""
+class SessionBase:
+    """What the generated class `Session` has besides its fields."""
 
     id: int
-    timeout_ms: int
-    timeout_left_ms: Optional[int]
-    address: Optional[str]
-    is_connected: bool
-    is_silenced: bool
-    identities: Tuple[str, ...]
-    ephemerals: Tuple[str, ...]
-    watches: Tuple[Watch, ...]
-    last_operation: Optional[LastOperation]
-    is_unbound: bool = False
 
     def __str__(self) -> str:
         return f"session {_hex(self.id)}"
@@ -67,7 +42,7 @@ def who(
 
 def session_id(session: SessionLike) -> str:
     """Returns a session's id as the control API accepts it."""
-    if isinstance(session, Session):
+    if isinstance(session, SessionBase):
         session = session.id
     elif hasattr(session, "client_id"):
         # kazoo: id and password, None before the first connection and after the session's end.
@@ -85,27 +60,7 @@ def _hex(id: int) -> str:
     return f"0x{id & 0xFFFF_FFFF_FFFF_FFFF:x}"
 
 
-def _last(last: Optional[Mapping[str, Any]]) -> Optional[LastOperation]:
-    return None if last is None else LastOperation(last["name"], last["at_ms"])
-
-
 def signed(session: str) -> int:
     """Returns a session's id as clients have it, which is signed."""
     id = int(session, 0)
     return id - (1 << 64) if id >= 1 << 63 else id
-
-
-def session_of(one: Mapping[str, Any]) -> Session:
-    return Session(
-        id=signed(one["id"]),
-        timeout_ms=one["timeout_ms"],
-        timeout_left_ms=one.get("timeout_left_ms"),
-        address=one.get("address"),
-        is_connected=one["is_connected"],
-        is_silenced=one.get("is_silenced", False),
-        identities=tuple(one.get("identities", ())),
-        ephemerals=tuple(one.get("ephemerals", ())),
-        watches=tuple(Watch(watch["path"], watch["kind"]) for watch in one.get("watches", ())),
-        last_operation=_last(one.get("last_operation")),
-        is_unbound=one.get("is_unbound", False),
-    )

@@ -6,10 +6,8 @@ import base64
 import difflib
 import functools
 import inspect
-from dataclasses import fields
-from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union, cast
+from typing import Any, Callable, Dict, Mapping, Optional, TypeVar, Union, cast
 
-Part = TypeVar("Part")
 Init = TypeVar("Init", bound=Callable[..., None])
 
 
@@ -41,11 +39,6 @@ def data_of(answer: Mapping[str, Any]) -> Optional[bytes]:
         return base64.b64decode(answer["data_base64"])
     text = answer.get("data")
     return None if text is None else text.encode()
-
-
-def part_of(kind: Type[Part], answer: Mapping[str, Any]) -> Part:
-    """Returns an object in an answer; a newer server may have more fields."""
-    return kind(**{field.name: answer[field.name] for field in fields(kind)})  # type: ignore[arg-type]
 
 
 def data_field(data: Union[str, bytes]) -> Dict[str, str]:

@@ -8,15 +8,135 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Union, cast
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from ._control import Control
 from ._faults import Fault, fault_id
-from ._sessions import Session, SessionLike, session_of, who
-from ._values import data_field, data_of, given, part_of, tree_or_yaml
+from ._sessions import SessionBase, SessionLike, signed, who
+from ._values import data_field, data_of, given, tree_or_yaml
 
 if TYPE_CHECKING:
     from .universe import Universe
+
+
+@dataclass(frozen=True)
+class Session(SessionBase):
+    """A session as the server sees it."""
+
+    id: int
+    """Its id, as its client has it."""
+    timeout_ms: int
+    """Its negotiated timeout."""
+    timeout_left_ms: Optional[int]
+    """The time until it expires, by the universe's clock."""
+    address: Optional[str]
+    """HOST:PORT of its client; None without a TCP connection."""
+    is_connected: bool
+    """Whether it has a connection."""
+    is_silenced: bool
+    identities: Tuple[str, ...]
+    """The identities of its connection as `scheme:id`, without passwords."""
+    ephemerals: Tuple[str, ...]
+    """The paths of its ephemerals, oldest first."""
+    watches: Tuple[Watch, ...]
+    """Its watches, by path."""
+    last_operation: Optional[LastOperation]
+    """Its last request; None without one."""
+    is_unbound: bool = False
+    """Whether its universe is unknown, because its client has not sent a request with a path yet."""
+
+    @classmethod
+    def _of(cls, answer: Mapping[str, Any]) -> Session:
+        return cls(
+            id=signed(answer["id"]),
+            timeout_ms=answer["timeout_ms"],
+            timeout_left_ms=answer.get("timeout_left_ms"),
+            address=answer.get("address"),
+            is_connected=bool(answer.get("is_connected")),
+            is_silenced=bool(answer.get("is_silenced")),
+            identities=tuple(answer.get("identities") or ()),
+            ephemerals=tuple(answer.get("ephemerals") or ()),
+            watches=tuple(Watch._of(one) for one in answer.get("watches") or ()),
+            last_operation=LastOperation._of(answer["last_operation"]) if answer.get("last_operation") else None,
+            is_unbound=bool(answer.get("is_unbound")),
+        )
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A watch of a session."""
+
+    path: str
+    """The watched path."""
+    kind: str
+
+    @classmethod
+    def _of(cls, answer: Mapping[str, Any]) -> Watch:
+        return cls(
+            path=answer["path"],
+            kind=answer["kind"],
+        )
+
+
+@dataclass(frozen=True)
+class LastOperation:
+    """The last request of a session."""
+
+    name: str
+    """Its name in the protocol, such as `getData`."""
+    at_ms: int
+    """The time by the universe's clock, since the start."""
+
+    @classmethod
+    def _of(cls, answer: Mapping[str, Any]) -> LastOperation:
+        return cls(
+            name=answer["name"],
+            at_ms=answer["at_ms"],
+        )
+
+
+@dataclass(frozen=True)
+class Stat:
+    """The metadata of a znode."""
+
+    czxid: str
+    """The zxid of its creation."""
+    mzxid: str
+    """The zxid of the last change of its data."""
+    pzxid: str
+    """The zxid of the last change of its children."""
+    ctime_ms: int
+    """When it was created."""
+    mtime_ms: int
+    """When its data was changed last."""
+    version: int
+    """The number of changes of its data."""
+    cversion: int
+    """The number of changes of its children."""
+    aversion: int
+    """The number of changes of its access list."""
+    ephemeral_owner: str
+    """The session that owns it; 0x0 if it is not ephemeral."""
+    data_length: int
+    """The length of its data in bytes."""
+    num_children: int
+    """How many children it has."""
+
+    @classmethod
+    def _of(cls, answer: Mapping[str, Any]) -> Stat:
+        return cls(
+            czxid=answer["czxid"],
+            mzxid=answer["mzxid"],
+            pzxid=answer["pzxid"],
+            ctime_ms=answer["ctime_ms"],
+            mtime_ms=answer["mtime_ms"],
+            version=answer["version"],
+            cversion=answer["cversion"],
+            aversion=answer["aversion"],
+            ephemeral_owner=answer["ephemeral_owner"],
+            data_length=answer["data_length"],
+            num_children=answer["num_children"],
+        )
 
 
 @dataclass(frozen=True)
@@ -128,34 +248,6 @@ class SweepNext:
     """Its points, or its order; empty for a run without faults."""
     sentence: str
     """What goes wrong, in a sentence."""
-
-
-@dataclass(frozen=True)
-class Stat:
-    """The metadata of a znode."""
-
-    czxid: str
-    """The zxid of its creation."""
-    mzxid: str
-    """The zxid of the last change of its data."""
-    pzxid: str
-    """The zxid of the last change of its children."""
-    ctime_ms: int
-    """When it was created."""
-    mtime_ms: int
-    """When its data was changed last."""
-    version: int
-    """The number of changes of its data."""
-    cversion: int
-    """The number of changes of its children."""
-    aversion: int
-    """The number of changes of its access list."""
-    ephemeral_owner: str
-    """The session that owns it; 0x0 if it is not ephemeral."""
-    data_length: int
-    """The length of its data in bytes."""
-    num_children: int
-    """How many children it has."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +389,7 @@ class Verbs:
         universe of the server finds it by its id, or by its address with the port. The server's own universe lists
         it, and so does a created universe if it is the only one.
         """
-        return [session_of(one) for one in self._control.read("sessions")["sessions"]]
+        return [Session._of(one) for one in self._control.read("sessions")["sessions"]]
 
     def expire(
         self,
@@ -842,7 +934,7 @@ class Verbs:
         - `path`: The znode's path
         """
         answer = self._control.read("get", {"path": path})
-        return Znode(data=data_of(answer), stat=part_of(Stat, answer["stat"]))
+        return Znode(data=data_of(answer), stat=Stat._of(answer["stat"]))
 
     def children(self, path: str) -> List[str]:
         """List the names of a znode's children, oldest first.

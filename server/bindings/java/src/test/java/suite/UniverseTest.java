@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.minikeeper.Keep;
+import io.github.minikeeper.LastOperation;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Session;
@@ -120,7 +121,9 @@ class UniverseTest {
       assertTrue(session.isConnected());
       assertFalse(session.isUnbound());
       // Curator reads the configuration in the background, before or after.
-      assertTrue(Set.of("exists", "getData").contains(session.lastOperation()), session.lastOperation());
+      LastOperation last = session.lastOperation();
+      assertTrue(Set.of("exists", "getData").contains(last.name()) && !last.at().isNegative(), last.toString());
+      assertTrue(session.timeoutLeft().compareTo(session.timeout()) <= 0, session.toString());
       assertEquals(1, universe.expire(session.id()));
       MinikeeperException none = assertThrows(MinikeeperException.class, () -> universe.expire(session.id()));
       assertEquals(404, none.status());

@@ -1,29 +1,33 @@
+// Generated from the table of verbs, server/src/control/verbs. To generate it again:
+// UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
 /** A session as the server sees it. */
-public final class Session {
-  private final Map<String, Object> json;
-
+public final class Session extends Answer {
   Session(Map<String, Object> json) {
-    this.json = json;
+    super(json);
   }
 
-  /** Its id, as {@code zooKeeper.getSessionId()} returns it. */
+  /** Its id, as its client has it. */
   public long id() {
-    return Long.parseUnsignedLong(json.get("id").toString().substring(2), 16);
+    return Values.session(json.get("id"));
   }
 
   /** Its negotiated timeout. */
   public Duration timeout() {
-    return Duration.ofMillis(((Number) json.get("timeout_ms")).longValue());
+    return Duration.ofMillis(Values.number(json.get("timeout_ms")));
   }
 
-  /** The address of its connection, or null without one. */
+  /** The time until it expires, by the universe's clock. */
+  public Duration timeoutLeft() {
+    return Duration.ofMillis(Values.number(json.get("timeout_left_ms")));
+  }
+
+  /** HOST:PORT of its client; null without a TCP connection. */
   public String address() {
     return (String) json.get("address");
   }
@@ -38,36 +42,33 @@ public final class Session {
     return Boolean.TRUE.equals(json.get("is_silenced"));
   }
 
-  /**
-   * Whether its universe is unknown, because its client has not sent a request with a path yet. Until then the server's
-   * own universe lists it, and so does a created universe if it is the only one.
-   */
+  /** The identities of its connection as {@code scheme:id}, without passwords. */
+  public List<String> identities() {
+    return Values.texts(json.get("identities"));
+  }
+
+  /** The paths of its ephemerals, oldest first. */
+  public List<String> ephemerals() {
+    return Values.texts(json.get("ephemerals"));
+  }
+
+  /** Its watches, by path. */
+  public List<Watch> watches() {
+    return Values.list(json.get("watches"), it -> new Watch(Control.object(it)));
+  }
+
+  /** Its last request; null without one. */
+  public LastOperation lastOperation() {
+    return Values.orNull(json.get("last_operation"), it -> new LastOperation(Control.object(it)));
+  }
+
+  /** Whether its universe is unknown, because its client has not sent a request with a path yet. */
   public boolean isUnbound() {
     return Boolean.TRUE.equals(json.get("is_unbound"));
-  }
-
-  /** The name of its last request in the protocol ({@code getData}), or null. */
-  public String lastOperation() {
-    Map<String, Object> last = Control.object(json.get("last_operation"));
-    return last == null ? null : (String) last.get("name");
-  }
-
-  /** The paths of its ephemerals. */
-  public List<String> ephemerals() {
-    List<String> paths = new ArrayList<>();
-    if (json.get("ephemerals") instanceof List) {
-      for (Object path : (List<?>) json.get("ephemerals")) paths.add((String) path);
-    }
-    return paths;
   }
 
   /** Every field that the server returned, by the names of the control API. */
   public Map<String, Object> json() {
     return json;
-  }
-
-  @Override
-  public String toString() {
-    return json.toString();
   }
 }

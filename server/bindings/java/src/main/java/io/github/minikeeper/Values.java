@@ -66,9 +66,7 @@ final class Values {
   }
 
   static List<String> texts(Object value) {
-    List<String> texts = new ArrayList<>();
-    for (Object text : (List<?>) value) texts.add((String) text);
-    return texts;
+    return list(value, text -> (String) text);
   }
 
   static OptionalLong optionalNumber(Object value) {
@@ -108,9 +106,5 @@ final class Values {
     List<T> list = new ArrayList<>();
     if (value != null) for (Object one : (List<?>) value) list.add(converted.apply(one));
     return list;
-  }
-
-  static List<Session> sessions(Object value) {
-    return list(value, session -> new Session(Control.object(session)));
   }
 }

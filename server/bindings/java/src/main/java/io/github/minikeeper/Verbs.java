@@ -79,7 +79,7 @@ abstract class Verbs {
    * does a created universe if it is the only one.
    */
   public List<Session> sessions() {
-    return Values.sessions(control().read("sessions", Map.of()).get("sessions"));
+    return Values.list(control().read("sessions", Map.of()).get("sessions"), it -> new Session(Control.object(it)));
   }
 
   /**
