@@ -24,19 +24,10 @@ pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod timeline;
 
-use std::{error::Error, fmt};
-
 /// Why a sweep cannot be done.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct SweepError(pub(crate) String);
-
-impl fmt::Display for SweepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for SweepError {}
 
 impl From<String> for SweepError {
     fn from(text: String) -> Self {
