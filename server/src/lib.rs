@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = minikeeper::Server::builder().manual_clock().start().await?;
 //! let address = server.connect_string(); // give it to any ZooKeeper client
 //! # drop(address);
@@ -15,9 +15,7 @@
 //! server.until_children("/locks", 0, Duration::from_secs(10)).await?; // wait without sleeping
 //! println!("{}", server.dump()); // znodes, sessions, watches: equal trees, equal text
 //! server.shutdown().await?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # })?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok(()) }
 //! ```
 //!
 //! | task | items |

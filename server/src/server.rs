@@ -34,13 +34,11 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = minikeeper::Server::builder().start().await?;
 /// println!("connect your client to {}", server.connect_string());
 /// server.shutdown().await?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct Server {
@@ -395,13 +393,11 @@ impl Builder {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, tree};
     /// let server = Server::builder().seed(tree! { "/app/limit" => "10" }).start().await?;
     /// assert_eq!(server.children("/app").unwrap(), ["limit"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn seed(mut self, tree: Tree) -> Self {
@@ -481,12 +477,10 @@ impl Builder {
     ///
     /// # Examples
     /// ```no_run
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = minikeeper::Server::builder().data_from("copy-of-production").start().await?;
     /// println!("{}", server.dump());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn data_from(mut self, source: impl Into<minikeeper_core::data::DataSource>) -> Self {

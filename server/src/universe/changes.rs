@@ -22,7 +22,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, Znode, assert_tree};
     /// let server = Server::builder().start().await?;
     /// server.create("/queue", Znode::from("x").container())?;
@@ -30,9 +30,7 @@ impl Universe {
     /// server.set("/queue/n-0000000000", "changed", Some(0))?;
     /// assert_tree!(server, { "/queue" => "x", "/queue/n-0000000000" => "changed" });
     /// assert_eq!(server.delete_recursively("/queue", None)?, 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn create(&self, path: &str, znode: impl Into<Znode>) -> Result<(), ChangeError> {
         self.create_as(path, &znode.into(), false).map(drop)

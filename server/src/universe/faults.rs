@@ -27,7 +27,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```no_run
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Fault, OpCode};
     /// let server = minikeeper::Server::builder().start().await?;
     /// {
@@ -36,9 +36,7 @@ impl Universe {
     /// }
     /// // Here all is well again.
     /// assert!(server.faults().is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn inject(&self, fault: Fault) -> Result<FaultGuard, FaultError> {
         if self.elsewhere().is_some() && fault.action == FaultAction::Refuse {
@@ -81,16 +79,14 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::Fault;
     /// let server = minikeeper::Server::builder().start().await?;
     /// server.inject(Fault::refuse())?.keep();
     /// for info in server.faults() {
     ///     println!("fault {} has acted {} times", info.id, info.hits);
     /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn faults(&self) -> Vec<FaultInfo> {
@@ -108,7 +104,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::Fault;
     /// let server = minikeeper::Server::builder().start().await?;
     /// let id = server.inject(Fault::refuse())?.keep();
@@ -121,9 +117,7 @@ impl Universe {
     ///     "fault 2 (cut, path \"/x\"): ended and never acted; messages that matched it: 0; check its op, \
     ///      path and session, or inject it as optional"
     /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn remove_fault(&self, id: u64) -> Result<u64, NotHit> {
         let unknown = NotHit::Unknown { id };
@@ -147,16 +141,14 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::Fault;
     /// let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::cut())?;
     /// server.reset_faults();
     /// assert!(server.faults().is_empty());
     /// # drop(guard);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn reset_faults(&self) {
         fault_turn::remove(&self.shared, None);
@@ -170,16 +162,14 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// use minikeeper::Fault;
     /// let server = minikeeper::Server::builder().start().await?;
     /// let id = server.inject(Fault::refuse())?.keep();
     /// drop(server.local());
     /// assert_eq!(server.until_hit(id, 1, Duration::from_secs(10)).await?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn until_hit(&self, id: u64, hits: u64, within: Duration) -> Result<u64, NotHit> {
         let known = self.shared.turns.faults.hits(id);
@@ -236,16 +226,14 @@ const fn verdict(seen: Seen, id: u64, wanted: u64, within: Duration) -> Result<u
 ///
 /// # Examples
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use minikeeper::Fault;
 /// let server = minikeeper::Server::builder().start().await?;
 /// let guard = server.inject(Fault::refuse().once())?;
 /// drop(server.local());
 /// guard.hit().await?; // it has acted
 /// drop(guard); // it is removed
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok(()) }
 /// ```
 #[derive(Debug)]
 #[must_use = "the fault ends when this is dropped; keep() keeps it"]
@@ -261,14 +249,12 @@ impl FaultGuard {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::cut().optional())?;
     /// assert_eq!(server.faults()[0].id, guard.id());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub const fn id(&self) -> u64 {
@@ -280,14 +266,12 @@ impl FaultGuard {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::cut().optional())?;
     /// assert_eq!(guard.hits(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn hits(&self) -> u64 {
@@ -298,15 +282,13 @@ impl FaultGuard {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::refuse())?;
     /// drop(server.local());
     /// assert_eq!(guard.last_hit().map(|hit| hit.op), Some("connect"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn last_hit(&self) -> Option<FaultHit> {
@@ -320,15 +302,13 @@ impl FaultGuard {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::refuse())?;
     /// drop(server.local());
     /// assert_eq!(guard.hit().await, Ok(1));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn hit(&self) -> Result<u64, NotHit> {
         verdict(self.hits.until(1).await, self.id, 1, Duration::MAX)
@@ -341,15 +321,13 @@ impl FaultGuard {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::refuse().optional())?;
     /// assert!(guard.hit_within(Duration::from_millis(1)).await.is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn hit_within(&self, within: Duration) -> Result<u64, NotHit> {
         within_bound(&self.hits, self.id, 1, within).await
@@ -363,14 +341,12 @@ impl FaultGuard {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::refuse())?;
     /// assert!(guard.remove().is_err()); // no client has connected
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn remove(mut self) -> Result<u64, NotHit> {
         self.is_kept = true;
@@ -381,14 +357,12 @@ impl FaultGuard {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let id = server.inject(Fault::cut().optional())?.keep();
     /// server.remove_fault(id)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[expect(clippy::must_use_candidate, reason = "reset_faults removes it too")]
     pub fn keep(mut self) -> u64 {

@@ -136,16 +136,14 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, tree};
     /// let server = Server::builder().start().await?;
     /// server.seed(&tree! { "/a/z" => null, "/a/b1" => null, "/a/b2/c" => null })?;
     /// let listing = server.list_children("/a", "b1", "", 1).unwrap();
     /// assert_eq!((&listing.children[0].name[..], listing.total), ("b2", 3));
     /// assert!(listing.is_truncated);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn list_children(
@@ -177,15 +175,13 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, tree};
     /// let server = Server::builder().start().await?;
     /// server.seed(&tree! { "/web/port" => "80", "/db" => "port 5432" })?;
     /// assert_eq!(server.find_znodes("/", "port", false, 10).unwrap().0, ["/web/port"]);
     /// assert_eq!(server.find_znodes("/", "port", true, 1).unwrap(), (vec!["/db".to_owned()], true));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn find_znodes(
@@ -224,7 +220,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, tree};
     /// let server = Server::builder().start().await?;
     /// server.seed(&tree! { "/a-b" => "xyz", "/a/c" => null })?;
@@ -232,9 +228,7 @@ impl Universe {
     /// let paths: Vec<_> = listing.znodes.iter().map(|znode| &znode.path[..]).collect();
     /// assert_eq!(paths, ["/", "/a", "/a/c"]);
     /// assert!(listing.is_truncated);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn tree(&self, path: &str, max: usize) -> Option<TreeListing> {
@@ -255,7 +249,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, Znode, tree};
     /// let server = Server::builder().start().await?;
     /// server.seed(&tree! {
@@ -269,9 +263,7 @@ impl Universe {
     /// znode /b/raw bytes "\x00\xff"
     /// "#;
     /// assert_eq!(server.dump(), dump);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn dump(&self) -> String {

@@ -55,13 +55,11 @@ pub use self::{
 ///
 /// # Examples
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = minikeeper::Server::builder().start().await?;
 /// let universe = server.universe().clone();
 /// assert_eq!(universe.sessions(), []);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Universe {
@@ -105,7 +103,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
     /// let server = minikeeper::Server::builder().start().await?;
     /// let mut connection = server.local();
@@ -113,9 +111,7 @@ impl Universe {
     /// let mut answer = String::new();
     /// connection.read_to_string(&mut answer).await?;
     /// assert_eq!(answer, "imok");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn local(&self) -> LocalStream {

@@ -41,7 +41,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, assert_tree, tree};
     /// let server = Server::builder().start().await?;
     /// server.seed(&tree! { "/services/web/1" => "127.0.0.1:80", "/locks" => null })?;
@@ -50,9 +50,7 @@ impl Universe {
     ///     "/services/web" => "",
     ///     "/services/web/1" => "127.0.0.1:80",
     /// });
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn seed(&self, tree: &Tree) -> Result<Seeded, SeedError> {
         check(tree, self.shared.config.frame_bytes_max)?;
@@ -100,15 +98,13 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, tree};
     /// let server = Server::builder().start().await?;
     /// server.seed(&tree! { "/a" => "x" })?;
     /// let other = Server::builder().seed(server.export_tree()).start().await?;
     /// assert_eq!(other.export_tree(), server.export_tree());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn export_tree(&self) -> Tree {
@@ -121,16 +117,14 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, tree};
     /// let server = Server::builder().start().await?;
     /// server.seed(&tree! { "/a/b" => "x", "/c" => "y" })?;
     /// let subtree = server.export_subtree("/a").unwrap();
     /// assert!(subtree.get("/a/b").is_some() && subtree.get("/c").is_none());
     /// assert_eq!(server.export_subtree("/d"), None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn export_subtree(&self, path: &str) -> Option<Tree> {
@@ -166,7 +160,7 @@ impl Universe {
 ///
 /// # Examples
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use minikeeper::{Server, Znode, assert_tree, tree};
 /// let server = Server::builder().start().await?;
 /// server.seed(&tree! { "/a" => "x", "/a/b" => null })?;
@@ -174,9 +168,7 @@ impl Universe {
 /// assert_tree!(server, { "/a/b" => Znode::any(), .. });
 /// let before = server.export_tree();
 /// assert_tree!(server, before);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok(()) }
 /// ```
 #[macro_export]
 macro_rules! assert_tree {

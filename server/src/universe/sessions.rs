@@ -41,7 +41,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```no_run
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = minikeeper::Server::builder().start().await?;
     /// // The holder of the lock loses it now, whichever process it is in.
     /// server.expire("/locks/lock-0000000007")?;
@@ -49,9 +49,7 @@ impl Universe {
     /// for session in server.sessions() {
     ///     server.expire(session.id)?;
     /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
@@ -75,12 +73,10 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = minikeeper::Server::builder().start().await?;
     /// assert_eq!(server.expire_and_flush("127.0.0.1").await.unwrap_or(0), 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn expire_and_flush(
         &self,
@@ -100,12 +96,10 @@ impl Universe {
     ///
     /// # Examples
     /// ```no_run
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = minikeeper::Server::builder().start().await?;
     /// server.disconnect("127.0.0.1")?; // every client on this machine has to reconnect
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn disconnect(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
@@ -213,14 +207,12 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = minikeeper::Server::builder().start().await?;
     /// for session in server.sessions() {
     ///     println!("{} from {:?} owns {:?}", session.id, session.address, session.ephemerals);
     /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionInfo> {

@@ -155,16 +155,14 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use minikeeper::{Server, tree};
     /// let server = Server::builder().start().await?;
     /// let before = server.snapshot();
     /// server.seed(&tree! { "/a" => "x" })?;
     /// let changes = server.changes_since(&before, 10)?.changes;
     /// assert!(changes[0].path == "/a" && changes[0].before.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn changes_since(&self, snapshot: &Snapshot, max: usize) -> Result<Changes, RestoreError> {
         if !Arc::ptr_eq(&self.shared, &snapshot.shared) {

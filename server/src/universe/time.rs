@@ -16,16 +16,14 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().manual_clock().start().await?;
     /// let before = server.now();
     /// server.advance(Duration::from_secs(60));
     /// assert_eq!(server.now().elapsed - before.elapsed, Duration::from_secs(60));
     /// assert_eq!(server.now().wall, before.wall + Duration::from_secs(60));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn now(&self) -> Moment {
@@ -53,15 +51,13 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// // The clock runs in real time, and jumps ahead an hour.
     /// let server = minikeeper::Server::builder().start().await?;
     /// server.advance(Duration::from_secs(3600));
     /// assert!(server.now().elapsed >= Duration::from_secs(3600));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn advance(&self, by: Duration) {
         self.jump(by, Jump::Keeping);
@@ -104,14 +100,12 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = minikeeper::Server::builder().start().await?;
     /// assert!(server.freeze());
     /// assert_eq!(server.now(), server.now());
     /// assert!(server.unfreeze());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn freeze(&self) -> bool {
         let was_running = self.shared.turns.change_clock(Clock::freeze);
@@ -128,13 +122,11 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = minikeeper::Server::builder().manual_clock().start().await?;
     /// assert!(server.unfreeze());
     /// assert!(!server.now().is_frozen);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn unfreeze(&self) -> bool {
         let was_frozen = self.shared.turns.change_clock(Clock::unfreeze);
@@ -158,14 +150,12 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().manual_clock().start().await?;
     /// // A test that would wait minutes for timeouts is over in a few hundredths of a second.
     /// server.auto_advance(Some(Duration::from_millis(10)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub fn auto_advance(&self, quiet: Option<Duration>) {
         self.shared.time_control.set_quiet(quiet);

@@ -48,7 +48,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().start().await?;
     /// let waited = server.until_watched("/config", Duration::from_millis(10)).await;
@@ -56,9 +56,7 @@ impl Universe {
     ///     waited.unwrap_err().to_string(),
     ///     "path \"/config\" is watched: not within 10ms; nothing is watched"
     /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn until_watched(&self, path: &str, within: Duration) -> Result<(), WaitError> {
         let wanted = || format!("path {path:?} is watched");
@@ -76,7 +74,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().start().await?;
     /// let waited = server.until_exists("/leader", Duration::from_millis(10)).await;
@@ -84,9 +82,7 @@ impl Universe {
     ///     waited.unwrap_err().to_string(),
     ///     "path \"/leader\" exists: not within 10ms; the nearest parent that exists is \"/\""
     /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn until_exists(&self, path: &str, within: Duration) -> Result<(), WaitError> {
         let wanted = || format!("path {path:?} exists");
@@ -105,13 +101,11 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().start().await?;
     /// server.until_children("/members", 0, Duration::from_secs(10)).await?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn until_children(
         &self,
@@ -141,7 +135,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().start().await?;
     /// let waited = server.until_contenders("/lock", 2, Duration::from_millis(10)).await;
@@ -149,9 +143,7 @@ impl Universe {
     ///     waited.unwrap_err().to_string(),
     ///     "lock \"/lock\" has 2 contenders: not within 10ms; the path does not exist"
     /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn until_contenders(
         &self,
@@ -177,7 +169,7 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().start().await?;
     /// let waited = server.until_sessions(1, Duration::from_millis(10)).await;
@@ -185,9 +177,7 @@ impl Universe {
     ///     waited.unwrap_err().to_string(),
     ///     "1 session exists: not within 10ms; there are no sessions"
     /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn until_sessions(&self, count: usize, within: Duration) -> Result<(), WaitError> {
         let (here, root) = (&self.shared.turns.activity, &self.root.turns.activity);
@@ -284,13 +274,11 @@ impl Universe {
     ///
     /// # Examples
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().start().await?;
     /// server.until_idle(Duration::from_millis(1), Duration::from_secs(10)).await?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) }
     /// ```
     pub async fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
         let waiting = self.shared.turns.activity.wait();
