@@ -83,44 +83,58 @@ impl Threads {
 
     /// Returns the processes of the programs, and those that they have started.
     fn processes(&self) -> Vec<u32> {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let all = entries.filter_map(|entry| number_of(&entry.path()));
-        let all: Vec<_> = all
-            .filter_map(|process| Some((process, family_of(process)?)))
-            .collect();
-        let mut found: Vec<u32> = all
-            .iter()
-            .filter(|(process, (_, group))| match self.programs {
-                Programs::Group(own) => *group == own,
-                Programs::Process(own) => *process == own,
-            })
-            .map(|(process, _)| *process)
-            .collect();
+        let mut found = match self.programs {
+            Programs::Process(process) => vec![process],
+            Programs::Group(leader) if tells_children(leader) => vec![leader],
+            Programs::Group(group) => members_of(group),
+        };
         let mut next = 0;
         while let Some(parent) = found.get(next).copied()
             && found.len() < PROCESSES_MAX
         {
             next += 1;
-            for (process, (of, _)) in &all {
-                if *of == parent && !found.contains(process) {
-                    found.push(*process);
-                }
-            }
+            let children = children_of(parent);
+            let new = children.into_iter().filter(|child| !found.contains(child));
+            let new: Vec<_> = new.collect();
+            found.extend(new);
         }
         found
     }
+}
+
+/// Returns whether the system lists the children of a thread.
+fn tells_children(process: u32) -> bool {
+    Path::new(&format!("/proc/{process}/task/{process}/children")).exists()
+}
+
+/// Returns the processes that the threads of a process have started, and that have not ended.
+fn children_of(process: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let lists: String = lists.collect();
+    let children = lists.split_whitespace();
+    children.filter_map(|child| child.parse().ok()).collect()
+}
+
+/// Returns the processes of a group.
+fn members_of(group: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| number_of(&entry.path()));
+    all.filter(|process| group_of(*process) == Some(group))
+        .collect()
 }
 
 fn number_of(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// Returns the parent and the group of a process.
-fn family_of(process: u32) -> Option<(u32, u32)> {
+/// Returns the group of a process.
+fn group_of(process: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(1);
-    let parent = fields.next()?.parse().ok()?;
-    Some((parent, fields.next()?.parse().ok()?))
+    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(2);
+    fields.next()?.parse().ok()
 }
 
 /// Returns the state of a thread, and what it has run; a thread that has ended has the state `X`.
@@ -140,10 +154,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn family_and_state_are_read() {
+    fn group_and_state_are_read() {
         let own = std::process::id();
-        let (parent, _) = family_of(own).unwrap();
-        assert!(parent > 0);
+        assert!(members_of(group_of(own).unwrap()).contains(&own));
         let (state, ran) = state_of(Path::new("/proc/thread-self")).unwrap();
         assert_eq!(state, 'R');
         assert!(!ran.is_empty());

@@ -172,12 +172,16 @@ impl OrderedRun {
         Ok(())
     }
 
-    /// Numbers the clients that have come, by the server to which they are connected and by their requests:
-    /// which of them came first differs from run to run, unless they are in this process.
+    /// Numbers the clients that have come. Which of them asked first differs from run to run, and so may
+    /// which of them connected first: those of other programs are told apart by the server to which they are
+    /// connected and by their requests, too.
     fn number(&mut self, waiting: &mut [WaitingRequest]) -> Result<(), Stopped> {
-        order::sort_by_key(waiting, |request| match request.server {
-            0 => (0, "", String::new()),
-            server => (server, request.op, without_names(request.path.as_deref())),
+        order::sort_by_key(waiting, |request| {
+            let (op, path) = match request.server {
+                0 => ("", String::new()),
+                _ => (request.op, without_names(request.path.as_deref())),
+            };
+            (request.server, op, path, request.connection)
         });
         for request in waiting {
             if !self.sessions.contains(&request.session) {

@@ -108,12 +108,13 @@ impl OrderedPrograms {
     }
 }
 
-/// Looks at the threads twice.
+/// Looks at the threads. The caller does so again if they run, after a pause that leaves them the processor.
 fn is_quiet(threads: &mut Threads) -> bool {
-    threads.are_quiet() || {
+    let are_quiet = threads.are_quiet();
+    if !are_quiet {
         std::thread::sleep(BETWEEN_LOOKS);
-        threads.are_quiet()
     }
+    are_quiet
 }
 
 /// Counts the requests that came after a choice that was made because none had come for some time.

@@ -18,6 +18,8 @@ pub struct WaitingRequest {
     pub session: SessionId,
     /// The number of the server of the ensemble to which its client is connected; 0 inside the process.
     pub server: u8,
+    /// The number of its connection, counted from 1.
+    pub connection: u64,
     /// Its operation by the name in the protocol.
     pub op: &'static str,
     /// Its path: the first, if there are several.
@@ -64,6 +66,7 @@ pub fn waiting(shared: &UniverseState) -> Vec<WaitingRequest> {
             waiting.push(WaitingRequest {
                 session: member.session,
                 server: member.stats.server,
+                connection: member.stats.number,
                 op: hit.op,
                 path: hit.path,
                 footprint,
