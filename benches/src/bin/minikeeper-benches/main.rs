@@ -7,6 +7,8 @@ mod footprint;
 mod load;
 mod lock_cycle;
 mod options;
+#[cfg(feature = "orders")]
+mod orders;
 mod pauses;
 
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ enum Program {
     Footprint(footprint::Args),
     Load(load::Args),
     LockCycle(lock_cycle::Args),
+    #[cfg(feature = "orders")]
+    Orders(orders::Args),
     Pauses(pauses::Args),
 }
 
@@ -35,6 +39,8 @@ fn main() -> ExitCode {
         Program::Footprint(args) => footprint::run(&args),
         Program::Load(args) => load::run(&args),
         Program::LockCycle(args) => lock_cycle::run(&args),
+        #[cfg(feature = "orders")]
+        Program::Orders(args) => orders::run(&args),
         Program::Pauses(args) => pauses::run(&args),
     };
     minikeeper_benches::exit("minikeeper-benches", done)
