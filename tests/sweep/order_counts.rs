@@ -319,7 +319,7 @@ fn options(changes_max: Option<u32>, all: bool) -> SweepOptions {
     let mut options = SweepOptions::default();
     options.orders = true;
     options.changes_max = changes_max;
-    options.samples_max = Some(0);
+    options.more_max = Some(0);
     options.all = all;
     options
 }

@@ -276,8 +276,8 @@ export interface SweepOptions extends StoryOptions {
   orders?: boolean | undefined;
   /** With `orders`: up to how many unforced changes of client all orders are tried, by default 2 */
   changes?: number | 'all' | undefined;
-  /** With `orders`: the maximum number of random orders, by default 1,000, or until `timeMs` or `runs` is reached */
-  samples?: number | undefined;
+  /** With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or until a budget ends */
+  more?: number | undefined;
   /** With `orders`: the number of clients with which a run begins: their requests are served as soon as each has one */
   clients?: number | undefined;
   /** The name of the test; by default its file, and its name where that is known. A second sweep with a name is numbered. */

@@ -39,13 +39,13 @@ pub(crate) struct SweepArgs {
     /// Try the orders in which requests can be served, instead of faults
     #[arg(long, conflicts_with_all = ["depth", "faults", "allow_unreached", "resume"])]
     orders: bool,
-    /// With --orders: try all orders with at most N unforced changes of client, then random ones; "all" for
-    /// all orders
+    /// With --orders: try all orders with at most N unforced changes of client; "all" for all orders
     #[arg(long, value_name = "N", default_value = "2", requires = "orders", value_parser = changes)]
     changes: Changes,
-    /// With --orders: try at most N random orders
+    /// With --orders: then try N further orders, random ones among them; by default 1000, or until --time or
+    /// --runs is over
     #[arg(long, value_name = "N", requires = "orders")]
-    samples: Option<u64>,
+    more: Option<u64>,
     /// With --orders: serve nothing before N clients have sent a request
     #[arg(long, value_name = "N", requires = "orders")]
     clients: Option<u16>,
@@ -163,7 +163,7 @@ impl SweepArgs {
             )));
         }
         options.changes_max = self.changes.0;
-        options.samples_max = self.samples;
+        options.more_max = self.more;
         options.all = self.all;
         options.depth = self.depth.into();
         options.seed = self.seed;
@@ -184,6 +184,9 @@ impl SweepArgs {
         }
         if let Some(file) = &self.tree {
             again += &format!(" --tree {}", file.display());
+        }
+        if options.orders {
+            again += " --orders";
         }
         if let Some(clients) = self.clients {
             again += &format!(" --clients {clients}");

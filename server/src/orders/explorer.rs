@@ -47,6 +47,10 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
+    pub(crate) const fn changes(&self) -> u32 {
+        self.changes
+    }
+
     /// Returns the order up to the branch, and the branch.
     fn to_order(&self) -> RequestOrder {
         let mut order = RequestOrder(self.order.0[..self.length].to_vec());
@@ -76,8 +80,6 @@ pub(crate) enum Followed {
 pub(crate) struct Explorer {
     /// Whether equivalent orders are left out.
     reduces: bool,
-    /// The maximum number of changes that is tried.
-    changes_max: Option<u32>,
     chance: Chance,
     /// By number of changes.
     branches: BTreeMap<u32, Vec<Branch>>,
@@ -93,8 +95,6 @@ pub(crate) struct Explorer {
     pub(crate) not_followed: u64,
     /// The number of branches left out because equivalent ones are tried.
     pub(crate) equivalent: u64,
-    /// The number of branches left out because they have too many changes.
-    pub(crate) beyond: u64,
     /// The most requests of a run.
     pub(crate) length: usize,
     /// The most clients of a run.
@@ -102,7 +102,7 @@ pub(crate) struct Explorer {
 }
 
 impl Explorer {
-    pub(crate) fn new(reduces: bool, changes_max: Option<u32>, seed: u64) -> Self {
+    pub(crate) fn new(reduces: bool, seed: u64) -> Self {
         let first = Branch {
             order: Arc::default(),
             length: 0,
@@ -113,7 +113,6 @@ impl Explorer {
         };
         Self {
             reduces,
-            changes_max,
             chance: Chance::new(seed),
             branches: BTreeMap::from([(0, vec![first])]),
             remembered: 1,
@@ -124,7 +123,6 @@ impl Explorer {
             forgotten: 0,
             not_followed: 0,
             equivalent: 0,
-            beyond: 0,
             length: 0,
             clients: 0,
         }
@@ -225,10 +223,6 @@ impl Explorer {
             let is_unforced = goes_on.is_some_and(|client| client != choice.client);
             let changes = run.changes + u32::from(is_unforced);
             let is_picked = index == step.picked;
-            if !is_picked && self.changes_max.is_some_and(|max| changes > max) {
-                self.beyond += 1;
-                continue;
-            }
             let class = match self.reduces {
                 true => past.class_with(choice),
                 false => 0,
@@ -290,34 +284,45 @@ impl Explorer {
         self.missed = Some(self.missed.map_or(changes, |missed| missed.min(changes)));
     }
 
-    /// Returns the number of branches that wait to be tried.
-    pub(crate) fn left(&self) -> u64 {
-        self.remembered as u64 + self.forgotten
+    /// Returns the number of changes of the next branch; `None` if there is none now.
+    pub(crate) fn next_changes(&self) -> Option<u32> {
+        self.branches.keys().next().copied()
     }
 
-    /// Returns whether a run is being done.
-    pub(crate) fn is_running(&self) -> bool {
-        !self.running.is_empty()
+    /// Returns the number of branches with at most so many changes that were not tried.
+    pub(crate) fn left(&self, changes_max: Option<u32>) -> u64 {
+        let is_within = |changes: u32| changes_max.is_none_or(|max| changes <= max);
+        let branches = self
+            .branches
+            .iter()
+            .filter(|(changes, _)| is_within(**changes));
+        let left: usize = branches.map(|(_, branches)| branches.len()).sum();
+        let forgotten = if self.missed.is_some_and(is_within) {
+            self.forgotten
+        } else {
+            0
+        };
+        left as u64 + forgotten
     }
 
     /// Returns whether every order was tried, or an equivalent one.
     pub(crate) fn is_complete(&self) -> bool {
-        self.done_up_to().is_none() && self.beyond == 0
+        self.first_left().is_none()
     }
 
     /// Returns how many changes the first order has that was not tried; `None` if none is left.
-    fn done_up_to(&self) -> Option<u32> {
-        let waiting = self.branches.keys().next().copied();
+    fn first_left(&self) -> Option<u32> {
         let running = self.running.keys().next().copied();
-        [waiting, running, self.missed].into_iter().flatten().min()
+        [self.next_changes(), running, self.missed]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns the number of changes up to which every order was tried, or an equivalent one; `None` if not
     /// even all without changes were.
     pub(crate) fn changes_done(&self) -> Option<u32> {
-        match self.done_up_to() {
-            Some(changes) => changes.checked_sub(1),
-            None => Some(self.changes_max.unwrap_or(u32::MAX)),
-        }
+        self.first_left()
+            .map_or(Some(u32::MAX), |changes| changes.checked_sub(1))
     }
 }

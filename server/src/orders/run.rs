@@ -252,6 +252,8 @@ impl OrderedRun {
 /// What a run of an order showed besides its verdict.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OrderSeen {
+    /// The number of the run.
+    pub(crate) run: u64,
     pub(crate) steps: Vec<ChoicePoint>,
     /// Why requests were no longer served in order.
     pub(crate) stopped: Option<Stopped>,
@@ -273,6 +275,7 @@ impl OrderSeen {
         };
         run.end();
         Self {
+            run: 0,
             steps: run.take_steps(),
             stopped: run.stopped().cloned(),
             sessions: run.sessions().to_vec(),

@@ -21,8 +21,8 @@ use crate::{
 /// After this number of failed orders no further one is tried.
 const FAILING_MAX: u64 = 100;
 
-/// The number of random orders of a sweep without a budget.
-const SAMPLES: u64 = 1_000;
+/// The number of further orders of a sweep without a budget.
+const MORE: u64 = 1_000;
 
 /// How many constraints on the order an error may need so that the chance of a sample is known.
 pub(crate) const CONSTRAINTS: u32 = 3;
@@ -36,13 +36,22 @@ pub(crate) enum OrderTask {
     Branch(Branch),
     /// The first order again: the test must do the same.
     Check,
-    Sample,
+    Sample(Sampled),
     /// The caller named the order.
     Only,
     /// The order of this failure once more.
     Confirm(usize),
     /// The order of this failure, with two of its requests swapped.
     Swap(usize, (usize, usize)),
+}
+
+/// How an order is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sampled {
+    /// With a known chance to show an error of [`CONSTRAINTS`].
+    Few,
+    /// With a change at every second request, on average.
+    Many,
 }
 
 /// A failure whose order is looked at more closely.
@@ -65,8 +74,10 @@ pub(crate) struct OrderPlan {
     first: Option<Vec<ChoicePoint>>,
     found: Vec<Found>,
     is_only: bool,
-    samples_max: Option<u64>,
-    samples: u64,
+    changes_max: Option<u32>,
+    more_max: Option<u64>,
+    /// The number of orders begun beyond `changes_max`.
+    more: u64,
     running: u64,
 }
 
@@ -76,16 +87,15 @@ impl OrderPlan {
         let only = options.only_orders.iter().rev();
         let only = only.map(|order| (OrderTask::Only, Goal::Follow(order.clone())));
         Self {
-            explorer: Explorer::new(!options.all, options.changes_max, options.seed),
+            explorer: Explorer::new(!options.all, options.seed),
             chance: Chance::new(options.seed),
             urgent: only.collect(),
             first: None,
             found: Vec::new(),
             is_only: !options.only_orders.is_empty(),
-            samples_max: options
-                .samples_max
-                .or_else(|| (!has_budget).then_some(SAMPLES)),
-            samples: 0,
+            changes_max: options.changes_max,
+            more_max: options.more_max.or_else(|| (!has_budget).then_some(MORE)),
+            more: 0,
             running: 0,
         }
     }
@@ -108,24 +118,41 @@ impl OrderPlan {
         if self.is_only || is_spent || report.failed + report.hung >= FAILING_MAX {
             return None;
         }
-        if let Some(branch) = self.explorer.next() {
-            let goal = Explorer::goal(&branch);
-            return Some((OrderTask::Branch(branch), goal));
+        let is_within = |changes| self.changes_max.is_none_or(|max| changes <= max);
+        if self.explorer.next_changes().is_some_and(is_within) {
+            return self.next_branch();
         }
-        // What runs may have branches; without any, every order was tried.
-        if self.explorer.is_running()
-            || self.explorer.is_complete()
-            || self.samples_max.is_some_and(|max| self.samples >= max)
-        {
+        // A failure is looked for where it has the fewest changes. What runs may have branches.
+        let is_enough = self.more_max.is_some_and(|max| self.more >= max);
+        if is_enough || !report.failures.is_empty() || self.explorer.is_complete() {
             return None;
         }
-        self.samples += 1;
+        let next = match self.more % 4 {
+            1 => Some(self.sample(Sampled::Few)),
+            3 => Some(self.sample(Sampled::Many)),
+            _ => self.next_branch(),
+        };
+        self.more += u64::from(next.is_some());
+        next
+    }
+
+    fn next_branch(&mut self) -> Option<(OrderTask, Goal)> {
+        let branch = self.explorer.next()?;
+        let goal = Explorer::goal(&branch);
+        Some((OrderTask::Branch(branch), goal))
+    }
+
+    fn sample(&mut self, how: Sampled) -> (OrderTask, Goal) {
+        let length = self.explorer.length;
         let goal = Goal::Sample {
             seed: self.chance.below(usize::MAX) as u64,
-            changes: CONSTRAINTS - 1,
-            length: self.explorer.length,
+            changes: match how {
+                Sampled::Few => CONSTRAINTS - 1,
+                Sampled::Many => u32::try_from(length / 2).unwrap_or(u32::MAX),
+            },
+            length,
         };
-        Some((OrderTask::Sample, goal))
+        (OrderTask::Sample(how), goal)
     }
 
     /// Returns whether a run is being done that may have something to do.
@@ -164,11 +191,16 @@ impl OrderPlan {
                     let order = RequestOrder::of(&seen.steps);
                     self.urgent.push((OrderTask::Check, Goal::Follow(order)));
                 }
+                let is_more = self.changes_max.is_some_and(|max| branch.changes() > max);
+                coverage.more += u64::from(is_followed && is_more);
                 self.explorer.ended(branch.clone(), &seen.steps, followed);
                 is_followed
             }
-            OrderTask::Sample | OrderTask::Only => {
-                coverage.sampled += u64::from(matches!(task, OrderTask::Sample));
+            OrderTask::Sample(_) | OrderTask::Only => {
+                if let OrderTask::Sample(how) = task {
+                    coverage.sampled += 1;
+                    coverage.sampled_with_chance += u64::from(how == Sampled::Few);
+                }
                 coverage.not_followed += u64::from(!is_followed);
                 if is_followed {
                     self.explorer.note_end(&seen.steps);
@@ -225,9 +257,11 @@ impl OrderPlan {
             result.story.clone(),
             order,
         );
+        failure.run = seen.run;
         if is_hang {
             failure.waiting = seen.waiting;
-            failure.waiting.extend(missed(&seen.steps));
+            let missed = missed(failure.order.as_ref(), &seen.steps);
+            failure.waiting.extend(missed);
         }
         let index = report.failures.len();
         if let Some(other) = report.same_cause(&failure) {
@@ -276,7 +310,7 @@ impl OrderPlan {
     /// Brings the report up to date.
     pub(crate) fn tell(&self, report: &mut SweepReport) {
         let explorer = &self.explorer;
-        report.left = explorer.left();
+        report.left = explorer.left(self.changes_max);
         report.equivalent = explorer.equivalent;
         let coverage = report.orders.get_or_insert_default();
         coverage.clients = explorer.clients as u64;
@@ -332,17 +366,16 @@ fn difference(first: &[ChoicePoint], seen: &OrderSeen, is_followed: bool) -> Opt
     ))
 }
 
-/// Returns the pairs of requests of different clients that follow each other directly and do not commute,
-/// the first of the run last.
+/// Returns the last pairs of requests of different clients that follow each other directly and do not commute.
 fn swaps_of(steps: &[ChoicePoint]) -> Vec<(usize, usize)> {
     let mut past = Past::default();
     steps.iter().for_each(|step| past.add(step.picked()));
     let mut swaps: Vec<_> = (0..steps.len())
         .filter_map(|place| Some((place, past.first_clash(place + 1, steps[place].picked())?)))
         .collect();
-    swaps.truncate(SWAPS_MAX);
-    swaps.reverse();
-    swaps
+    // Those at the end have more to do with the failure than those at the beginning.
+    let first = swaps.len().saturating_sub(SWAPS_MAX);
+    swaps.split_off(first)
 }
 
 /// Returns the order of a run up to the second of these requests, which comes before the first one and what

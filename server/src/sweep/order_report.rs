@@ -40,8 +40,12 @@ pub struct OrderCoverage {
     pub is_all: bool,
     /// The number of orders tried of which no two are equivalent.
     pub different: u64,
+    /// The number of orders tried with more changes than all of them were to be tried with.
+    pub more: u64,
     /// The number of random orders.
     pub sampled: u64,
+    /// The number of those that show an error with a known chance.
+    pub sampled_with_chance: u64,
     /// The number of orders that could not be followed, so that nothing is known of them.
     pub not_followed: u64,
     /// The number of requests that came after the choice that they should have been part of.
@@ -61,13 +65,17 @@ impl OrderCoverage {
                 format!("all orders with at most {changes} unforced changes of client")
             }
         };
-        if self.sampled > 0 {
-            let needed = samples_needed(self);
+        if self.more > 0 && !self.is_all {
+            let _ = write!(phrase, ", {} with more", self.more);
+        }
+        if self.sampled > 0 && !self.is_all {
             let _ = write!(
                 phrase,
-                ", and {} random ones (each shows an error that needs {CONSTRAINTS} constraints with a chance of at \
-                 least 1 in {needed})",
-                self.sampled
+                ", and {} random ones ({} of them show an error that needs {CONSTRAINTS} constraints with a chance of \
+                 at least 1 in {} each)",
+                self.sampled,
+                self.sampled_with_chance,
+                samples_needed(self)
             );
         }
         phrase
@@ -102,6 +110,10 @@ impl FailedOrder {
         let mut steps = seen.steps.iter().enumerate().peekable();
         let mut lines = Vec::new();
         for entry in entries {
+            // What follows passed when the test was over.
+            if steps.peek().is_none() && matches!(entry.what, Occurrence::Request(_)) {
+                break;
+            }
             let client = entry.session.and_then(|session| clients.get(&session));
             let Some(client) = client.copied() else {
                 continue;
@@ -138,6 +150,32 @@ impl FailedOrder {
 
     pub(crate) const fn set_swap(&mut self, pair: (usize, usize)) {
         self.swap = Some(pair);
+    }
+
+    fn line_of(&self, step: usize) -> Option<&OrderLine> {
+        self.lines.iter().find(|line| line.step == Some(step))
+    }
+
+    /// Says who deleted a znode before a step.
+    fn deletion_of(&self, path: &str, before: usize) -> Option<String> {
+        let end = self
+            .lines
+            .iter()
+            .position(|line| line.step == Some(before))?;
+        let mut step = None;
+        let mut found = None;
+        for line in &self.lines[..end] {
+            step = line.step.or(step);
+            let mut words = line.text.split(' ');
+            let is_deletion = matches!(words.next(), Some("delete" | "deleted"));
+            if is_deletion && words.next() == Some(path) && !line.text.ends_with(NO_NODE) {
+                found = Some((line.client + 1, step.unwrap_or(0) + 1));
+            }
+        }
+        let (client, step) = found?;
+        Some(format!(
+            "it was deleted with request {step}, and was of client {client}"
+        ))
     }
 
     /// Returns the mark of a line: the two requests that must be swapped have one.
@@ -186,8 +224,9 @@ impl FailedOrder {
     }
 }
 
-/// Says of each client which change it may have missed: one between a read and the read that watched.
-pub(crate) fn missed(steps: &[ChoicePoint]) -> Vec<String> {
+/// Says of each client which change it may have missed: one between a read and the read that watched, or a
+/// deletion before it asked whether a znode exists.
+pub(crate) fn missed(order: Option<&FailedOrder>, steps: &[ChoicePoint]) -> Vec<String> {
     let clients = steps.iter().map(|step| step.picked().client);
     let clients: BTreeSet<_> = clients.collect();
     let missed = clients.into_iter().filter_map(|client| {
@@ -199,6 +238,15 @@ pub(crate) fn missed(steps: &[ChoicePoint]) -> Vec<String> {
             return None;
         }
         let is_same = |picked: &Choice| picked.path.as_deref() == Some(path);
+        let line = order.and_then(|order| order.line_of(watched_at));
+        if watched.op == "exists" && line.is_some_and(|line| line.text.ends_with(NO_NODE)) {
+            let gone = order?.deletion_of(path, watched_at)?;
+            return Some(format!(
+                "client {} waits for a change of {path}, which had gone when it asked with request {}: {gone}",
+                client + 1,
+                watched_at + 1
+            ));
+        }
         let (read_at, _) =
             own.find(|(_, picked)| READS.contains(&picked.op) && is_same(picked))?;
         let is_list = watched.op.starts_with("getChildren");
@@ -225,6 +273,9 @@ pub(crate) fn missed(steps: &[ChoicePoint]) -> Vec<String> {
     });
     missed.collect()
 }
+
+/// The end of the line of a request that found no znode.
+const NO_NODE: &str = "NONODE";
 
 /// The operations that may leave a watch.
 const READS: [&str; 4] = ["exists", "getData", "getChildren", "getChildren2"];

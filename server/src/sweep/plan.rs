@@ -58,11 +58,12 @@ pub struct SweepOptions {
     pub tried: Vec<Vec<FaultPoint>>,
     /// Whether to try the orders in which requests can be served, instead of faults. Default: `false`.
     pub orders: bool,
-    /// The maximum number of unforced changes of client of the orders that are all tried; random orders
-    /// follow. A change is unforced if the client that was served last has a further request. Default: 2.
+    /// All orders with at most so many unforced changes of client are tried; `None` for all orders. A change is
+    /// unforced if the client that was served last has a further request. Default: 2.
     pub changes_max: Option<u32>,
-    /// The maximum number of random orders. Default: no limit if the sweep has a budget, otherwise 1,000.
-    pub samples_max: Option<u64>,
+    /// How many further orders are tried then, with more changes and at random in turn, unless an order has
+    /// failed. Default: no limit if the sweep has a budget, otherwise 1,000.
+    pub more_max: Option<u64>,
     /// The orders to try, instead of those that runs show.
     pub only_orders: Vec<RequestOrder>,
 }
@@ -82,7 +83,7 @@ impl Default for SweepOptions {
             tried: Vec::new(),
             orders: false,
             changes_max: Some(2),
-            samples_max: None,
+            more_max: None,
             only_orders: Vec::new(),
         }
     }
@@ -447,7 +448,8 @@ impl Plan {
         let run = match run.task {
             Task::Faults(task) => task,
             Task::Order(task) => {
-                let seen = std::mem::take(&mut result.order);
+                let mut seen = std::mem::take(&mut result.order);
+                seen.run = run.number;
                 if let Some(orders) = &mut self.orders {
                     orders.ended(task, &result, seen, &mut self.report);
                 }

@@ -145,6 +145,8 @@ pub struct SweepFailure {
     pub after: Vec<String>,
     /// The page with its story.
     pub story: Option<String>,
+    /// The number of the run that found it, if the order was chosen; 0 otherwise.
+    pub run: u64,
     /// How many other orders failed likewise.
     pub others: u64,
     /// What each client waited for, if the run of an order hung.
@@ -175,6 +177,7 @@ impl SweepFailure {
             before,
             after,
             story,
+            run: 0,
             others: 0,
             waiting: Vec::new(),
             timeline: None,
@@ -531,6 +534,7 @@ impl SweepReport {
                     writeln!(f, "     story: {story}")?;
                 }
                 if let Some(order) = &failure.order {
+                    writeln!(f, "     found in run {}", failure.run)?;
                     order.write(f, "     ")?;
                     for line in &failure.waiting {
                         writeln!(f, "     {line}")?;

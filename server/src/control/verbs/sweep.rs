@@ -85,9 +85,10 @@ pub(super) const VERBS: &[Verb] = &[
                 "With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by default 2",
             ),
             Parameter::optional(
-                "samples",
+                "more",
                 ParameterKind::Count(u64::MAX),
-                "With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends",
+                "With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or until a budget \
+                 ends",
             ),
             Parameter::optional(
                 "clients",
@@ -250,7 +251,7 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
         allow_unreached: number("allow_unreached").unwrap_or(0),
         allow_untried: number("allow_untried").unwrap_or(0),
         orders: arguments.flag("orders"),
-        samples_max: number("samples"),
+        more_max: number("more"),
         ..SweepOptions::default()
     };
     if let Some(faults) = text("faults") {

@@ -59,7 +59,7 @@ class Sweep:
         allow_untried: int = 0,
         orders: bool = False,
         changes: Union[int, Literal["all"], None] = None,
-        samples: Optional[int] = None,
+        more: Optional[int] = None,
         clients: Optional[int] = None,
     ) -> None:
         self._item = item
@@ -75,7 +75,7 @@ class Sweep:
             "allow_unreached": allow_unreached,
             "allow_untried": allow_untried,
         }
-        of_orders = {"changes": None if changes is None else str(changes), "samples": samples, "clients": clients}
+        of_orders = {"changes": None if changes is None else str(changes), "more": more, "clients": clients}
         for name, value in of_orders.items():
             if value is not None and not orders:
                 raise TypeError(f"{name}: only with orders=True")

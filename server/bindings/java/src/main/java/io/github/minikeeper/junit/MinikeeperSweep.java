@@ -78,8 +78,11 @@ public @interface MinikeeperSweep {
   /** With {@code orders}: up to how many unforced changes of client all orders are tried, or {@code "all"}. */
   String changes() default "2";
 
-  /** With {@code orders}: the maximum number of random orders. By default 1,000, or until a limit is reached. */
-  long samples() default -1;
+  /**
+   * With {@code orders}: how many further orders are tried then, random ones among them. By default 1,000, or until a limit is
+   * reached.
+   */
+  long more() default -1;
 
   /**
    * With {@code orders}: the number of clients with which a run begins, if it is known. Then requests are served as soon as

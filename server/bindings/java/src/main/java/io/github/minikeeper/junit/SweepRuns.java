@@ -91,7 +91,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     if (settings.orders()) {
       fields.put("orders", true);
       fields.put("changes", settings.changes());
-      if (settings.samples() >= 0) fields.put("samples", settings.samples());
+      if (settings.more() >= 0) fields.put("more", settings.more());
       if (settings.clients() != 0) fields.put("clients", settings.clients());
       // The threads of the process tell when no further request is coming.
       fields.put("process", ProcessHandle.current().pid());
