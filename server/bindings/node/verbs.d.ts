@@ -508,8 +508,11 @@ export interface Verbs {
     orders?: boolean | undefined;
     /** With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by default 2 */
     changes?: string | undefined;
-    /** With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends */
-    samples?: number | undefined;
+    /**
+     * With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or until a
+     * budget ends
+     */
+    more?: number | undefined;
     /**
      * With `orders`: the number of clients with which a run begins, if it is known; then their requests are served
      * as soon as each of them has one

@@ -819,7 +819,7 @@ class Verbs:
         only: Optional[str] = None,
         orders: bool = False,
         changes: Optional[str] = None,
-        samples: Optional[int] = None,
+        more: Optional[int] = None,
         clients: Optional[int] = None,
         process: Optional[int] = None,
         allow_unreached: Optional[int] = None,
@@ -840,7 +840,8 @@ class Verbs:
         - `orders`: Whether to try the orders in which requests can be served, instead of faults
         - `changes`: With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by
           default 2
-        - `samples`: With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends
+        - `more`: With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or
+          until a budget ends
         - `clients`: With `orders`: the number of clients with which a run begins, if it is known; then their requests
           are served as soon as each of them has one
         - `process`: With `orders`: the number of the process, on the server's machine, that runs the test; then its
@@ -862,7 +863,7 @@ class Verbs:
                     only=only,
                     orders=orders,
                     changes=changes,
-                    samples=samples,
+                    more=more,
                     clients=clients,
                     process=process,
                     allow_unreached=allow_unreached,

@@ -391,7 +391,8 @@ abstract class Verbs {
    * <li>{@code orders}: Whether to try the orders in which requests can be served, instead of faults
    * <li>{@code changes}: With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by
    * default 2
-   * <li>{@code samples}: With `orders`: the maximum number of random orders; by default 1,000, or until a budget ends
+   * <li>{@code more}: With `orders`: how many further orders are tried then, random ones among them; by default
+   * 1,000, or until a budget ends
    * <li>{@code clients}: With `orders`: the number of clients with which a run begins, if it is known; then their
    * requests are served as soon as each of them has one
    * <li>{@code process}: With `orders`: the number of the process, on the server's machine, that runs the test; then
