@@ -262,3 +262,44 @@ test('cleanup that fails after a run that passed ends the sweep', async (t) => {
   assert.deepEqual(ended, ['last', 'first']);
   assert.deepEqual(await server.universes(), []);
 });
+
+/** Two clients look whether a znode is there, and then each creates it. */
+function race(isSound) {
+  return async (universe, run) => {
+    await universe.seed({ '/seen': '' });
+    const calls = [await connect(universe, run), await connect(universe, run)];
+    const creates = calls.map(async (call) => {
+      if (await call('exists', '/a')) return;
+      try {
+        await call('create', '/a');
+      } catch (error) {
+        if (!isSound || error.name !== 'NODE_EXISTS') throw error;
+      }
+    });
+    // A request of the test itself does not wait.
+    assert.deepEqual(await universe.children('/seen'), []);
+    await Promise.all(creates);
+  };
+}
+
+test('sweep of orders finds a race, and repeats the order that shows it', async (t) => {
+  const { server, stories } = await setUp(t);
+  const options = { stories, throws: false, orders: true };
+  const report = await sweep(server, race(false), options);
+  assert.equal(report.isClean, false);
+  assert.ok(report.failed > 0 && report.passed > 0 && report.hung === 0, report.text);
+  assert.match(report.text, /orders of 2 clients tried, .*, all orders: .* 0 not followed;/);
+  const [only] = report.failures;
+  assert.match(only, /^order:/);
+  assert.ok(report.text.includes(`MINIKEEPER_SWEEP_ONLY='${only}' node --test `), report.text);
+  const again = await sweep(server, race(false), { ...options, only });
+  assert.deepEqual([again.tried, again.failed, again.failures], [1, 1, [only]], again.text);
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('sweep of orders finds nothing in a repaired race', async (t) => {
+  const { server, stories } = await setUp(t);
+  const report = await sweep(server, race(true), { stories, orders: true });
+  assert.ok(report.isClean && report.passed === report.tried && report.tried > 2, report.text);
+  await assert.rejects(sweep(server, race(true), { clients: 2 }), { name: 'TypeError', message: /^clients: only with orders: true/ });
+});

@@ -541,3 +541,76 @@ def test_has_no_events(kazoo_client): pass
     )
     result.assert_outcomes(failed=2)
     assert len(re.findall("^minikeeper sweep: incomplete\\b.*has sent no request to which these faults apply", printed, re.M)) == 2, printed
+
+
+# Two clients look whether a znode is there, and then each creates it.
+RACE = (
+    HEADER
+    + """
+import threading
+from kazoo.client import KazooClient
+from kazoo.exceptions import NodeExistsError
+
+@pytest.fixture
+def others(minikeeper):
+    client = KazooClient(minikeeper.connect_string)
+    client.start()
+    yield [client]
+    client.stop()
+    client.close()
+
+@pytest.mark.minikeeper_sweep(orders=True)
+def test_race(minikeeper, kazoo_client, others):
+    minikeeper.seed({"/seen": ""})
+    errors = []
+
+    def body(client):
+        try:
+            if not client.exists("/a"):
+                client.create("/a")
+        except NodeExistsError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(client,)) for client in (kazoo_client, *others)]
+    for thread in threads:
+        thread.start()
+    # A request of the test itself does not wait.
+    assert minikeeper.children("/seen") == []
+    for thread in threads:
+        thread.join()
+    assert not errors and "a" in minikeeper.children("/"), "created twice"
+"""
+)
+
+
+def of_orders(printed):
+    """The counts of the first sweep of orders in an output."""
+    found = re.search(r": (\d+) orders of (\d+) clients tried.*?: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not followed", printed)
+    assert found, printed
+    return dict(zip(("tried", "clients", "passed", "failed", "hung", "not_followed"), map(int, found.groups())))
+
+
+def test_sweep_of_orders_finds_a_race_and_its_command_repeats_it(run):
+    result, printed = run(RACE)
+    result.assert_outcomes(failed=1)
+    counts = of_orders(printed)
+    assert counts["clients"] == 2 and counts["failed"] > 0 and counts["passed"] > 0, printed
+    assert counts["hung"] == counts["not_followed"] == 0, printed
+    assert "The test fails: AssertionError: created twice" in printed, printed
+
+    command = re.search(r"^ +pytest (.*--minikeeper-only .*)$", printed, re.M)
+    assert command, printed
+    options = shlex.split(command[1])
+    assert options[:-1] == ["test_it.py::test_race", "--minikeeper-only"] and options[-1].startswith("order:"), printed
+    result, printed = run(RACE, *options)
+    result.assert_outcomes(failed=1)
+    counts = of_orders(printed)
+    assert counts["tried"] == counts["failed"] == 1, printed
+
+
+def test_sweep_of_orders_finds_nothing_in_a_repaired_race(run):
+    result, printed = run(RACE.replace("errors.append(error)", "pass"))
+    result.assert_outcomes(passed=1)
+    counts = of_orders(printed)
+    assert counts["tried"] == counts["passed"] > 2, printed
+    assert "all orders: " in printed, printed

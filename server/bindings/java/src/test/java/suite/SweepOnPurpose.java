@@ -9,11 +9,16 @@ import io.github.minikeeper.SweepFault;
 import io.github.minikeeper.Universe;
 import io.github.minikeeper.junit.Minikeeper;
 import io.github.minikeeper.junit.MinikeeperSweep;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.platform.engine.TestExecutionResult;
@@ -83,6 +88,43 @@ class SweepOnPurpose {
     InterProcessMutex lock = new InterProcessMutex(same, "/lock");
     assertTrue(lock.acquire(30, TimeUnit.SECONDS));
     lock.release();
+  }
+
+  /** Two clients look whether a znode is there, and then each creates it. */
+  @MinikeeperSweep(orders = true)
+  void createsTwice(Universe universe, CuratorFramework same) throws Exception {
+    race(universe, false);
+  }
+
+  @MinikeeperSweep(orders = true)
+  void createsOnce(Universe universe, CuratorFramework same) throws Exception {
+    race(universe, true);
+  }
+
+  private void race(Universe universe, boolean isSound) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(2);
+    try (Client other = new Client(universe.connectString()).connected()) {
+      Future<?> one = threads.submit(() -> {
+        boolean isThere = client.checkExists().forPath("/a") != null;
+        return isThere ? null : create(isSound, () -> client.create().forPath("/a"));
+      });
+      Future<?> two = threads.submit(() -> other.exists("/a") ? null : create(isSound, () -> other.curator.create().forPath("/a")));
+      // A request of the test itself does not wait.
+      assertEquals(0, universe.children("/queue").size());
+      one.get();
+      two.get();
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  private static String create(boolean isSound, Callable<String> create) throws Exception {
+    try {
+      return create.call();
+    } catch (KeeperException.NodeExistsException exists) {
+      if (isSound) return null;
+      throw exists;
+    }
   }
 
   /** Waits for a znode that another client never creates if a fault has made it too many. */

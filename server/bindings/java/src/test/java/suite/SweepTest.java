@@ -20,6 +20,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -144,6 +146,26 @@ class SweepTest {
     assertEquals(1, run("NaiveCounter#visitIsCountedOnce"), () -> printed);
     assertPrinted("expected: <1> but was: <2>", "-Dminikeeper.sweep.only='reply-lost:1:setData:1:/visits'");
     System.out.println("ran NaiveCounter.java"); // as Suite does for the code of the other pages
+  }
+
+  @Test
+  void sweepOfOrdersFindsARaceAndRepeatsIt() throws Exception {
+    assertEquals(1, run("suite.SweepOnPurpose#createsTwice"), () -> printed);
+    assertPrinted(
+        "\nFAILED report minikeeper sweep: failed: ",
+        " orders of 2 clients tried, ",
+        " 0 hung, 0 not followed;",
+        "KeeperErrorCode = NodeExists for /a");
+    Matcher only = Pattern.compile("-Dminikeeper.sweep.only='(order:[0-9x.]+)'").matcher(printed);
+    assertTrue(only.find(), () -> printed);
+    assertEquals(1, run("suite.SweepOnPurpose#createsTwice", "-Dminikeeper.sweep.only=" + only.group(1)), () -> printed);
+    assertPrinted(": 0 passed, 1 failed, 0 hung, 0 not followed;");
+  }
+
+  @Test
+  void sweepOfOrdersFindsNothingInARepairedRace() throws Exception {
+    assertEquals(0, run("suite.SweepOnPurpose#createsOnce"), () -> printed);
+    assertPrinted("\nSUCCESSFUL report", " orders of 2 clients tried, ", " 0 failed, 0 hung, 0 not followed;");
   }
 
   @Test
