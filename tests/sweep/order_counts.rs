@@ -10,7 +10,7 @@ use std::{
 };
 
 use minikeeper::{Server, Sweep, SweepOptions, SweepReport, tree};
-use minikeeper_client::{Client, CreateMode, Error};
+use minikeeper_client::{Client, CreateMode, Error, OneShot};
 use minikeeper_recipes::InterProcessMutex;
 use minikeeper_test_kit::{link::Link, servers};
 
@@ -386,7 +386,7 @@ fn reduced_sweep_of_random_programs_reaches_every_end() {
     let mut random = minikeeper_test_kit::random::Random::new(minikeeper_test_kit::random::seed());
     let (mut full, mut reduced) = (0, 0);
     for program in 0..200 {
-        let clients = 2 + random.below(2);
+        let clients = if random.below(4) == 0 { 3 } else { 2 };
         let length = if clients == 2 { 3 } else { 2 };
         let scripts: Vec<Vec<u8>> = (0..clients)
             .map(|_| (0..length).map(|_| random.byte()).collect())
@@ -413,10 +413,11 @@ fn ends(scripts: &[Vec<u8>], options: SweepOptions) -> (BTreeSet<End>, u64) {
                 let client = connect(&server, seed).await;
                 tasks.push(tokio::spawn(follow(client, script)));
             }
-            let (mut clients, mut seen) = (Vec::new(), Vec::new());
+            let (mut kept, mut seen) = (Vec::new(), Vec::new());
             for task in tasks {
-                let (client, lines) = task.await.unwrap();
-                clients.push(client);
+                let (client, watches, lines) = task.await.unwrap();
+                // Each that is dropped sends a request.
+                kept.push((client, watches));
                 seen.push(lines);
             }
             let tree = format!("{:?}", server.export_tree());
@@ -430,7 +431,7 @@ fn ends(scripts: &[Vec<u8>], options: SweepOptions) -> (BTreeSet<End>, u64) {
 }
 
 /// Sends a request for each number. Returns what the client was told.
-async fn follow(client: Client, script: Vec<u8>) -> (Client, Vec<String>) {
+async fn follow(client: Client, script: Vec<u8>) -> (Client, Vec<OneShot>, Vec<String>) {
     let mut lines = Vec::new();
     let mut watches = Vec::new();
     for byte in script {
@@ -480,7 +481,7 @@ async fn follow(client: Client, script: Vec<u8>) -> (Client, Vec<String>) {
         };
         lines.push(line);
     }
-    (client, lines)
+    (client, watches, lines)
 }
 
 fn code(error: Error) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use minikeeper::{ErrorCode, Server, Sweep, SweepState};
+use minikeeper::{ErrorCode, Server, Sweep, SweepState, tree};
 use minikeeper_client::{Client, CreateMode, Error};
 use minikeeper_test_kit::{link::Link, servers};
 
@@ -51,8 +51,56 @@ fn check_then_create_is_found() {
     let report = Sweep::new(|server| twice(server, check_then_create))
         .orders()
         .run();
-    println!("{report}");
     assert_eq!(report.state(), SweepState::Failed);
+    let text = report.to_string();
+    let columns = "client 1                                     client 2";
+    for part in [
+        "nobody else creates it",
+        "in this order, with 1 unforced change of client",
+        "found in run ",
+        "order:",
+        columns,
+        "The test passes if request",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let again = Sweep::new(|server| twice(server, check_then_create));
+    let again = again.only(&report.failures[0].text()).unwrap().run();
+    assert_eq!((again.failed, again.passed), (1, 0), "{again}");
+}
+
+async fn write_three_times(client: Client) -> (Client, Vec<i32>) {
+    let mut versions = Vec::new();
+    for _ in 0..3 {
+        versions.push(client.set_data("/a", b"", None).await.unwrap().version);
+    }
+    (client, versions)
+}
+
+/// Only an order with four changes fails: random orders with two changes had never shown it.
+#[test]
+fn few_orders_are_all_tried_however_many_changes_they_have() {
+    let alternate = async |server: Arc<Server>| {
+        let one = tokio::spawn(write_three_times(connect(&server).await));
+        let other = tokio::spawn(write_three_times(connect(&server).await));
+        let (one, other) = (one.await.unwrap(), other.await.unwrap());
+        let is_alternate =
+            |versions: &[i32]| versions.windows(2).all(|pair| pair[1] - pair[0] == 2);
+        assert!(
+            !is_alternate(&one.1) || !is_alternate(&other.1),
+            "they take turns"
+        );
+    };
+    let report = Sweep::new(alternate)
+        .orders()
+        .server(|| servers::server().seed(tree! { "/a" => "" }))
+        .run();
+    assert_eq!(report.state(), SweepState::Failed, "{report}");
+    assert!(report.runs < 100, "{report}");
+    assert!(
+        report.failures[0].sentence().contains("4 unforced changes"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -60,6 +108,105 @@ fn create_that_may_find_it_is_clean() {
     let report = Sweep::new(|server| twice(server, create_or_find))
         .orders()
         .run();
-    println!("{report}");
     report.assert_clean();
+    assert!(report.orders.as_ref().unwrap().is_all, "{report}");
+    assert!(report.summary().contains(", all orders: "), "{report}");
+}
+
+/// The text of an order that names a client which never comes.
+#[test]
+fn order_that_cannot_be_followed_is_incomplete() {
+    let sweep = Sweep::new(|server| twice(server, create_or_find));
+    let report = sweep.only("order:1.3").unwrap().run();
+    assert_eq!(report.state(), SweepState::Incomplete, "{report}");
+    let reasons = report.reasons().join("; ");
+    assert!(
+        reasons.contains("1 order could not be followed"),
+        "{reasons}"
+    );
+    assert!(
+        Sweep::new(|server| twice(server, create_or_find))
+            .only("order:0")
+            .is_err()
+    );
+}
+
+#[test]
+fn test_with_one_client_has_one_order() {
+    let alone = async |server: Arc<Server>| create_or_find(connect(&server).await).await;
+    let report = Sweep::new(alone).orders().run();
+    assert_eq!(report.state(), SweepState::Incomplete, "{report}");
+    assert!(
+        report.summary().contains("the test has one client"),
+        "{report}"
+    );
+}
+
+/// The first sweeps of recipes tried one order each, and were clean.
+#[test]
+fn clients_that_never_ask_at_the_same_time_have_one_order() {
+    let in_turn = async |server: Arc<Server>| {
+        let one = connect(&server).await;
+        one.exists("/a").await.unwrap();
+        // Else it would close its session while the other one asks.
+        let other = connect(&server).await;
+        other.exists("/a").await.unwrap();
+        drop((one, other));
+    };
+    let report = Sweep::new(in_turn).orders().run();
+    assert_eq!(report.state(), SweepState::Incomplete, "{report}");
+    let summary = report.summary();
+    assert!(
+        summary.contains("no two clients had a request at the same time"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn client_that_asks_for_ever_hangs() {
+    let endless = async |server: Arc<Server>| {
+        let client = connect(&server).await;
+        while client.exists("/never").await.unwrap().is_none() {}
+    };
+    let report = Sweep::new(endless).orders().runs(1).run();
+    assert_eq!(
+        (report.state(), report.hung),
+        (SweepState::Failed, 1),
+        "{report}"
+    );
+    let message = &report.failures[0].message;
+    assert!(message.contains("more than 10000 requests"), "{message}");
+}
+
+/// One waits for a change that came before it watched.
+#[test]
+fn hang_says_which_change_was_missed() {
+    let test = async |server: Arc<Server>| {
+        let (reader, writer) = (connect(&server).await, connect(&server).await);
+        let waiting = tokio::spawn(async move {
+            if reader.get_data("/a").await.unwrap().as_bytes() != b"done" {
+                reader.get_data_and_watch("/a").await.unwrap().1.await;
+            }
+            reader
+        });
+        writer.set_data("/a", b"done", None).await.unwrap();
+        waiting.await.unwrap();
+    };
+    let report = Sweep::new(test)
+        .orders()
+        .server(|| servers::server().seed(tree! { "/a" => "" }))
+        .run();
+    assert_eq!(
+        (report.state(), report.hung),
+        (SweepState::Failed, 1),
+        "{report}"
+    );
+    let text = report.to_string();
+    for part in [
+        "its last request was getData /a; it watches /a (data)",
+        "client 1 may have missed a change: it read /a with request 1, client 2 changed that with request 2, and client 1 \
+         set a watch only with request 3",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }

@@ -21,13 +21,17 @@ const CLIENTS: usize = 2;
 const NOTICE: Duration = Duration::from_millis(5);
 
 /// Lets the contenders of a world compete once.
-async fn play(server: Arc<Server>, world: World, seed: u64) -> Result<(), String> {
+async fn play(
+    server: &Arc<Server>,
+    world: World,
+    (seed, is_hasty): (u64, bool),
+) -> Result<(), String> {
     let mut clients = Vec::new();
     for number in 0..CLIENTS as u64 {
-        clients.push(connect(&server, seed * 1_000 + number).await?);
+        clients.push(connect(server, seed * 1_000 + number).await?);
     }
     let judge = Arc::new(Judge::new(CLIENTS, NOTICE, true));
-    let (known, asked) = (clients.clone(), Arc::clone(&server));
+    let (known, asked) = (clients.clone(), Arc::clone(server));
     judge.expect_faults(Box::new(move |client, epoch: Epoch| {
         let client: &Client = &known[client];
         let is_its = |session| asked.sessions().iter().any(|info| Some(info.id) == session);
@@ -40,7 +44,11 @@ async fn play(server: Arc<Server>, world: World, seed: u64) -> Result<(), String
         _ => 3,
     };
     for who in 0..contenders {
-        let chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
+        let mut chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
+        if is_hasty {
+            // Else no two of them would ask at the same time.
+            chance = chance.hasty();
+        }
         let number = who % CLIENTS;
         let client = (number, &clients[number]);
         let contender = Contender::new(who, client, chance, &judge, clock::now());
@@ -59,8 +67,7 @@ async fn play(server: Arc<Server>, world: World, seed: u64) -> Result<(), String
         let lines: Vec<_> = lines.filter(|line| !line.contains(VIOLATION)).collect();
         return Err(format!("{first}\n{}", lines.join("\n")));
     }
-    nothing_is_left(&server, &clients).await?;
-    replays(&server)
+    nothing_is_left(server, &clients).await
 }
 
 /// Connects as often as it takes: a handshake may fail.
@@ -100,7 +107,11 @@ fn replays(server: &Server) -> Result<(), String> {
 }
 
 fn sweep(world: World, seed: u64, pairs: Option<Duration>) -> SweepReport {
-    let sweep = Sweep::new(move |server| play(server, world, seed))
+    let play_and_replay = move |server: Arc<Server>| async move {
+        play(&server, world, (seed, false)).await?;
+        replays(&server)
+    };
+    let sweep = Sweep::new(play_and_replay)
         .server(servers::server)
         .seed(seed)
         .jobs(2);
@@ -120,6 +131,34 @@ fn recipes_pass_with_every_fault() {
     let pairs = (pairs_s > 0).then(|| Duration::from_secs(pairs_s));
     for world in World::ALL {
         let report = sweep(world, seed, pairs);
+        println!("{world:?}: {}", report.summary());
+        assert!(report.is_clean(), "{world:?}, seed {seed}: {report}");
+    }
+}
+
+/// The number of orders of a world that are tried by default.
+const ORDERS: u64 = 150;
+
+/// Every world, in as many orders of requests as there is time for. `MINIKEEPER_SWEEP_ORDERS_S` tries for so many
+/// seconds a world, those with at most two unforced changes of client first.
+#[test]
+fn recipes_pass_in_every_order() {
+    let seed = random::seed_or(1);
+    let seconds = random::number_of_environment("MINIKEEPER_SWEEP_ORDERS_S", 0);
+    for world in World::ALL {
+        let sweep = Sweep::new(move |server: Arc<Server>| async move {
+            play(&server, world, (seed, true)).await
+        })
+        .orders()
+        .server(servers::server)
+        .seed(seed)
+        .jobs(2)
+        .allow_untried(u64::MAX);
+        let sweep = match seconds {
+            0 => sweep.runs(ORDERS),
+            seconds => sweep.time(Duration::from_secs(seconds)),
+        };
+        let report = sweep.run();
         println!("{world:?}: {}", report.summary());
         assert!(report.is_clean(), "{world:?}, seed {seed}: {report}");
     }

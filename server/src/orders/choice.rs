@@ -16,6 +16,7 @@ pub(crate) struct Choice {
     pub(crate) op: &'static str,
     /// Its path: the first, if there are several.
     pub(crate) path: Option<String>,
+    /// What it would read and write. Empty if the order named another one.
     pub(crate) footprint: Arc<Footprint>,
 }
 

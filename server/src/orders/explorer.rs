@@ -177,22 +177,27 @@ impl Explorer {
         let from = branch.length + usize::from(branch.client.is_some());
         let order = Arc::new(RequestOrder::of(steps));
         let (mut past, mut streak) = (Past::default(), Streak::default());
+        let mut is_new = true;
         for (place, step) in steps.iter().enumerate() {
             self.note_clients(step);
-            if place >= from && !self.branch_off(&branch, &order, place, step, &past, streak) {
-                break;
+            if place >= from && is_new {
+                is_new = self.branch_off(&branch, &order, place, step, &past, streak);
             }
             past.add(step.picked());
             streak.served(step.picked().client);
         }
-        self.note_end(steps);
+        self.add_end(&past);
     }
 
     /// Notes which orders are not equivalent.
     pub(crate) fn note_end(&mut self, steps: &[ChoicePoint]) {
+        let mut past = Past::default();
+        steps.iter().for_each(|step| past.add(step.picked()));
+        self.add_end(&past);
+    }
+
+    fn add_end(&mut self, past: &Past) {
         if self.ends.len() < STATES_MAX {
-            let mut past = Past::default();
-            steps.iter().for_each(|step| past.add(step.picked()));
             self.ends.insert(past.class());
         }
     }

@@ -148,25 +148,40 @@ impl OrderedRun {
             return Err(Stopped::Endless);
         }
         self.number(&mut waiting)?;
-        let mut choices: Vec<Choice> = Vec::with_capacity(waiting.len());
-        for request in waiting {
+        // A session that has moved to another connection may have a request on each.
+        let mut clients: Vec<usize> = Vec::with_capacity(waiting.len());
+        waiting.retain(|request| {
             let client = self.client_of(request.session);
-            // A session that has moved to another connection may have a request on each.
-            if choices.iter().all(|choice| choice.client != client) {
-                choices.push(Choice {
-                    client,
-                    op: request.op,
-                    path: request.path,
-                    footprint: Arc::new(request.footprint),
-                });
+            let is_first = !clients.contains(&client);
+            if is_first {
+                clients.push(client);
             }
-        }
-        let clients: Vec<_> = choices.iter().map(|choice| choice.client).collect();
+            is_first
+        });
+        let is_named = self.chooser.named().is_some();
         let picked = self.chooser.choose(&clients);
         let picked = picked.map_err(|missing| Stopped::NotFollowed {
             client: missing.client,
         })?;
-        let session = self.sessions[clients[picked]];
+        let session = waiting[picked].session;
+        // Of those that an order names only what was picked matters.
+        let connections: Vec<_> = match is_named {
+            true => vec![waiting[picked].connection],
+            false => waiting.iter().map(|request| request.connection).collect(),
+        };
+        let footprints = picking::footprints(&self.universe.shared, &connections);
+        let mut footprints = footprints.into_iter();
+        let choices = waiting.into_iter().zip(clients).enumerate();
+        let choices = choices.map(|(index, (request, client))| Choice {
+            client,
+            op: request.op,
+            path: request.path,
+            footprint: match is_named && index != picked {
+                true => Arc::default(),
+                false => Arc::new(footprints.next().unwrap_or_default()),
+            },
+        });
+        let choices = choices.collect();
         self.steps.push(ChoicePoint { choices, picked });
         picking::pick(&self.universe.shared, session);
         Ok(())

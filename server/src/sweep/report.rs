@@ -36,6 +36,10 @@ const NO_POINTS: &str = "nothing was tried: the test has sent no request to whic
 const NO_REQUESTS: &str =
     "nothing was tried: no client has sent a request; is it connected to the server of the run?";
 
+/// Why the sweep of a test whose clients never ask at the same time is incomplete.
+const NO_CHOICE: &str = "nothing was tried: no two clients had a request at the same time, so that there is one order; does \
+                         the test let them wait for each other, or sleep, between their requests?";
+
 /// The maximum number of failures whose timelines are kept, each with a cause of its own.
 const TIMELINES_MAX: usize = 50;
 
@@ -347,6 +351,9 @@ impl SweepReport {
                 "nothing was tried: the test has one client, whose requests have one order"
                     .to_owned(),
             ),
+            _ if self.tried == 1 && self.is_over && orders.is_all && !self.is_only => {
+                reasons.push(NO_CHOICE.to_owned());
+            }
             _ => {}
         }
         let were = |count: u64| match count {

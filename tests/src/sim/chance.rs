@@ -6,15 +6,28 @@ use minikeeper_recipes::{ErrorPolicy, LockOptions};
 use minikeeper_test_kit::random::Random;
 
 /// Random choices from a seed.
-pub struct Chance(Random);
+pub struct Chance {
+    random: Random,
+    is_hasty: bool,
+}
 
 impl Chance {
     pub const fn from_seed(seed: u64) -> Self {
-        Self(Random::new(seed))
+        Self {
+            random: Random::new(seed),
+            is_hasty: false,
+        }
+    }
+
+    /// Makes every random time 0, so that contenders do everything at once.
+    #[must_use]
+    pub const fn hasty(mut self) -> Self {
+        self.is_hasty = true;
+        self
     }
 
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.0.number() % bound
+        self.random.number() % bound
     }
 
     pub fn once_in(&mut self, times: u64) -> bool {
@@ -22,7 +35,8 @@ impl Chance {
     }
 
     pub fn millis(&mut self, below: u64) -> Duration {
-        self.0.millis(below)
+        let time = self.random.millis(below);
+        if self.is_hasty { Duration::ZERO } else { time }
     }
 
     /// Random lock options: those of Curator, the defaults, or any mixture.

@@ -24,8 +24,6 @@ pub struct WaitingRequest {
     pub op: &'static str,
     /// Its path: the first, if there are several.
     pub path: Option<String>,
-    /// What it would read and write now.
-    pub footprint: Footprint,
 }
 
 /// Returns whether a message waits to be picked.
@@ -59,21 +57,36 @@ pub fn waiting(shared: &UniverseState) -> Vec<WaitingRequest> {
                 return;
             };
             let hit = FaultHit::of(input, member.session);
-            let footprint = match input {
-                Input::Request { conn, request, .. } => locked.engine.footprint(*conn, request),
-                _ => Footprint::default(),
-            };
             waiting.push(WaitingRequest {
                 session: member.session,
                 server: member.stats.server,
                 connection: member.stats.number,
                 op: hit.op,
                 path: hit.path,
-                footprint,
             });
         });
     });
     waiting
+}
+
+/// Returns what the request of each of these connections that waits would read and write now.
+pub fn footprints(shared: &UniverseState, connections: &[u64]) -> Vec<Footprint> {
+    let mut found = vec![Footprint::default(); connections.len()];
+    shared.turns.read(|locked| {
+        shared.turns.faults.each_waiting(|delayed| {
+            let member = locked.members.get(delayed.conn.0 as usize);
+            let number = member.map(|member| member.stats.number);
+            let place = connections
+                .iter()
+                .position(|wanted| Some(*wanted) == number);
+            if let (Some(place), Some(Input::Request { conn, request, .. })) =
+                (place, &delayed.input)
+            {
+                found[place] = locked.engine.footprint(*conn, request);
+            }
+        });
+    });
+    found
 }
 
 /// Returns the number of requests that wait.
