@@ -109,7 +109,7 @@ def reference(program):
     description = described(program)
     parts["verbs"] = verb_tables(description)
     # Tests compare these with what the program does.
-    for script in "order.sh", "order-fixed.sh":
+    for script in "order.sh", "order-fixed.sh", "claim.sh", "claim-fixed.sh":
         text = pathlib.Path("server/tests/cli/sweep", script).read_text()
         parts[script] = f'```sh title="{script}"\n{text}```\n'
     parts["story"] = f"```text\n{pathlib.Path('docs/stories/rust.txt').read_text()}```\n"

@@ -15,6 +15,7 @@ use crate::{
         order_report::{FailedOrder, OrderCoverage, missed},
         plan::{RunResult, RunVerdict, SweepOptions},
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
+        timeline::SweepTimeline,
     },
 };
 
@@ -267,6 +268,13 @@ impl OrderPlan {
         if let Some(other) = report.same_cause(&failure) {
             other.others += 1;
             return;
+        }
+        if report.needs_timeline(&failure) {
+            let numbers = (1..).zip(&seen.sessions);
+            let clients = numbers
+                .map(|(number, session)| (*session, number))
+                .collect();
+            failure.timeline = Some(SweepTimeline::new(&result.entries, clients));
         }
         let swaps = swaps_of(&seen.steps);
         report.failures.push(failure);

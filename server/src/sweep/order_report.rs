@@ -187,35 +187,30 @@ impl FailedOrder {
     }
 
     /// Writes a column for each client, and a line for each request.
-    pub(crate) fn write(&self, f: &mut String, indent: &str) -> fmt::Result {
+    pub(crate) fn write(&self, f: &mut String) -> fmt::Result {
         let clients = self.lines.iter().map(|line| line.client + 1).max();
         let clients = clients.unwrap_or(0);
         let width = if clients > 2 { NARROW } else { COLUMN };
-        write!(f, "{indent}       ")?;
+        write!(f, "       ")?;
         for client in 1..=clients {
             write!(f, "{:width$} ", format!("client {client}"))?;
         }
         *f = f.trim_end().to_owned() + "\n";
         let skipped = self.lines.len().saturating_sub(LINES_MAX);
         if skipped > 0 {
-            writeln!(f, "{indent}       ({skipped} lines left out)")?;
+            writeln!(f, "       ({skipped} lines left out)")?;
         }
         for line in &self.lines[skipped..] {
             let number = line
                 .step
                 .map_or(String::new(), |step| (step + 1).to_string());
             let space = " ".repeat(line.client * (width + 1));
-            writeln!(
-                f,
-                "{indent}{} {number:>4} {space}{}",
-                self.mark(line),
-                line.text
-            )?;
+            writeln!(f, "{} {number:>4} {space}{}", self.mark(line), line.text)?;
         }
         if let Some((one, other)) = self.swap {
             writeln!(
                 f,
-                "{indent}The test passes if request {} comes before request {}.",
+                "The test passes if request {} comes before request {}.",
                 other + 1,
                 one + 1
             )?;

@@ -64,6 +64,10 @@ impl SweepReport {
             "title": cut(title, TITLE_CHARS_MAX),
             "state": self.state().name(),
             "reasons": self.reasons(),
+            "orders": self.orders.as_ref().map(|orders| json!({
+                "clients": orders.clients,
+                "phrase": orders.phrase(),
+            })),
             "difference": message(&self.nondeterminism),
             "without_faults": self.without_faults,
             "story": self.story.as_deref().map(file_name),
@@ -156,6 +160,7 @@ fn shown_failure(failure: &SweepFailure, repeat: &dyn Fn(&SweepFailure) -> Strin
         "is_flaky": failure.is_flaky,
         "story": failure.story.as_deref().map(file_name),
         "timeline": timeline,
+        "order": failure.order_text(),
     })
 }
 

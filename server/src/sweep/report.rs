@@ -202,6 +202,22 @@ impl SweepFailure {
         }
     }
 
+    /// Returns its order, with a column for each client.
+    pub(crate) fn order_text(&self) -> Option<String> {
+        let order = self.order.as_ref()?;
+        let mut text = format!("found in run {}\n", self.run);
+        order.write(&mut text).ok()?;
+        for line in &self.waiting {
+            text += line;
+            text.push('\n');
+        }
+        if self.others > 0 {
+            let s = plural(self.others);
+            text += &format!("{} more order{s} failed likewise.\n", self.others);
+        }
+        Some(text)
+    }
+
     /// Returns what failures with the same cause have in common: the operations, the paths and the
     /// message without numbers.
     fn cause(&self) -> String {
@@ -540,16 +556,8 @@ impl SweepReport {
                 if let Some(story) = &failure.story {
                     writeln!(f, "     story: {story}")?;
                 }
-                if let Some(order) = &failure.order {
-                    writeln!(f, "     found in run {}", failure.run)?;
-                    order.write(f, "     ")?;
-                    for line in &failure.waiting {
-                        writeln!(f, "     {line}")?;
-                    }
-                    if failure.others > 0 {
-                        let s = plural(failure.others);
-                        writeln!(f, "     {} more order{s} failed likewise.", failure.others)?;
-                    }
+                for line in failure.order_text().iter().flat_map(|text| text.lines()) {
+                    writeln!(f, "     {line}")?;
                 }
                 if place < SHOWN_MAX {
                     for line in &failure.before {

@@ -379,14 +379,20 @@ fn report_has_no_escape_sequences_and_loads_nothing() {
     );
 }
 
-/// Sweeps a script of `docs/find-the-fault.md`, as the page says. Returns the exit code and stdout.
+/// Sweeps a script of `docs/find-the-fault.md` or `docs/find-the-order.md`, as the page says. Returns the exit code
+/// and stdout.
 fn sweep_of_the_guide(script: &str, options: &[&str]) -> (Option<i32>, String) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/sweep");
     let programs = Path::new(env!("CARGO_BIN_EXE_minikeeper")).parent();
     let path = env::var("PATH").unwrap();
     let path = format!("{}:{path}", programs.unwrap().display());
     let out = folder(&format!("sweep-guide-{script}"));
-    let mut command = program(&["sweep", "--tree", "jobs.yaml", "--out"]);
+    let tree = if script.starts_with("claim") {
+        "claims.yaml"
+    } else {
+        "jobs.yaml"
+    };
+    let mut command = program(&["sweep", "--tree", tree, "--out"]);
     command.arg(&out).args(options).args(["--", "sh", script]);
     let output = command.current_dir(scripts).env("PATH", path).output();
     let output = output.unwrap();
@@ -410,6 +416,69 @@ fn script_of_the_guide_fails_and_its_cure_passes() {
     );
     let (code, report) = sweep_of_the_guide("order-fixed.sh", &[]);
     assert_eq!(code, Some(0), "{report}");
+}
+
+/// No thread of the programs runs when a request is picked: the same order shows the same each time.
+#[cfg(target_os = "linux")]
+#[test]
+fn script_of_the_guide_breaks_in_an_order_and_its_cure_in_none() {
+    let (code, report) = sweep_of_the_guide("claim.sh", &["--orders"]);
+    assert_eq!(code, Some(1), "{report}");
+    for part in [
+        "orders of 5 clients tried",
+        ", all orders: ",
+        " 0 not followed; ",
+        "when its requests are served in this order\n",
+        "     minikeeper sweep --tree claims.yaml --orders --only 'order:1x2.2x2.3x2.4x2.5x2' -- sh claim.sh\n",
+        "The test passes if request 5 comes before request 3.",
+    ] {
+        assert!(report.contains(part), "{part} in {report}");
+    }
+    let only = ["--orders", "--only", "order:1x2.2x2.3x2.4x2.5x2"];
+    let (code, report) = sweep_of_the_guide("claim.sh", &only);
+    assert_eq!(code, Some(1), "{report}");
+    assert!(report.contains(": 0 passed, 1 failed, "), "{report}");
+    let (code, report) = sweep_of_the_guide("claim-fixed.sh", &["--orders"]);
+    assert_eq!(code, Some(0), "{report}");
+}
+
+#[test]
+fn options_of_orders_need_them() {
+    for options in [
+        &["--changes", "1"][..],
+        &["--more", "1"],
+        &["--clients", "2"],
+    ] {
+        let output = program(&["sweep"])
+            .args(options)
+            .args(["--", "true"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(text(&output.stderr).contains("--orders"), "{options:?}");
+    }
+    for (options, why) in [
+        (
+            &["--orders", "--changes", "x"][..],
+            "expected a number or \"all\"",
+        ),
+        (&["--only", "order:0"], "\"0\" is no client"),
+        (
+            &["--orders", "--only", "reply-lost:1:create:1:/a"],
+            "orders are tried",
+        ),
+    ] {
+        let output = program(&["sweep"])
+            .args(options)
+            .args(["--", "true"])
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && stderr.contains(why),
+            "{options:?}: {stderr}"
+        );
+    }
 }
 
 #[test]

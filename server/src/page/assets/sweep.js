@@ -40,12 +40,13 @@ export function lineOf(message) {
 const nth = (number) => `${number}${["th", "st", "nd", "rd"][number % 100 > 10 && number % 100 < 14 ? 0 : number % 10] ?? "th"}`;
 
 function Failure({ failure }) {
-  const { point, sentence, command, message, story, timeline } = failure;
+  const { point, sentence, command, message, story, timeline, order } = failure;
   const names = timeline && new Map(Object.entries(timeline.clients).map(([session, number]) => [session, `client ${number}`]));
   return html`<article id=${idOf(point)} tabindex="-1" aria-label=${point}>
     <h3>when ${sentence}${failure.is_flaky && html` <span class="chip warn">passed when it was repeated</span>`}</h3>
-    <dl class="facts"><div><dt>point</dt><dd><code>${point}</code></dd></div><div><dt>run again</dt><dd><code class="command">${command}</code></dd></div>
+    <dl class="facts"><div><dt>${order ? "order" : "point"}</dt><dd><code>${point}</code></dd></div><div><dt>run again</dt><dd><code class="command">${command}</code></dd></div>
       ${story && html`<div><dt>more</dt><dd><a href=${beside(story)}>the story of this run</a>: sessions, locks, all entries</dd></div>`}</dl>
+    ${order && html`<pre class="failure" style=${{ whiteSpace: "pre" }} tabindex="0" aria-label="The order">${order}</pre>`}
     ${timeline && html`<${Timeline} entries=${timeline.entries} names=${names} start=${timeline.fault ?? undefined} end=${`the test ${failure.is_hang ? "hung" : "failed"}: ${lineOf(message)}`} ctl=${null} />`}
   </article>`;
 }
@@ -114,14 +115,15 @@ const KINDS = { clean: ["ok", "clean"], failed: ["bad", "failed"], incomplete: [
 
 /** The report of a sweep. */
 export function Sweep({ sweep }) {
-  const { title, state, reasons, difference, without_faults: withoutFaults, story, numbers, groups, map, unreached } = sweep;
+  const { title, state, reasons, difference, without_faults: withoutFaults, story, numbers, groups, map, unreached, orders } = sweep;
   const [kind, verdict] = KINDS[state];
   const counts = COUNTS.map((name) => [name, numbers[name]]).filter(([name, count]) => count > 0 || ALWAYS.includes(name));
-  const facts = [["points tried", `${numbers.tried} of ${numbers.points}`], ...counts, ["runs", `${numbers.runs} in ${duration(numbers.took_ms)}`], ["seed", numbers.seed]];
+  const tried = orders ? [["orders tried", `${numbers.tried} of ${orders.clients} clients: ${orders.phrase}`]] : [["points tried", `${numbers.tried} of ${numbers.points}`]];
+  const facts = [...tried, ...counts, ["runs", `${numbers.runs} in ${duration(numbers.took_ms)}`], ["seed", numbers.seed]];
   const failures = new Set(groups.flatMap((group) => group.failures.map((failure) => failure.point)));
   return html`<main class="story sweep">
     <div class="head">
-      <p class="kind"><span class="chip ${kind}">${verdict}</span> a sweep: the test with every fault at every place</p>
+      <p class="kind"><span class="chip ${kind}">${verdict}</span> a sweep: the test ${orders ? "with its requests in many orders" : "with every fault at every place"}</p>
       <h1>${title}</h1>
       <dl class="facts">${facts.map(([name, it]) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd>${String(it)}</dd></div>`)}</dl>
     </div>
