@@ -53,6 +53,22 @@ fn delayed_request_is_served_at_its_deadline() {
     });
 }
 
+/// A client that waits for the server to close the connection waited for ever.
+#[test]
+fn connection_closes_behind_the_reply_to_a_delayed_end_of_its_session() {
+    both(async |scene| {
+        let mut client = scene.open().await;
+        let fault = Fault::delay(SECOND).on(OpCode::CloseSession);
+        let _late = scene.server.inject(fault).unwrap();
+        send_delayed(&scene, &mut client, &[Request::CloseSession]).await;
+        scene.server.advance(SECOND);
+        client.answer(OpCode::CloseSession).await.unwrap();
+        client.expect_end().await;
+        assert!(scene.server.sessions().is_empty());
+        scene.end();
+    });
+}
+
 /// Later requests of the connection wait and are answered in order, in the same write or not.
 #[test]
 fn requests_after_a_delayed_one_wait_for_it() {

@@ -292,7 +292,11 @@ pub(crate) fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
         {
             delayed.outbox.hold_reply(Vec::new());
         }
-        let (_, verdict) = serve(shared, verdict, request, &mut Vec::new(), &mut wakes);
+        let (leftover, verdict) = serve(shared, verdict, request, &mut Vec::new(), &mut wakes);
+        if let Some(why) = leftover.close {
+            // The task of the connection closes it, behind the reply.
+            wakes.extend(delayed.outbox.close(why));
+        }
         if let Some(verdict) = verdict {
             delayed.rule = verdict.rule;
             let by = verdict.action.delay().unwrap_or_default();
