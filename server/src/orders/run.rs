@@ -1,6 +1,6 @@
 //! Lets a chooser serve the requests of a universe, one after the other.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use minikeeper_core::{
     order,
@@ -24,6 +24,8 @@ pub(crate) const STEPS_MAX: usize = 10_000;
 pub(crate) struct OrderedRun {
     universe: Universe,
     chooser: Chooser,
+    /// The number of clients that the order names.
+    named: usize,
     /// By client.
     sessions: Vec<SessionId>,
     steps: Vec<ChoicePoint>,
@@ -76,9 +78,18 @@ impl OrderedRun {
     /// Makes the requests of a universe wait, from now on.
     pub(crate) fn begin(universe: &Universe, goal: Goal) -> Self {
         picking::begin(&universe.shared);
+        let named = match &goal {
+            Goal::Follow(order) => order
+                .0
+                .iter()
+                .max()
+                .map_or(0, |last| usize::from(*last) + 1),
+            Goal::Sample { .. } => 0,
+        };
         Self {
             universe: universe.clone(),
             chooser: Chooser::new(goal),
+            named,
             sessions: Vec::new(),
             steps: Vec::new(),
             stopped: None,
@@ -87,28 +98,39 @@ impl OrderedRun {
 
     /// Serves the next request. Call this when no further one is coming.
     pub(crate) fn quiet(&mut self) -> Quiet {
-        if self.stopped.is_some() {
-            return Quiet::Stopped;
-        }
-        let waiting = picking::waiting(&self.universe.shared);
-        if waiting.is_empty() {
+        let mut waiting = picking::waiting(&self.universe.shared);
+        if waiting.is_empty() && self.stopped.is_none() {
             return Quiet::Nothing;
         }
-        match self.serve_one_of(waiting) {
-            Ok(()) => Quiet::Served,
-            Err(stopped) => {
-                self.stopped = Some(stopped);
-                Quiet::Stopped
-            }
-        }
+        let numbered = self.number(&mut waiting);
+        self.serve(waiting, numbered)
     }
 
-    /// Returns the client whose request the order names next, if its request waits, or if it is not known
-    /// whether it does: new clients are numbered together.
-    pub(crate) fn has_named(&self) -> Option<bool> {
-        let session = self.sessions.get(self.chooser.named()?)?;
+    /// Serves the request that the order names next, if it waits, whether or not a further one is coming.
+    /// New clients are numbered together, so this is for when the order names none, and none has come.
+    pub(crate) fn serve_named(&mut self) -> Option<Quiet> {
+        let session = *self.sessions.get(self.chooser.named()?)?;
+        if self.sessions.len() < self.named {
+            return None;
+        }
         let waiting = picking::waiting(&self.universe.shared);
-        Some(waiting.iter().any(|request| request.session == *session))
+        let is_new = |request: &WaitingRequest| !self.sessions.contains(&request.session);
+        let is_there = waiting.iter().any(|request| request.session == session);
+        (is_there && !waiting.iter().any(is_new)).then(|| self.serve(waiting, Ok(())))
+    }
+
+    /// Returns whether each of so many clients has come, and each that is connected has a request.
+    pub(crate) fn have_all(&self, clients: usize) -> bool {
+        let waiting = picking::waiting(&self.universe.shared);
+        let has_one = |session: &SessionId| waiting.iter().any(|other| other.session == *session);
+        let new = waiting
+            .iter()
+            .filter(|request| !self.sessions.contains(&request.session));
+        let new: BTreeSet<_> = new.map(|request| request.session).collect();
+        let connected = self.universe.sessions();
+        let mut connected = connected.iter().map(|info| info.id);
+        self.sessions.len() + new.len() >= clients
+            && connected.all(|session| !self.sessions.contains(&session) || has_one(&session))
     }
 
     /// Returns the number of requests that wait.
@@ -132,22 +154,26 @@ impl OrderedRun {
         Some(self.steps.last()?.picked().client)
     }
 
-    /// Returns the number of clients whose session has ended.
-    pub(crate) fn ended(&self) -> usize {
-        let sessions = self.universe.sessions();
-        let is_there = |known: &&SessionId| sessions.iter().any(|info| info.id == **known);
-        self.sessions.len() - self.sessions.iter().filter(is_there).count()
-    }
-
     pub(crate) const fn universe(&self) -> &Universe {
         &self.universe
+    }
+
+    /// Serves one of these requests, unless the run has stopped or a client has no number.
+    fn serve(&mut self, waiting: Vec<WaitingRequest>, numbered: Result<(), Stopped>) -> Quiet {
+        if self.stopped.is_none() {
+            let served = numbered.and_then(|()| self.serve_one_of(waiting));
+            self.stopped = served.err();
+        }
+        match self.stopped {
+            None => Quiet::Served,
+            Some(_) => Quiet::Stopped,
+        }
     }
 
     fn serve_one_of(&mut self, mut waiting: Vec<WaitingRequest>) -> Result<(), Stopped> {
         if self.steps.len() >= STEPS_MAX {
             return Err(Stopped::Endless);
         }
-        self.number(&mut waiting)?;
         // A session that has moved to another connection may have a request on each.
         let mut clients: Vec<usize> = Vec::with_capacity(waiting.len());
         waiting.retain(|request| {
@@ -300,12 +326,62 @@ impl OrderSeen {
     }
 }
 
-/// Returns a path without what looks like a random name: long words with a digit.
+/// Returns a path without what looks like a random name: UUIDs, and long words with a digit.
 fn without_names(path: Option<&str>) -> String {
-    let is_of_word = |letter: char| letter.is_ascii_alphanumeric();
-    let words = path.unwrap_or_default().split(|letter| !is_of_word(letter));
-    let is_name =
-        |word: &&str| word.len() >= 8 && word.contains(|letter: char| letter.is_ascii_digit());
-    let kept = words.map(|word| if is_name(&word) { "" } else { word });
-    kept.collect::<Vec<_>>().join("/")
+    let mut kept = String::new();
+    let mut rest = path.unwrap_or_default();
+    while let Some(next) = rest.chars().next() {
+        let word = rest.find(|letter: char| !letter.is_ascii_alphanumeric());
+        let word = &rest[..word.unwrap_or(rest.len())];
+        let has_digit = word.contains(|letter: char| letter.is_ascii_digit());
+        let (length, is_name) = match word {
+            _ if is_uuid(rest) => (UUID.len(), true),
+            "" => (next.len_utf8(), false),
+            _ => (word.len(), word.len() >= 8 && has_digit),
+        };
+        if !is_name {
+            kept.push_str(&rest[..length]);
+        }
+        rest = &rest[length..];
+    }
+    kept
+}
+
+const UUID: &[u8; 36] = b"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+
+/// Returns whether a text begins with a UUID.
+fn is_uuid(text: &str) -> bool {
+    let is_part = |(letter, shape): (u8, &u8)| match shape {
+        b'-' => letter == b'-',
+        _ => letter.is_ascii_hexdigit(),
+    };
+    text.len() >= UUID.len() && text.bytes().zip(UUID).all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_names_do_not_number_clients() {
+        let kept = |path| without_names(Some(path));
+        for (path, expected) in [
+            // A part of this one is a word without a digit.
+            (
+                "/lock/_c_4fa3d26b-dead-415d-beef-460c1ec78aa3-lock-",
+                "/lock/_c_-lock-",
+            ),
+            (
+                "/lock/0d1b0cbf1f8f4b8ba0f6ff09fdb7a9ab__lock__",
+                "/lock/__lock__",
+            ),
+            ("/queue/n-0000000012", "/queue/n-"),
+            ("/workers/2/state", "/workers/2/state"),
+            ("/größe/4fa3d26b", "/größe/"),
+            ("/4fa3d26b-253f-415d-b6ba", "/-253f-415d-b6ba"),
+        ] {
+            assert_eq!(kept(path), expected, "{path}");
+        }
+        assert_eq!(without_names(None), "");
+    }
 }

@@ -69,23 +69,33 @@ impl OrderedPrograms {
                 picking::wait_for_request(&self.run.universe().shared, PAUSE);
                 continue;
             }
-            let is_sure = self.is_ready(count) || threads.as_mut().is_some_and(is_quiet);
-            let is_guessed = match threads {
-                None => quiet_for > SILENCE,
-                Some(_) => quiet_for > BUSY,
-            };
-            if !is_sure && !is_guessed {
-                if threads.is_none() {
-                    picking::wait_for_request(&self.run.universe().shared, PAUSE);
+            let served = if let Some(served) = self.run.serve_named() {
+                late.known = None;
+                served
+            } else {
+                let has_all = self
+                    .clients
+                    .is_some_and(|clients| self.run.have_all(clients));
+                let are_quiet = |threads: &mut Threads| threads.are_quiet();
+                let is_sure = has_all || threads.as_mut().is_some_and(are_quiet);
+                let is_guessed = match threads {
+                    None => quiet_for > SILENCE,
+                    Some(_) => quiet_for > BUSY,
+                };
+                if !is_sure && !is_guessed {
+                    // Leaves the processor to the threads.
+                    let pause = threads.as_ref().map_or(PAUSE, |_| BETWEEN_LOOKS);
+                    picking::wait_for_request(&self.run.universe().shared, pause);
+                    continue;
                 }
-                continue;
-            }
-            // None came while the threads were looked at.
-            if !self.is_ready(count) && self.run.count() != count {
-                continue;
-            }
-            late.choosing(&self.run, is_sure);
-            if self.run.quiet() == Quiet::Stopped {
+                // None came while the threads were looked at.
+                if !has_all && self.run.count() != count {
+                    continue;
+                }
+                late.choosing(&self.run, is_sure);
+                self.run.quiet()
+            };
+            if served == Quiet::Stopped {
                 stopped();
                 break;
             }
@@ -95,26 +105,6 @@ impl OrderedPrograms {
         seen.late = late.count;
         seen
     }
-
-    /// Returns whether it does not matter if a further request is coming: the one that the order names is
-    /// there, or every client has one.
-    fn is_ready(&self, count: usize) -> bool {
-        match self.run.has_named() {
-            Some(is_there) => is_there,
-            None => self
-                .clients
-                .is_some_and(|clients| count >= clients.saturating_sub(self.run.ended()).max(1)),
-        }
-    }
-}
-
-/// Looks at the threads. The caller does so again if they run, after a pause that leaves them the processor.
-fn is_quiet(threads: &mut Threads) -> bool {
-    let are_quiet = threads.are_quiet();
-    if !are_quiet {
-        std::thread::sleep(BETWEEN_LOOKS);
-    }
-    are_quiet
 }
 
 /// Counts the requests that came after a choice that was made because none had come for some time.

@@ -491,3 +491,51 @@ fn command_that_sends_nothing_is_not_swept() {
         "{report}"
     );
 }
+
+/// Two processes look whether a znode is there, and then each creates it.
+#[cfg(target_os = "linux")]
+const RACE: &str = "make() { $cli stat /a >/dev/null 2>&1 || $cli create /a; }\n\
+                    make & other=$!\nmake || exit 1\nwait $other";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn order_that_breaks_a_command_is_found_and_repeated() {
+    let out = folder("sweep-orders");
+    let out = out.to_str().unwrap();
+    let (code, report, told) = sweep(&["--orders", "--out", out], RACE);
+    assert_eq!(code, 1, "{report}{told}");
+    assert!(
+        report.contains(" orders of 4 clients tried, ")
+            && report.contains(" 0 hung, 0 not followed;"),
+        "{report}"
+    );
+    let (_, only) = report.split_once(" --only '").unwrap();
+    let (only, _) = only.split_once('\'').unwrap();
+    let (code, report, told) = sweep(&["--only", only, "--out", out], RACE);
+    assert_eq!(code, 1, "{report}{told}");
+    assert!(
+        report.contains(": 0 passed, 1 failed, 0 hung, 0 not followed;"),
+        "{report}"
+    );
+    let repaired = RACE.replace("$cli create /a;", "$cli create /a || $cli stat /a;");
+    let (code, report, told) = sweep(&["--orders", "--out", out], &repaired);
+    assert_eq!(code, 0, "{report}{told}");
+}
+
+/// It is known as soon as the programs only wait: a run that is killed would take longer than the test may.
+#[cfg(target_os = "linux")]
+#[test]
+fn order_of_a_client_that_never_comes_is_not_followed() {
+    let out = folder("sweep-orders-never");
+    let options = [
+        "--only",
+        "order:1.9",
+        "--run-time",
+        "600",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let (code, report, told) = sweep(&options, RACE);
+    assert_eq!(code, 3, "{report}{told}");
+    assert!(report.contains("1 order could not be followed"), "{report}");
+}
