@@ -155,3 +155,20 @@ curator_classpath() {
   done
   printf '%s' "$classpath"
 }
+
+# Installs node-zookeeper-client in the folder node of the cache.
+node_client() {
+  local folder=$cache/node
+  command -v node >/dev/null || apt_need nodejs
+  command -v npm >/dev/null || apt_need npm
+  # The lock file is copied last: its presence says that the installation went through. It names versions and checksums
+  # but no registry, so that npm uses the one in its settings.
+  if ! cmp -s "$interop/node/package-lock.json" "$folder/installed.json"; then
+    note "installing node-zookeeper-client"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp "$interop/node/package.json" "$interop/node/package-lock.json" "$folder"
+    (cd "$folder" && quietly npm ci --ignore-scripts --no-audit --no-fund)
+    cp "$interop/node/package-lock.json" "$folder/installed.json"
+  fi
+}

@@ -48,11 +48,18 @@ LIMITS = {
     ),
 }
 
+# Programs of orders.py whose clients go wrong in some orders.
+RACES = ["check_create", "lost_update", "read_watch", "late_write"]
+
 # How long a sweep may take. Unit: seconds.
 BUDGET_S = 60
 
 SUMMARY = re.compile(
     r"minikeeper sweep: .*?: (\d+) of (\d+) points? tried: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not reached; (\d+) runs?"
+)
+ORDERS = re.compile(
+    r"minikeeper sweep: (\w+).*?: (\d+) orders? of \d+ clients? tried, .*: (\d+) passed, (\d+) failed, (\d+) hung, "
+    r"(\d+) not followed; (\d+) runs?"
 )
 ROW = "{:<24} {:>6} {:>6} {:>5} {:>7}  {:<46} {}"
 
@@ -95,6 +102,64 @@ def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20, faults=()):
         "code": done.returncode,
         "report": done.stdout,
     }
+
+
+def sweep_orders(name, command, *options):
+    """Sweeps the orders of a command. Prints a row. Returns the state, the counts and the report."""
+    out = work / re.sub(r"\W+", "-", f"orders {name}")
+    shutil.rmtree(out, ignore_errors=True)
+    words = [minikeeper, "sweep", "--orders", "--out", out, "--run-time", 20, *options, "--", *command]
+    begun = time.monotonic()
+    done = subprocess.run(map(str, words), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    seconds = time.monotonic() - begun
+    summary = ORDERS.search(done.stdout)
+    if not summary:
+        problem(name, f"no report; exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return "none", {}, done.stdout
+    names = "tried", "passed", "failed", "hung", "not_followed", "runs"
+    counts = dict(zip(names, map(int, summary.groups()[1:])))
+    rate = f"{counts['runs'] / seconds:.1f}"
+    failing = counts["failed"] + counts["hung"]
+    print(f"{name:<28} {counts['tried']:>6} {failing:>7} {counts['not_followed']:>13} {rate:>9}", flush=True)
+    return summary[1], counts, done.stdout
+
+
+def finds_order(name, command, *options):
+    """The program fails in some order, and the printed order shows it again."""
+    state, counts, report = sweep_orders(name, command, *options)
+    only = re.search(r"--only '(order:[0-9.x]+)'", report)
+    if state != "failed" or not only or "broken: " not in report or counts["not_followed"]:
+        return problem(name, f"not found\n{report}")
+    _, counts, report = sweep_orders(f"{name} again", command, "--only", only[1])
+    if counts.get("failed") != 1:
+        problem(name, f"{only[1]} does not show it again\n{report}")
+
+
+def finds_no_order(name, command, *options):
+    """No order breaks the program. With a budget, some are left."""
+    state, counts, report = sweep_orders(name, command, *options)
+    if state == "failed" or counts.get("not_followed") or not counts.get("passed") or (state != "clean" and not options):
+        problem(name, report)
+
+
+def orders():
+    print(f"{'program':<28} {'orders':>6} {'failing':>7} {'not followed':>13} {'runs/s':>9}", flush=True)
+    kazoo, node = [sys.executable, HERE / "orders.py"], ["node", work.parent / "node" / "orders.js"]
+    # After the orders with two changes, random ones: a program with locks has thousands.
+    some = ["--time", 10, "--allow-untried", 1_000_000]
+    for name in RACES:
+        finds_order(f"kazoo {name}", [*kazoo, name], *some)
+        finds_no_order(f"kazoo {name} sound", [*kazoo, name, "--sound"], *some)
+    finds_no_order("kazoo lock", [*kazoo, "lock"], *some)
+    for name in ["checkCreate", "takeTwice"]:
+        finds_order(f"node {name}", [*node, name], *some)
+        finds_no_order(f"node {name} sound", [*node, name, "--sound"], *some)
+    finds_no_order("node lock", [*node, "lock"], *some)
+    for version in versions:
+        java = [*(work / f"java-{version}").read_text().splitlines(), "Orders"]
+        finds_order(f"Curator {version} check", [*java, "check-create"], *some)
+        finds_no_order(f"Curator {version} check sound", [*java, "check-create", "--sound"], *some)
+        finds_no_order(f"Curator {version} mutex", [*java, "mutex"], *some)
 
 
 def row(result, found, reproduced):
@@ -185,6 +250,10 @@ def main():
         names(int(recipes[0]) if recipes else 1, recipes[1] if len(recipes) > 1 else "")
         print(f"sweep: {len(problems)} problems", flush=True)
         sys.exit(bool(problems))
+    if mode == "orders":
+        orders()
+        print(f"sweep: {len(problems)} problems", flush=True)
+        sys.exit(bool(problems))
     print(ROW.format("program", "points", "faults", "runs", "time", "found", "reproduced"), flush=True)
     if mode != "curator":
         for name in QUICK if mode == "gate" else BUGS:
@@ -192,7 +261,7 @@ def main():
             finds_bug(name, command, BUGS[name], lambda _, output: "\nbroken: " in f"\n{output}")
             finds_nothing(f"{name} sound", [*command, "--sound"])
     for version in versions if mode != "gate" else ():
-        command = (work / f"java-{version}").read_text().splitlines()
+        command = [*(work / f"java-{version}").read_text().splitlines(), "Recipes"]
         for recipe in ["mutex"] if mode == "bugs" else recipes or RECIPES:
             name, words = f"Curator {version} {recipe}", [*command, recipe]
             limit = LIMITS.get(f"{version} {recipe}") or LIMITS.get(recipe)
