@@ -29,9 +29,11 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Returns the threads of programs; `None` where the system does not tell.
+    /// Returns the threads of programs; `None` where the system does not tell, and for a process of another
+    /// system.
     pub(crate) fn of(programs: Programs) -> Option<Self> {
-        let tells = Path::new("/proc/self/schedstat").exists();
+        let (Programs::Group(process) | Programs::Process(process)) = programs;
+        let tells = Path::new(&format!("/proc/{process}/schedstat")).exists();
         tells.then(|| Self {
             programs,
             seen: Vec::new(),
@@ -160,6 +162,12 @@ mod tests {
         let (state, ran) = state_of(Path::new("/proc/thread-self")).unwrap();
         assert_eq!(state, 'R');
         assert!(!ran.is_empty());
+    }
+
+    #[test]
+    fn process_of_another_system_tells_nothing() {
+        assert!(Threads::of(Programs::Process(std::process::id())).is_some());
+        assert!(Threads::of(Programs::Process(u32::MAX)).is_none());
     }
 
     #[test]

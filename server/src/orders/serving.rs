@@ -51,6 +51,8 @@ impl OrderedPrograms {
         let (mut came, mut kept) = (Duration::ZERO, Duration::ZERO);
         let mut known = 0;
         let mut late = Late::default();
+        // What each client waited for when all did: a run that hangs is ended, and its sessions with it.
+        let mut waiting = Vec::new();
         while !is_over.load(Ordering::Acquire) {
             let count = self.run.count();
             if count != known {
@@ -63,6 +65,7 @@ impl OrderedPrograms {
             }
             if count == 0 {
                 if quiet_for > IDLE {
+                    waiting = self.run.waiting();
                     timers::advance_to_next(&self.run.universe().shared);
                     came = watch.elapsed();
                 }
@@ -103,6 +106,9 @@ impl OrderedPrograms {
         }
         let mut seen = OrderSeen::of(self.run, true);
         seen.late = late.count;
+        if !waiting.is_empty() {
+            seen.waiting = waiting;
+        }
         seen
     }
 }

@@ -539,3 +539,19 @@ fn order_of_a_client_that_never_comes_is_not_followed() {
     assert_eq!(code, 3, "{report}{told}");
     assert!(report.contains("1 order could not be followed"), "{report}");
 }
+
+/// The sessions of a command have ended when it has been killed.
+#[cfg(target_os = "linux")]
+#[test]
+fn order_that_hangs_tells_what_each_client_watches() {
+    let out = folder("sweep-orders-hang");
+    let options = ["--orders", "--runs", "1", "--run-time", "3", "--out"];
+    let options = [&options[..], &[out.to_str().unwrap()]].concat();
+    let script = "watch() { (echo stat -w /a; exec sleep 600) | $cli; }\nwatch & watch";
+    let (code, report, told) = sweep(&options, script);
+    assert_eq!(code, 1, "{report}{told}");
+    for client in 1..=2 {
+        let waits = format!("client {client}: its last request was exists /a; it watches /a (");
+        assert!(report.contains(&waits), "{report}");
+    }
+}
