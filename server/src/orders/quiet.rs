@@ -26,6 +26,8 @@ pub(crate) struct Threads {
     programs: Programs,
     /// The last look: each thread with what it has run.
     seen: Vec<(u32, String)>,
+    /// How long the threads have run, as the last look showed.
+    ran: Duration,
 }
 
 impl Threads {
@@ -37,28 +39,32 @@ impl Threads {
         tells.then(|| Self {
             programs,
             seen: Vec::new(),
+            ran: Duration::ZERO,
         })
     }
 
     /// Returns whether every thread but the calling one sleeps, and none has run since the last look.
     pub(crate) fn are_quiet(&mut self) -> bool {
         let before = std::mem::take(&mut self.seen);
-        match self.look() {
-            Some(seen) => {
-                let is_same = !seen.is_empty() && seen == before;
-                self.seen = seen;
-                is_same
-            }
-            None => false,
-        }
+        let (seen, runs) = self.look();
+        let ran = seen.iter().map(|(_, ran)| nanoseconds_of(ran)).sum();
+        self.ran = Duration::from_nanos(ran);
+        let is_same = !runs && !seen.is_empty() && seen == before;
+        self.seen = seen;
+        is_same
     }
 
-    /// Returns what each thread has run; `None` if one runs.
-    fn look(&self) -> Option<Vec<(u32, String)>> {
+    /// Returns how long the threads that exist have run, as the last look showed.
+    pub(crate) const fn ran(&self) -> Duration {
+        self.ran
+    }
+
+    /// Returns what each thread has run, and whether one runs.
+    fn look(&self) -> (Vec<(u32, String)>, bool) {
         let own = std::process::id();
         let calling = fs::read_link("/proc/thread-self").ok();
         let calling = calling.as_deref().and_then(number_of);
-        let mut seen = Vec::new();
+        let (mut seen, mut runs) = (Vec::new(), false);
         let mut processes = self.processes();
         if !processes.contains(&own) {
             processes.push(own);
@@ -73,14 +79,15 @@ impl Threads {
                 if Some(number) == calling {
                     continue;
                 }
-                let (state, ran) = state_of(&thread.path())?;
-                if matches!(state, 'R' | 'D') {
-                    return None;
-                }
+                let Some((state, ran)) = state_of(&thread.path()) else {
+                    runs = true;
+                    continue;
+                };
+                runs |= matches!(state, 'R' | 'D');
                 seen.push((number, ran));
             }
         }
-        Some(seen)
+        (seen, runs)
     }
 
     /// Returns the processes of the programs, and those that they have started.
@@ -137,6 +144,12 @@ fn group_of(process: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(2);
     fields.next()?.parse().ok()
+}
+
+/// Returns the first number of `schedstat`: how long a thread has run.
+fn nanoseconds_of(ran: &str) -> u64 {
+    let first = ran.split_whitespace().next();
+    first.and_then(|first| first.parse().ok()).unwrap_or(0)
 }
 
 /// Returns the state of a thread, and what it has run; a thread that has ended has the state `X`.

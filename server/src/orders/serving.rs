@@ -19,9 +19,9 @@ use crate::orders::{
 /// How long no request comes, at least, before none is expected where the system does not tell.
 const SILENCE: Duration = Duration::from_millis(5);
 
-/// How long the threads of the programs run without a request before that is taken for waiting: they may
-/// poll.
-const BUSY: Duration = Duration::from_millis(500);
+/// How long the threads of the programs run without a request before that is taken for waiting: they poll. It is
+/// the time that they have had a processor, so that a busy machine does not matter.
+const BUSY: Duration = Duration::from_secs(3);
 
 /// How long all clients wait without a request, in real time, before the clock advances to the next
 /// deadline.
@@ -49,7 +49,7 @@ impl OrderedPrograms {
         let watch = Stopwatch::start();
         // When a request came last, when one was served last, and when clients were last told.
         let (mut came, mut kept) = (Duration::ZERO, Duration::ZERO);
-        let mut known = 0;
+        let (mut known, mut ran) = (0, Duration::ZERO);
         let mut late = Late::default();
         // What each client waited for when all did: a run that hangs is ended, and its sessions with it.
         let mut waiting = Vec::new();
@@ -57,6 +57,7 @@ impl OrderedPrograms {
             let count = self.run.count();
             if count != known {
                 (known, came) = (count, watch.elapsed());
+                ran = threads.as_ref().map_or(Duration::ZERO, Threads::ran);
             }
             let quiet_for = watch.elapsed().saturating_sub(came);
             if watch.elapsed().saturating_sub(kept) > KEEP_ALIVE {
@@ -81,9 +82,9 @@ impl OrderedPrograms {
                     .is_some_and(|clients| self.run.have_all(clients));
                 let are_quiet = |threads: &mut Threads| threads.are_quiet();
                 let is_sure = has_all || threads.as_mut().is_some_and(are_quiet);
-                let is_guessed = match threads {
+                let is_guessed = match &threads {
                     None => quiet_for > SILENCE,
-                    Some(_) => quiet_for > BUSY,
+                    Some(threads) => threads.ran().saturating_sub(ran) > BUSY,
                 };
                 if !is_sure && !is_guessed {
                     // Leaves the processor to the threads.
@@ -103,6 +104,7 @@ impl OrderedPrograms {
                 break;
             }
             (known, came) = (self.run.count(), watch.elapsed());
+            ran = threads.as_ref().map_or(Duration::ZERO, Threads::ran);
         }
         let mut seen = OrderSeen::of(self.run, true);
         seen.late = late.count;

@@ -651,6 +651,29 @@ fn closing_is_reported_before_the_session_is_released() {
     assert_eq!(play.log.changes.len(), changes, "reported once");
 }
 
+/// A server that held a request back said that it was there, and the client closed the connection.
+#[test]
+fn reply_to_a_ping_that_was_not_sent_is_ignored() {
+    let mut play = Play::connected(1);
+    let sync = Request::Sync {
+        path: Some("/".into()),
+    };
+    play.submit(&sync, Submission::default());
+    let (xid, _) = play.sent().pop().unwrap();
+    let until = play.core.next_deadline();
+    play.reply(Xid::PING, 1, Ok(&Reply::Empty));
+    // It proves nothing: the session is presumed lost as early as without it.
+    assert_eq!(play.core.next_deadline(), until);
+    play.reply(xid, 1, Ok(&Reply::Path(Some("/".into()))));
+    let is_lost =
+        |change: &Change| matches!(change, Change::Suspended { .. } | Change::Lost { .. });
+    assert!(
+        !play.log.changes.iter().any(is_lost),
+        "{:?}",
+        play.log.changes
+    );
+}
+
 #[test]
 fn closed_client_reports_no_later_change() {
     let mut play = Play::connected(1);
