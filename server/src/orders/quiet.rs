@@ -28,6 +28,8 @@ pub(crate) struct Threads {
     seen: Vec<(u32, String)>,
     /// How long the threads have run, as the last look showed.
     ran: Duration,
+    /// The threads of the system that deliver what was sent over loopback, if the sender has not.
+    delivering: Vec<u32>,
 }
 
 impl Threads {
@@ -40,6 +42,7 @@ impl Threads {
             programs,
             seen: Vec::new(),
             ran: Duration::ZERO,
+            delivering: delivering(),
         })
     }
 
@@ -64,7 +67,11 @@ impl Threads {
         let own = std::process::id();
         let calling = fs::read_link("/proc/thread-self").ok();
         let calling = calling.as_deref().and_then(number_of);
-        let (mut seen, mut runs) = (Vec::new(), false);
+        let runs = |thread: &u32| {
+            let thread = format!("/proc/{thread}");
+            state_of(Path::new(&thread)).is_none_or(|(state, _)| state == 'R')
+        };
+        let (mut seen, mut runs) = (Vec::new(), self.delivering.iter().any(runs));
         let mut processes = self.processes();
         if !processes.contains(&own) {
             processes.push(own);
@@ -109,6 +116,18 @@ impl Threads {
         }
         found
     }
+}
+
+/// Returns the threads that handle software interrupts; none if the system hides them.
+fn delivering() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_one = |path: &Path| {
+        let name = fs::read_to_string(path.join("comm"));
+        name.is_ok_and(|name| name.starts_with("ksoftirqd/"))
+    };
+    let paths = entries.map(|entry| entry.path());
+    let found = paths.filter(|path| number_of(path).is_some() && is_one(path));
+    found.filter_map(|path| number_of(&path)).collect()
 }
 
 /// Returns whether the system lists the children of a thread.

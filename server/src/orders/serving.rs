@@ -49,7 +49,8 @@ impl OrderedPrograms {
         let watch = Stopwatch::start();
         // When a request came last, when one was served last, and when clients were last told.
         let (mut came, mut kept) = (Duration::ZERO, Duration::ZERO);
-        let (mut known, mut ran) = (0, Duration::ZERO);
+        // What the threads had run when a request came or was served last.
+        let (mut known, mut ran) = (0, None);
         let mut late = Late::default();
         // What each client waited for when all did: a run that hangs is ended, and its sessions with it.
         let mut waiting = Vec::new();
@@ -57,7 +58,7 @@ impl OrderedPrograms {
             let count = self.run.count();
             if count != known {
                 (known, came) = (count, watch.elapsed());
-                ran = threads.as_ref().map_or(Duration::ZERO, Threads::ran);
+                ran = None;
             }
             let quiet_for = watch.elapsed().saturating_sub(came);
             if watch.elapsed().saturating_sub(kept) > KEEP_ALIVE {
@@ -84,7 +85,10 @@ impl OrderedPrograms {
                 let is_sure = has_all || threads.as_mut().is_some_and(are_quiet);
                 let is_guessed = match &threads {
                     None => quiet_for > SILENCE,
-                    Some(threads) => threads.ran().saturating_sub(ran) > BUSY,
+                    Some(threads) => {
+                        let before = *ran.get_or_insert_with(|| threads.ran());
+                        threads.ran().saturating_sub(before) > BUSY
+                    }
                 };
                 if !is_sure && !is_guessed {
                     // Leaves the processor to the threads.
@@ -104,7 +108,7 @@ impl OrderedPrograms {
                 break;
             }
             (known, came) = (self.run.count(), watch.elapsed());
-            ran = threads.as_ref().map_or(Duration::ZERO, Threads::ran);
+            ran = None;
         }
         let mut seen = OrderSeen::of(self.run, true);
         seen.late = late.count;
