@@ -362,6 +362,17 @@ fn three_contenders_have_as_many_orders_as_the_model() {
     }
 }
 
+/// All orders of three contenders, of which the sweep tries one of each class. It takes minutes.
+#[test]
+#[ignore = "takes minutes"]
+fn three_contenders_have_as_many_classes_as_the_model() {
+    let (orders, classes) = enumerate(World::new(3, false), None);
+    println!("3 contenders: {orders} orders in {classes} classes");
+    let reduced = Contend::ByHand.sweep(3, options(None, false));
+    println!("{}", reduced.summary());
+    assert_eq!(counts(&reduced).1, classes);
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Contend {
     Recipe,
