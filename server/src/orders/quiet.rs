@@ -1,9 +1,15 @@
 //! Finds out when the programs of a run do nothing but wait, so that no further request is coming.
 //!
 //! Source: Linux, `proc(5)`: the third field of `stat` is the state of a thread, `schedstat` the time that
-//! it has run and waited to run, and how often it ran.
+//! it has run and waited to run, and how often it ran. The second field of a line of `net/tcp` is the address
+//! of a connection's own end, the tenth the number of its socket.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// How far apart two looks at the threads are.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_micros(150);
@@ -97,6 +103,28 @@ impl Threads {
         (seen, runs)
     }
 
+    /// Finds the processes with the connections from these ports. They count in the order in which they were
+    /// started, those that others have started after them, so that the same program has the same numbers in
+    /// each run.
+    pub(crate) fn owners(&self, ports: &[u16]) -> BTreeMap<u16, usize> {
+        let sockets = sockets_of(ports);
+        let mut owners = BTreeMap::new();
+        for (place, process) in self.processes().into_iter().enumerate() {
+            let files = fs::read_dir(format!("/proc/{process}/fd"));
+            for file in files.into_iter().flatten().flatten() {
+                let Ok(target) = fs::read_link(file.path()) else {
+                    continue;
+                };
+                let of_file = sockets.iter().filter(|(_, socket)| **socket == target);
+                for (port, _) in of_file {
+                    // Those that it has started may have the same.
+                    owners.entry(*port).or_insert(place);
+                }
+            }
+        }
+        owners
+    }
+
     /// Returns the processes of the programs, and those that they have started.
     fn processes(&self) -> Vec<u32> {
         let mut found = match self.programs {
@@ -128,6 +156,21 @@ fn delivering() -> Vec<u32> {
     let paths = entries.map(|entry| entry.path());
     let found = paths.filter(|path| number_of(path).is_some() && is_one(path));
     found.filter_map(|path| number_of(&path)).collect()
+}
+
+/// Returns the sockets of connections from these ports, as the links in `/proc/PID/fd` show them.
+fn sockets_of(ports: &[u16]) -> BTreeMap<u16, PathBuf> {
+    let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/net/{name}")));
+    let tables: String = tables.into_iter().flatten().collect();
+    let sockets = tables.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (_, port) = fields.next()?.split_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        let inode = fields.nth(7).filter(|_| ports.contains(&port))?;
+        // A connection that has closed has none.
+        (inode != "0").then(|| (port, PathBuf::from(format!("socket:[{inode}]"))))
+    });
+    sockets.collect()
 }
 
 /// Returns whether the system lists the children of a thread.
@@ -183,7 +226,10 @@ fn state_of(thread: &Path) -> Option<(char, String)> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::process::Command;
+    use std::{
+        net::{TcpListener, TcpStream},
+        process::Command,
+    };
 
     use super::*;
 
@@ -194,6 +240,15 @@ mod tests {
         let (state, ran) = state_of(Path::new("/proc/thread-self")).unwrap();
         assert_eq!(state, 'R');
         assert!(!ran.is_empty());
+    }
+
+    #[test]
+    fn process_of_a_connection_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let port = connection.local_addr().unwrap().port();
+        let threads = Threads::of(Programs::Process(std::process::id())).unwrap();
+        assert_eq!(threads.owners(&[port, 1]), BTreeMap::from([(port, 0)]));
     }
 
     #[test]

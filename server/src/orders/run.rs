@@ -1,6 +1,10 @@
 //! Lets a chooser serve the requests of a universe, one after the other.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use minikeeper_core::{
     order,
@@ -96,13 +100,22 @@ impl OrderedRun {
         }
     }
 
-    /// Serves the next request. Call this when no further one is coming.
-    pub(crate) fn quiet(&mut self) -> Quiet {
+    /// Serves the next request. Call this when no further one is coming. `owners` finds the processes of the
+    /// clients on these ports, by a number that does not differ from run to run.
+    pub(crate) fn quiet(&mut self, owners: &dyn Fn(&[u16]) -> BTreeMap<u16, usize>) -> Quiet {
         let mut waiting = picking::waiting(&self.universe.shared);
         if waiting.is_empty() && self.stopped.is_none() {
             return Quiet::Nothing;
         }
-        let numbered = self.number(&mut waiting);
+        let is_new = |request: &&WaitingRequest| !self.sessions.contains(&request.session);
+        let ports = waiting.iter().filter(is_new);
+        let ports: Vec<_> = ports.map(|request| request.port).collect();
+        let owners = match &ports[..] {
+            // One client is numbered without.
+            [] | [_] => BTreeMap::new(),
+            ports => owners(ports),
+        };
+        let numbered = self.number(&mut waiting, &owners);
         self.serve(waiting, numbered)
     }
 
@@ -215,14 +228,19 @@ impl OrderedRun {
 
     /// Numbers the clients that have come. Which of them asked first differs from run to run, and so may
     /// which of them connected first: those of other programs are told apart by the server to which they are
-    /// connected and by their requests, too.
-    fn number(&mut self, waiting: &mut [WaitingRequest]) -> Result<(), Stopped> {
+    /// connected, their process and their requests, too.
+    fn number(
+        &mut self,
+        waiting: &mut [WaitingRequest],
+        owners: &BTreeMap<u16, usize>,
+    ) -> Result<(), Stopped> {
         order::sort_by_key(waiting, |request| {
             let (op, path) = match request.server {
                 0 => ("", String::new()),
                 _ => (request.op, without_names(request.path.as_deref())),
             };
-            (request.server, op, path, request.connection)
+            let owner = owners.get(&request.port).copied();
+            (request.server, owner, op, path, request.connection)
         });
         for request in waiting {
             if !self.sessions.contains(&request.session) {

@@ -1,6 +1,7 @@
 //! Serves the requests of programs in an order: each once no further request is coming.
 
 use std::{
+    collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -101,7 +102,11 @@ impl OrderedPrograms {
                     continue;
                 }
                 late.choosing(&self.run, is_sure);
-                self.run.quiet()
+                let owners = |ports: &[u16]| match &threads {
+                    Some(threads) => threads.owners(ports),
+                    None => BTreeMap::new(),
+                };
+                self.run.quiet(&owners)
             };
             if served == Quiet::Stopped {
                 stopped();

@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     cell::RefCell,
+    collections::BTreeMap,
     fmt::Debug,
     future::poll_fn,
     panic::{self, AssertUnwindSafe, catch_unwind},
@@ -381,7 +382,7 @@ impl Ordering {
     /// Serves the next request.
     fn quiet(&self) {
         let mut run = self.run.lock();
-        match run.as_mut().map(OrderedRun::quiet) {
+        match run.as_mut().map(|run| run.quiet(&|_| BTreeMap::new())) {
             Some(Quiet::Served) => self.served.notify_one(),
             Some(Quiet::Stopped) => self.stopped.notify_one(),
             Some(Quiet::Nothing) | None => {}

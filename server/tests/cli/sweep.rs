@@ -540,6 +540,22 @@ fn order_of_a_client_that_never_comes_is_not_followed() {
     assert!(report.contains("1 order could not be followed"), "{report}");
 }
 
+/// Which of two processes connects first differs from run to run, and so did their numbers.
+#[cfg(target_os = "linux")]
+#[test]
+fn order_numbers_clients_by_the_start_of_their_processes() {
+    let out = folder("sweep-orders-processes");
+    let mut options = vec!["--out", out.to_str().unwrap()];
+    options.extend(["--only", "order:1.2.1x3"].repeat(10));
+    let script =
+        "(echo stat /n; echo create /n; echo create /n/x) | $cli & echo stat /n | $cli & wait";
+    let (_, report, told) = sweep(&options, script);
+    assert!(
+        report.contains(": 10 passed, 0 failed, 0 hung, 0 not followed;"),
+        "{report}{told}"
+    );
+}
+
 /// The sessions of a command have ended when it has been killed.
 #[cfg(target_os = "linux")]
 #[test]

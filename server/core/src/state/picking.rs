@@ -20,6 +20,8 @@ pub struct WaitingRequest {
     pub server: u8,
     /// The number of its connection, counted from 1.
     pub connection: u64,
+    /// The port of its client; 0 inside the process.
+    pub port: u16,
     /// Its operation by the name in the protocol.
     pub op: &'static str,
     /// Its path: the first, if there are several.
@@ -61,6 +63,7 @@ pub fn waiting(shared: &UniverseState) -> Vec<WaitingRequest> {
                 session: member.session,
                 server: member.stats.server,
                 connection: member.stats.number,
+                port: member.stats.peer.address().map_or(0, |at| at.port()),
                 op: hit.op,
                 path: hit.path,
             });
