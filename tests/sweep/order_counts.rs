@@ -12,7 +12,11 @@ use std::{
 use minikeeper::{Server, Sweep, SweepOptions, SweepReport, tree};
 use minikeeper_client::{Client, CreateMode, Error, OneShot};
 use minikeeper_recipes::InterProcessMutex;
-use minikeeper_test_kit::{link::Link, servers};
+use minikeeper_test_kit::{
+    link::Link,
+    random::{self, Random},
+    servers,
+};
 
 /// What a contender for the mutex does next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -391,12 +395,17 @@ impl Contend {
 /// What a run of a random program ended with.
 type End = (Vec<Vec<String>>, String);
 
-/// A reduced sweep reaches every end that the full one reaches.
+/// The number of random programs by default.
+const PROGRAMS: u64 = 60;
+
+/// A reduced sweep reaches every end that the full one reaches. `MINIKEEPER_ORDER_PROGRAMS` says of how many random
+/// programs.
 #[test]
 fn reduced_sweep_of_random_programs_reaches_every_end() {
-    let mut random = minikeeper_test_kit::random::Random::new(minikeeper_test_kit::random::seed());
+    let mut random = Random::new(random::seed());
     let (mut full, mut reduced) = (0, 0);
-    for program in 0..200 {
+    let programs = random::number_of_environment("MINIKEEPER_ORDER_PROGRAMS", PROGRAMS);
+    for program in 0..programs {
         let clients = if random.below(4) == 0 { 3 } else { 2 };
         let length = if clients == 2 { 3 } else { 2 };
         let scripts: Vec<Vec<u8>> = (0..clients)
@@ -408,7 +417,7 @@ fn reduced_sweep_of_random_programs_reaches_every_end() {
         full += many;
         reduced += few;
     }
-    println!("200 programs: {full} orders, {reduced} with reduction");
+    println!("{programs} programs: {full} orders, {reduced} with reduction");
     assert!(reduced < full / 2, "{reduced} of {full}");
 }
 
