@@ -67,6 +67,13 @@ fn check_then_create_is_found() {
     let again = Sweep::new(|server| twice(server, check_then_create));
     let again = again.only(&report.failures[0].text()).unwrap().run();
     assert_eq!((again.failed, again.passed), (1, 0), "{again}");
+    let passes = Sweep::new(|server| twice(server, check_then_create));
+    let passes = passes.only("order:1").unwrap().run();
+    passes.assert_clean();
+    assert!(
+        passes.summary().contains(": 1 order of 2 clients tried, "),
+        "{passes}"
+    );
 }
 
 async fn write_three_times(client: Client) -> (Client, Vec<i32>) {

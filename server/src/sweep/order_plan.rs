@@ -172,6 +172,7 @@ impl OrderPlan {
         self.running -= 1;
         let coverage = report.orders.get_or_insert_default();
         coverage.late += seen.late;
+        coverage.clients = coverage.clients.max(seen.sessions.len() as u64);
         let is_followed =
             seen.late == 0 && !matches!(seen.stopped, Some(Stopped::NotFollowed { .. }));
         let failure = match &result.verdict {
@@ -318,10 +319,15 @@ impl OrderPlan {
     /// Brings the report up to date.
     pub(crate) fn tell(&self, report: &mut SweepReport) {
         let explorer = &self.explorer;
-        report.left = explorer.left(self.changes_max);
+        // Orders that the caller names have no branches.
+        report.left = if self.is_only {
+            0
+        } else {
+            explorer.left(self.changes_max)
+        };
         report.equivalent = explorer.equivalent;
         let coverage = report.orders.get_or_insert_default();
-        coverage.clients = explorer.clients as u64;
+        coverage.clients = coverage.clients.max(explorer.clients as u64);
         coverage.requests = explorer.length as u64;
         coverage.different = explorer.different() as u64;
         coverage.changes_done = explorer.changes_done();

@@ -470,11 +470,16 @@ impl SweepReport {
         if let Some(orders) = &self.orders {
             let _ = write!(
                 line,
-                ": {tried} orders of {} clients tried, {} of them different, {}: {passed} passed, {failed} failed, {hung} hung, {} not \
+                ": {tried} order{} of {} clients tried, {} of them different, {}: {passed} passed, {failed} failed, {hung} hung, {} not \
                  followed; {runs} runs in {}.{:03} s, seed {}",
+                plural(*tried),
                 orders.clients,
                 orders.different,
-                orders.phrase(),
+                if self.is_only {
+                    "as named".to_owned()
+                } else {
+                    orders.phrase()
+                },
                 orders.not_followed,
                 ms / 1_000,
                 ms % 1_000,
