@@ -152,7 +152,7 @@ where
     /// Tries the orders in which requests can be served, instead of faults: first all that change as
     /// rarely as possible from one client to another, then random ones. Each run serves the request of one
     /// client at a time, when every task of the runtime waits. See [`SweepOptions::changes_max`] and
-    /// [`SweepOptions::samples_max`].
+    /// [`SweepOptions::more_max`].
     ///
     /// # Examples
     /// ```
