@@ -468,10 +468,6 @@ impl Running<'_> {
             .env("MINIKEEPER_SWEEP_RUN", run.number.to_string())
             .stdout(out)
             .stderr(err);
-        // Clients that use addresses of their own have the same numbers in each run.
-        for (number, address) in (1..).zip(server.connect_string().split(',')) {
-            command.env(format!("MINIKEEPER_CONNECT_{number}"), address);
-        }
         let child = command.spawn();
         let mut child =
             child.map_err(|error| failed(&format!("run {}", program.to_string_lossy()), error))?;

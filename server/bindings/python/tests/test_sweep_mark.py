@@ -585,7 +585,7 @@ def test_race(minikeeper, kazoo_client, others):
 
 def of_orders(printed):
     """The counts of the first sweep of orders in an output."""
-    found = re.search(r": (\d+) orders of (\d+) clients tried.*?: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not followed", printed)
+    found = re.search(r": (\d+) orders? of (\d+) clients tried.*?: (\d+) passed, (\d+) failed, (\d+) hung, (\d+) not followed", printed)
     assert found, printed
     return dict(zip(("tried", "clients", "passed", "failed", "hung", "not_followed"), map(int, found.groups())))
 
