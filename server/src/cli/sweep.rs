@@ -46,7 +46,7 @@ pub(crate) struct SweepArgs {
     /// --runs is over
     #[arg(long, value_name = "N", requires = "orders")]
     more: Option<u64>,
-    /// With --orders: serve nothing before N clients have sent a request
+    /// With --orders: the command starts with N clients; their requests are served as soon as each has one
     #[arg(long, value_name = "N", requires = "orders")]
     clients: Option<u16>,
     /// Do only the run with this point, + stands between two, or this order; may be given several times

@@ -29,7 +29,7 @@ const MORE: u64 = 1_000;
 pub(crate) const CONSTRAINTS: u32 = 3;
 
 /// How many pairs of requests of a failure are swapped to find one that matters.
-const SWAPS_MAX: usize = 50;
+const SWAPS_MAX: usize = 12;
 
 /// Why a run of an order is done.
 #[derive(Clone, Debug)]
@@ -113,6 +113,11 @@ impl OrderPlan {
     }
 
     fn choose(&mut self, is_spent: bool, report: &SweepReport) -> Option<(OrderTask, Goal)> {
+        if is_spent {
+            // They only tell more of a failure, and each may hang.
+            self.urgent
+                .retain(|(task, _)| !matches!(task, OrderTask::Swap(..)));
+        }
         if let Some(urgent) = self.urgent.pop() {
             return Some(urgent);
         }

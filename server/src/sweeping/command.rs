@@ -68,8 +68,8 @@ pub struct CommandSweep {
     pub folder: PathBuf,
     /// Whether to leave out what an earlier sweep with this folder has tried.
     pub resumes: bool,
-    /// The number of clients that the command starts with, if orders are tried and it is known: then no
-    /// request is served before all of them have sent one, and requests need not wait for quiet.
+    /// The number of clients that the command starts with, if orders are tried and it is known: when each
+    /// of them has a request, one is served without waiting until the programs are quiet.
     pub clients: Option<usize>,
     /// The start of the command that does a run again, such as `minikeeper sweep --tick-time 200`.
     pub again: String,
