@@ -48,6 +48,13 @@ LIMITS = {
     ),
 }
 
+# Those of RecipeOrders.java. With -3 there are three clients instead of two.
+RECIPES_IN_ORDERS = [
+    *("mutex", "mutex-3", "read-write", "read-write-3", "downgrade", "semaphore", "semaphore-3"),
+    *("latch", "latch-3", "latch-resign", "barrier", "double-barrier", "double-barrier-3", "double-barrier-twice"),
+    *("cache", "shared-count"),
+]
+
 # Programs of orders.py whose clients go wrong in some orders.
 RACES = ["check_create", "lost_update", "read_watch", "late_write"]
 
@@ -61,6 +68,7 @@ ORDERS = re.compile(
     r"minikeeper sweep: (\w+).*?: (\d+) orders? of \d+ clients? tried, .*: (\d+) passed, (\d+) failed, (\d+) hung, "
     r"(\d+) not followed; (\d+) runs?"
 )
+RECIPE_ROW = "{:<20} {:>7} {:>9} {:>7} {:>7} {:>12} {:>5} {:>7} {:>7} {:>7}"
 ROW = "{:<24} {:>6} {:>6} {:>5} {:>7}  {:<46} {}"
 
 problems = []
@@ -162,6 +170,57 @@ def orders():
         finds_no_order(f"Curator {version} mutex", [*java, "mutex"], *some)
 
 
+def recipe_orders(version, recipe, seconds, changes, fields):
+    """Sweeps the orders of a scenario of RecipeOrders.java, with all runs in one JVM. Prints a row. Returns whether it failed."""
+    command = (work / f"java-{version}").read_text().splitlines()
+    # A latch that is closed while it begins logs errors that are none.
+    command += ["-Dorg.apache.logging.log4j.level=OFF", "RecipeOrders", recipe]
+    begun = time.monotonic()
+    words = [*command, f"seconds={seconds}", f"changes={changes}", *fields]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "MINIKEEPER_BIN": minikeeper})
+    seconds = time.monotonic() - begun
+    (work / f"recipes-{recipe}.txt").write_text(done.stdout + done.stderr)
+    summary = ORDERS.search(done.stdout)
+    if not summary:
+        problem(recipe, f"no report; exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return None
+    tried, _, failed, hung, not_followed, runs = map(int, summary.groups()[1:])
+    line = summary[0]
+
+    def number(pattern, otherwise=0):
+        found = re.search(pattern, line)
+        return int(found[1]) if found else otherwise
+
+    if "all orders:" in line:
+        complete = "all"
+    elif "all orders without" in line:
+        complete = 0
+    else:
+        complete = number(r"all orders with at most (\d+)", "-")
+    late = number(r"(\d+) requests? came later")
+    figures = tried, number(r"(\d+) of them different"), complete, number(r" (\d+) random one"), not_followed, late, failed + hung
+    print(RECIPE_ROW.format(recipe, *figures, f"{runs / seconds:.1f}", f"{seconds:.0f} s"), flush=True)
+    is_complete = complete == "all" or (complete != "-" and complete >= int(changes)) or any("only=" in field for field in fields)
+    if failed + hung == 0 and not is_complete:
+        problem(recipe, f"not every order with at most {changes} changes was tried\n{done.stdout}")
+    if failed + hung and recipe != "planted":
+        problem(recipe, done.stdout)
+    return failed + hung > 0
+
+
+def recipes_in_orders(arguments):
+    fields = [argument for argument in arguments if "=" in argument]
+    seconds, changes, *named = [*(argument for argument in arguments if "=" not in argument), *["10", "2"][len(arguments) - len(fields) :]]
+    header = "orders", "different", "changes", "random", "not followed", "late", "failing", "runs/s", "time"
+    print(RECIPE_ROW.format("recipe", *header), flush=True)
+    for version in versions:
+        # Two that hold a lock together must be found.
+        if not named and not recipe_orders(version, "planted", 0, changes, fields):
+            problem("planted", "not found")
+        for recipe in named or RECIPES_IN_ORDERS:
+            recipe_orders(version, recipe, seconds, changes, fields)
+
+
 def row(result, found, reproduced):
     left = f"  not reached: {', '.join(result['unreached'])}" if result["unreached"] else ""
     print(ROW.format(result["name"], *result["figures"], found, reproduced) + left, flush=True)
@@ -252,6 +311,10 @@ def main():
         sys.exit(bool(problems))
     if mode == "orders":
         orders()
+        print(f"sweep: {len(problems)} problems", flush=True)
+        sys.exit(bool(problems))
+    if mode == "recipes":
+        recipes_in_orders(recipes)
         print(f"sweep: {len(problems)} problems", flush=True)
         sys.exit(bool(problems))
     print(ROW.format("program", "points", "faults", "runs", "time", "found", "reproduced"), flush=True)
