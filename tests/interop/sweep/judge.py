@@ -48,11 +48,11 @@ LIMITS = {
     ),
 }
 
-# Those of RecipeOrders.java. With -3 there are three clients instead of two.
+# Those of RecipeOrders.java. With -3 there are three clients instead of two. Left out are semaphore-3 and double-barrier-3: they
+# have thousands of orders with two changes.
 RECIPES_IN_ORDERS = [
-    *("mutex", "mutex-3", "read-write", "read-write-3", "downgrade", "semaphore", "semaphore-3"),
-    *("latch", "latch-3", "latch-resign", "barrier", "double-barrier", "double-barrier-3", "double-barrier-twice"),
-    *("cache", "shared-count"),
+    *("mutex", "mutex-3", "read-write", "read-write-3", "downgrade", "semaphore"),
+    *("latch", "latch-3", "latch-resign", "barrier", "double-barrier", "double-barrier-twice", "cache", "shared-count"),
 ]
 
 # Programs of orders.py whose clients go wrong in some orders.
