@@ -45,13 +45,13 @@ import org.apache.zookeeper.KeeperException;
 /**
  * What Curator's recipes promise, under orders of the requests of their clients.
  *
- * <p>{@code RecipeOrders RECIPE} does one run on the server at MINIKEEPER_CONNECT; its exit code is the verdict.
- * {@code RecipeOrders RECIPE NAME=VALUE...} does a sweep with a server of its own and all runs in this JVM. It tries every order
- * with at most {@code changes} unforced changes, and then further orders for {@code seconds}; every other field is one of the verb
- * {@code sweep_start}. It prints the report.
+ * <p>{@code RecipeOrders RECIPE} does one run on the server at MINIKEEPER_CONNECT; its exit code is the verdict. {@code
+ * RecipeOrders RECIPE NAME=VALUE...} does a sweep with a server of its own and all runs in this JVM, and prints the report. It
+ * tries every order with at most {@code changes} unforced changes, and then further orders for {@code seconds}; every other name
+ * is an argument of the verb {@code sweep_start}.
  *
- * <p>Orders that differ only in requests that commute count as one. So what a scenario checks must show in its requests, not only
- * in memory that its clients share: a holder of a lock has a znode in {@code /held} meanwhile.
+ * <p>Orders that differ only in requests that commute count as one. So what a scenario checks must show in its requests, not
+ * only in memory that its clients share: a holder of a lock has a znode in {@code /held} meanwhile.
  */
 final class RecipeOrders {
     private static final String PATH = "/recipe";
@@ -106,7 +106,7 @@ final class RecipeOrders {
     public static void main(String[] arguments) throws Exception {
         Recipe recipe = RECIPES.get(arguments[0]);
         require(recipe != null, arguments[0] + ": no recipe; one of " + RECIPES.keySet());
-        System.exit(arguments.length == 1 ? once(recipe) : sweep(recipe, fields(arguments)));
+        System.exit(arguments.length == 1 ? once(recipe) : sweep(arguments[0], fields(arguments)));
     }
 
     /** Contenders hold the lock one after the other, in the order of their znodes. */
@@ -235,7 +235,8 @@ final class RecipeOrders {
             }
             // It begins on a thread of its own, which this one must not overtake.
             AtomicReference<?> begins = (AtomicReference<?>) valueOf(latch, "startTask");
-            until(() -> !(begins.get() instanceof Future) || ((Future<?>) begins.get()).isDone(), () -> "the latch does not start");
+            Callable<Boolean> hasBegun = () -> !(begins.get() instanceof Future) || ((Future<?>) begins.get()).isDone();
+            until(hasBegun, () -> "the latch does not start");
             CompletableFuture<Void> resigned = new CompletableFuture<>();
             // On the thread on which it gets its replies: so they decide what it does before.
             client.create().inBackground((ignored, event) -> {
@@ -390,12 +391,16 @@ final class RecipeOrders {
         private final List<ExecutorService> notifiers = new ArrayList<>();
         private final ExecutorService threads = Executors.newCachedThreadPool();
 
-        Run(Universe universe, int count) throws InterruptedException {
+        Run(Universe universe) {
             this.universe = universe;
+        }
+
+        void run(Recipe recipe) throws Exception {
             universe.create(HELD);
-            while (clients.size() < count) {
+            while (clients.size() < recipe.clients) {
                 clients.add(connect());
             }
+            recipe.scenario.run(this);
         }
 
         /** Creates parents that a recipe creates itself: what three clients do then would double the number of orders. */
@@ -516,8 +521,8 @@ final class RecipeOrders {
 
     /** Does one run, for {@code minikeeper sweep}. */
     private static int once(Recipe recipe) {
-        try (Run run = new Run(Universe.at(System.getenv("MINIKEEPER_CONNECT"), null), recipe.clients)) {
-            recipe.scenario.run(run);
+        try (Run run = new Run(Universe.at(System.getenv("MINIKEEPER_CONNECT"), null))) {
+            run.run(recipe);
             return 0;
         } catch (Throwable problem) {
             System.out.println("broken: " + problem);
@@ -536,7 +541,9 @@ final class RecipeOrders {
     }
 
     /** Does a sweep, and prints its report. */
-    private static int sweep(Recipe recipe, Map<String, Object> fields) throws Exception {
+    private static int sweep(String name, Map<String, Object> fields) throws Exception {
+        Recipe recipe = RECIPES.get(name);
+        String again = "tests/interop/sweep/run recipes 0 0 " + name + " only={}";
         long seconds = (long) fields.remove("seconds");
         fields.put("orders", true);
         fields.put("clients", recipe.clients);
@@ -548,31 +555,34 @@ final class RecipeOrders {
             long sweep = server.sweepStart(fields);
             long end = Long.MAX_VALUE;
             long looked = System.nanoTime();
-            for (int number = 1; System.nanoTime() < end; number++) {
-                String name = "run-" + number;
-                Universe universe = server.createUniverse(name);
+            for (int number = 1; ; number++) {
+                String ofRun = "run-" + number;
+                Universe universe = server.createUniverse(ofRun);
                 if (universe.sweepNext(sweep).run() == 0) {
                     break;
                 }
-                Run run = new Run(universe, recipe.clients);
+                Run run = new Run(universe);
                 server.sweepEnd(ended(sweep, run, recipe));
                 // ZooKeeper's client sleeps for 0.1 s when it closes.
                 closing.execute(() -> {
                     run.close();
-                    server.dropUniverse(name);
+                    server.dropUniverse(ofRun);
                 });
                 if (end == Long.MAX_VALUE && System.nanoTime() - looked > TimeUnit.SECONDS.toNanos(1)) {
                     looked = System.nanoTime();
-                    // Each further order has as many changes as all that were tried, or more.
-                    boolean isComplete = ((String) server.sweepFindings(Map.of("sweep", sweep)).get("summary")).contains(" random one");
-                    end = isComplete ? looked + TimeUnit.SECONDS.toNanos(seconds) : end;
+                    // Random orders come when every order with at most `changes` changes was tried.
+                    String summary = (String) server.sweepFindings(Map.of("sweep", sweep)).get("summary");
+                    end = summary.contains(" random one") ? looked + TimeUnit.SECONDS.toNanos(seconds) : end;
+                }
+                // A sweep that has failed looks closer at its failures, and ends.
+                if (System.nanoTime() > end && !server.sweepFindings(Map.of("sweep", sweep)).get("state").equals("failed")) {
+                    break;
                 }
             }
             closing.shutdown();
             closing.awaitTermination(RUN_S, TimeUnit.SECONDS);
-            Map<String, Object> report = server.sweepFindings(Map.of("sweep", sweep, "repeat", "ORDER='{}'"));
+            Map<String, Object> report = server.sweepFindings(Map.of("sweep", sweep, "repeat", again));
             System.out.println(report.get("text"));
-            System.out.println("reasons: " + report.get("reasons"));
             return report.get("state").equals("failed") ? 1 : 0;
         }
     }
@@ -580,7 +590,7 @@ final class RecipeOrders {
     /** Does a run. Returns the arguments of {@code sweep_end}. */
     private static Map<String, Object> ended(long sweep, Run run, Recipe recipe) {
         try {
-            recipe.scenario.run(run);
+            run.run(recipe);
             return Map.of("sweep", sweep, "outcome", "passed");
         } catch (TimeoutException hang) {
             return Map.of("sweep", sweep, "outcome", "hung", "message", "still running after " + RUN_S + " s");

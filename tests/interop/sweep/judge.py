@@ -188,7 +188,7 @@ def recipe_orders(version, recipe, seconds, changes, fields):
     line = summary[0]
 
     def number(pattern, otherwise=0):
-        found = re.search(pattern, line)
+        found = re.search(pattern, done.stdout)
         return int(found[1]) if found else otherwise
 
     if "all orders:" in line:
@@ -198,9 +198,11 @@ def recipe_orders(version, recipe, seconds, changes, fields):
     else:
         complete = number(r"all orders with at most (\d+)", "-")
     late = number(r"(\d+) requests? came later")
-    figures = tried, number(r"(\d+) of them different"), complete, number(r" (\d+) random one"), not_followed, late, failed + hung
+    different, random = number(r"(\d+) of them different"), number(r" (\d+) random one")
+    figures = tried, different, complete, random, not_followed, late, failed + hung
     print(RECIPE_ROW.format(recipe, *figures, f"{runs / seconds:.1f}", f"{seconds:.0f} s"), flush=True)
-    is_complete = complete == "all" or (complete != "-" and complete >= int(changes)) or any("only=" in field for field in fields)
+    is_only = any(field.startswith("only=") for field in fields)
+    is_complete = is_only or complete == "all" or complete != "-" and complete >= int(changes)
     if failed + hung == 0 and not is_complete:
         problem(recipe, f"not every order with at most {changes} changes was tried\n{done.stdout}")
     if failed + hung and recipe != "planted":
@@ -210,7 +212,8 @@ def recipe_orders(version, recipe, seconds, changes, fields):
 
 def recipes_in_orders(arguments):
     fields = [argument for argument in arguments if "=" in argument]
-    seconds, changes, *named = [*(argument for argument in arguments if "=" not in argument), *["10", "2"][len(arguments) - len(fields) :]]
+    words = [argument for argument in arguments if "=" not in argument]
+    seconds, changes, *named = [*words, *["10", "2"][len(words) :]]
     header = "orders", "different", "changes", "random", "not followed", "late", "failing", "runs/s", "time"
     print(RECIPE_ROW.format("recipe", *header), flush=True)
     for version in versions:
