@@ -80,6 +80,8 @@ final class RecipeOrders {
         RECIPES.put("double-barrier-twice", new Recipe(2, run -> doubleBarrier(run, 2)));
         RECIPES.put("cache", new Recipe(2, RecipeOrders::cache));
         RECIPES.put("shared-count", new Recipe(2, RecipeOrders::sharedCount));
+        // Curator's pull request 416: the notification of enter() comes when leave() waits, and ends that.
+        RECIPES.put("double-barrier-slow", new Recipe(2, run -> doubleBarrier(run, 1), 200));
         // Contenders for locks of their own: the sweep must find that they hold them together.
         RECIPES.put("planted", new Recipe(2, RecipeOrders::planted));
     }
@@ -88,10 +90,17 @@ final class RecipeOrders {
     private static final class Recipe {
         final int clients;
         final Scenario scenario;
+        /** How long the thread takes that wakes the others of a client. */
+        final long wakesAfterMs;
 
         Recipe(int clients, Scenario scenario) {
+            this(clients, scenario, 0);
+        }
+
+        Recipe(int clients, Scenario scenario, long wakesAfterMs) {
             this.clients = clients;
             this.scenario = scenario;
+            this.wakesAfterMs = wakesAfterMs;
         }
     }
 
@@ -299,26 +308,16 @@ final class RecipeOrders {
                 String begins = "begins-" + round + "-";
                 client.create().forPath(HELD + "/" + begins + number);
                 barrier.enter();
-                int begun = held(client, begins);
+                int begun = run.held(client, begins);
                 require(begun == members, "entered when " + begun + " of " + members + " had come");
                 String ends = "ends-" + round + "-";
                 client.create().forPath(HELD + "/" + ends + number);
                 barrier.leave();
-                int ended = held(client, ends);
+                int ended = run.held(client, ends);
                 require(ended == members, "left when " + ended + " of " + members + " were leaving");
             }
         });
         run.expectEmpty(PATH);
-    }
-
-    /** Counts the znodes whose names begin like this. After it, what the client has been notified of is done. */
-    private static int held(CuratorFramework client, String prefix) throws Exception {
-        CompletableFuture<List<String>> names = new CompletableFuture<>();
-        // The thread for events has passed on those before this reply, and waiting threads are woken by another one.
-        client.getChildren().inBackground((ignored, event) -> names.complete(event.getChildren())).forPath(HELD);
-        long count = names.get(RUN_S, TimeUnit.SECONDS).stream().filter(name -> name.startsWith(prefix)).count();
-        client.runSafe(() -> {}).get(RUN_S, TimeUnit.SECONDS);
-        return (int) count;
     }
 
     /** Returns a barrier whose name is in this third of all. */
@@ -388,6 +387,7 @@ final class RecipeOrders {
     private static final class Run implements AutoCloseable {
         final Universe universe;
         final List<CuratorFramework> clients = new ArrayList<>();
+        private volatile long wakesAfterMs;
         private final List<ExecutorService> notifiers = new ArrayList<>();
         private final ExecutorService threads = Executors.newCachedThreadPool();
 
@@ -396,6 +396,7 @@ final class RecipeOrders {
         }
 
         void run(Recipe recipe) throws Exception {
+            wakesAfterMs = recipe.wakesAfterMs;
             universe.create(HELD);
             while (clients.size() < recipe.clients) {
                 clients.add(connect());
@@ -439,6 +440,28 @@ final class RecipeOrders {
             }
         }
 
+        /** Counts the znodes whose names begin like this. Then every thread is awake that was to be woken, unless that is slow. */
+        int held(CuratorFramework client, String prefix) throws Exception {
+            CompletableFuture<List<String>> names = new CompletableFuture<>();
+            // The thread that gets this reply has passed on the events before it.
+            client.getChildren().inBackground((ignored, event) -> names.complete(event.getChildren())).forPath(HELD);
+            long count = names.get(RUN_S, TimeUnit.SECONDS).stream().filter(name -> name.startsWith(prefix)).count();
+            if (wakesAfterMs == 0) {
+                client.runSafe(() -> {}).get(RUN_S, TimeUnit.SECONDS);
+            }
+            return (int) count;
+        }
+
+        /** Runs a task of the thread that wakes others. */
+        private void wake(Runnable task) {
+            try {
+                Thread.sleep(wakesAfterMs);
+                task.run();
+            } catch (InterruptedException closed) {
+                // No thread waits any more.
+            }
+        }
+
         private CuratorFramework connect() throws InterruptedException {
             // Curator 5.9 never ends the thread that it makes itself.
             ThreadPoolExecutor notifier = (ThreadPoolExecutor) Executors.newFixedThreadPool(1);
@@ -451,7 +474,7 @@ final class RecipeOrders {
                     .connectionTimeoutMs(10_000)
                     .retryPolicy(new RetryNTimes(0, 50))
                     .ensembleTracker(false)
-                    .runSafeService(notifier)
+                    .runSafeService(task -> notifier.execute(() -> wake(task)))
                     .build();
             client.start();
             require(client.blockUntilConnected(10, TimeUnit.SECONDS), "not connected within 10 s");

@@ -55,6 +55,9 @@ RECIPES_IN_ORDERS = [
     *("latch", "latch-3", "latch-resign", "barrier", "double-barrier", "double-barrier-twice", "cache", "shared-count"),
 ]
 
+# Scenarios that must fail, and what they say then: a lock that is none, and a known bug of Curator.
+RECIPES_THAT_FAIL = {"planted": "hold it together", "double-barrier-slow": "left when 1 of 2 were leaving"}
+
 # Programs of orders.py whose clients go wrong in some orders.
 RACES = ["check_create", "lost_update", "read_watch", "late_write"]
 
@@ -171,7 +174,7 @@ def orders():
 
 
 def recipe_orders(version, recipe, seconds, changes, fields):
-    """Sweeps the orders of a scenario of RecipeOrders.java, with all runs in one JVM. Prints a row. Returns whether it failed."""
+    """Sweeps the orders of a scenario of RecipeOrders.java, with all runs in one JVM. Prints a row."""
     command = (work / f"java-{version}").read_text().splitlines()
     # A latch that is closed while it begins logs errors that are none.
     command += ["-Dorg.apache.logging.log4j.level=OFF", "RecipeOrders", recipe]
@@ -182,8 +185,7 @@ def recipe_orders(version, recipe, seconds, changes, fields):
     (work / f"recipes-{recipe}.txt").write_text(done.stdout + done.stderr)
     summary = ORDERS.search(done.stdout)
     if not summary:
-        problem(recipe, f"no report; exit code {done.returncode}\n{done.stdout}{done.stderr}")
-        return None
+        return problem(recipe, f"no report; exit code {done.returncode}\n{done.stdout}{done.stderr}")
     tried, _, failed, hung, not_followed, runs = map(int, summary.groups()[1:])
     line = summary[0]
 
@@ -203,11 +205,14 @@ def recipe_orders(version, recipe, seconds, changes, fields):
     print(RECIPE_ROW.format(recipe, *figures, f"{runs / seconds:.1f}", f"{seconds:.0f} s"), flush=True)
     is_only = any(field.startswith("only=") for field in fields)
     is_complete = is_only or complete == "all" or complete != "-" and complete >= int(changes)
-    if failed + hung == 0 and not is_complete:
-        problem(recipe, f"not every order with at most {changes} changes was tried\n{done.stdout}")
-    if failed + hung and recipe != "planted":
+    if recipe in RECIPES_THAT_FAIL:
+        messages = re.findall(r"^\d+\. (.*)$", done.stdout, re.M)
+        if not messages or not all(RECIPES_THAT_FAIL[recipe] in message for message in messages):
+            problem(recipe, f"not found, or something else\n{done.stdout}")
+    elif failed + hung:
         problem(recipe, done.stdout)
-    return failed + hung > 0
+    elif not is_complete:
+        problem(recipe, f"not every order with at most {changes} changes was tried\n{done.stdout}")
 
 
 def recipes_in_orders(arguments):
@@ -217,10 +222,7 @@ def recipes_in_orders(arguments):
     header = "orders", "different", "changes", "random", "not followed", "late", "failing", "runs/s", "time"
     print(RECIPE_ROW.format("recipe", *header), flush=True)
     for version in versions:
-        # Two that hold a lock together must be found.
-        if not named and not recipe_orders(version, "planted", 0, changes, fields):
-            problem("planted", "not found")
-        for recipe in named or RECIPES_IN_ORDERS:
+        for recipe in named or [*RECIPES_THAT_FAIL, *RECIPES_IN_ORDERS]:
             recipe_orders(version, recipe, seconds, changes, fields)
 
 
