@@ -2,10 +2,15 @@
 
 The line is outcome, seconds, test, reason, separated by tabs. SUITE_RESULTS names the file.
 
-Each process of a run gets its own ports, counted from SUITE_PORT.
+Each process of a run gets its own ports, counted from SUITE_PORT. With minikeeper, the plugin slows the server down for a
+test that expects a slow one.
 """
 
+import json
 import os
+import urllib.request
+
+import pytest
 
 PORTS_OF_A_SERVER = 10
 
@@ -17,6 +22,31 @@ def pytest_configure(config):
     # Workers report to the process that started them.
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(Results(os.environ["SUITE_RESULTS"]))
+
+
+# The test sends 1 MB, drops the connection, and expects the reply to be lost, but kazoo still reads a reply that arrives
+# before the request is fully sent. ZooKeeper takes milliseconds to reply, minikeeper does not.
+EXPECTS_A_SLOW_REPLY = "TestConnectionDrop::test_connection_dropped"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    if item.nodeid.endswith(EXPECTS_A_SLOW_REPLY) and "MINIKEEPER_BIN" in os.environ:
+        # The test's setUp starts the server.
+        case, set_up = item.instance, item.instance.setUp
+
+        def set_up_and_delay():
+            set_up()
+            delay_a_set(case.cluster[0].address)
+
+        case.setUp = set_up_and_delay
+    return (yield)
+
+
+def delay_a_set(address):
+    fault = {"action": "delay", "op": "setData", "count": 1, "delay_ms": 1000}
+    request = urllib.request.Request(f"http://{address}/v1/inject", json.dumps(fault).encode(), method="POST")
+    urllib.request.urlopen(request, timeout=10).close()
 
 
 class Results:
