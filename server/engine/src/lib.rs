@@ -71,7 +71,7 @@ pub use crate::{
     report::{
         changes::{ZnodeChange, ZnodeState},
         check::Broken,
-        footprint::Footprint,
+        footprint::{Footprint, Footprints},
         inspect::{Group, Listing, Room, SessionLease, SessionReport, WatchKind, WatchSummary},
     },
     state::{quota::QuotaTotals, tree::ZNODE_BYTES, undo::Mark, znode::TTL_MS_MAX},

@@ -59,6 +59,12 @@ enum Touch {
     Writes,
 }
 
+impl Touch {
+    fn clashes_with(self, other: Self) -> bool {
+        self != other || self == Self::Writes
+    }
+}
+
 /// What a request reads and writes in the state in which [`Engine::footprint`] was called.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Footprint(BTreeMap<Resource, Touch>);
@@ -71,9 +77,23 @@ impl Footprint {
             let others = other.0.iter();
             others
                 .filter(|(at, _)| resource.overlaps(at))
-                .any(|(_, with)| touch != with || *touch == Touch::Writes)
+                .any(|(_, with)| touch.clashes_with(*with))
         };
         !self.0.iter().any(clash)
+    }
+
+    /// Returns the footprint that commutes with no other.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self(BTreeMap::from([(Resource::Everything, Touch::Writes)]))
+    }
+
+    /// Returns the sessions that may be sent something: the one that asks, and those that watch.
+    pub fn told(&self) -> impl Iterator<Item = SessionId> {
+        self.0.keys().filter_map(|resource| match resource {
+            Resource::Stream(session) => Some(*session),
+            _ => None,
+        })
     }
 
     fn touch(&mut self, resource: Resource, touch: Touch) {
@@ -113,7 +133,75 @@ impl Footprint {
     }
 }
 
+/// What many requests have touched, to find those with which a further one does not commute.
+#[derive(Clone, Debug, Default)]
+pub struct Footprints {
+    /// The resources that overlap only themselves, and those that overlap others.
+    exact: BTreeMap<Resource, Vec<LastTouch>>,
+    broad: BTreeMap<Resource, Vec<LastTouch>>,
+}
+
+/// The last request of a client that touched a resource in this way.
+#[derive(Clone, Copy, Debug)]
+struct LastTouch {
+    touch: Touch,
+    client: usize,
+    request: usize,
+}
+
+impl Footprints {
+    /// Adds a request of a client. Requests have growing numbers.
+    pub fn add(&mut self, client: usize, request: usize, footprint: &Footprint) {
+        for (resource, touch) in &footprint.0 {
+            let known = match resource.is_broad() {
+                true => &mut self.broad,
+                false => &mut self.exact,
+            };
+            let known = match known.get_mut(resource) {
+                Some(known) => known,
+                None => known.entry(resource.clone()).or_default(),
+            };
+            let mut of_both = known.iter_mut();
+            match of_both.find(|last| last.touch == *touch && last.client == client) {
+                Some(last) => last.request = request,
+                None => known.push(LastTouch {
+                    touch: *touch,
+                    client,
+                    request,
+                }),
+            }
+        }
+    }
+
+    /// Shows for each client its last request, and perhaps earlier ones, that does not commute with this.
+    pub fn each_clash(&self, footprint: &Footprint, mut show: impl FnMut(usize, usize)) {
+        for (resource, touch) in &footprint.0 {
+            let mut look = |known: &[LastTouch]| {
+                for last in known.iter().filter(|last| touch.clashes_with(last.touch)) {
+                    show(last.client, last.request);
+                }
+            };
+            if resource.is_broad() {
+                let known = self.exact.iter().filter(|(at, _)| resource.overlaps(at));
+                known.for_each(|(_, known)| look(known));
+            } else if let Some(known) = self.exact.get(resource) {
+                look(known);
+            }
+            let known = self.broad.iter().filter(|(at, _)| resource.overlaps(at));
+            known.for_each(|(_, known)| look(known));
+        }
+    }
+}
+
 impl Resource {
+    /// Returns whether it overlaps others than itself.
+    const fn is_broad(&self) -> bool {
+        matches!(
+            self,
+            Self::Numbered(_) | Self::Subtree(_) | Self::Everything
+        )
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         use Resource::{
             Children, Created, Data, Everything, Numbered, Owned, Stream, Subtree, Znode,
