@@ -134,14 +134,14 @@ pub use minikeeper_engine::{
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 #[cfg(feature = "control")]
-pub use orders::choice::RequestOrder;
+pub use orders::{choice::RequestOrder, fault::SweepFault};
 pub use server::{Builder, Server};
 #[cfg(feature = "control")]
 pub use sweep::{
     SweepError,
     order_report::OrderCoverage,
     plan::SweepOptions,
-    point::{FaultPoint, SweepFault},
+    point::FaultPoint,
     report::{SweepFailure, SweepReport, SweepState},
 };
 #[cfg(feature = "sweep")]

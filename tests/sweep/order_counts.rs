@@ -64,6 +64,8 @@ struct World {
     znodes: BTreeSet<u32>,
     joined: u32,
     contenders: Vec<(Next, u32)>,
+    /// The contenders whose events are late, and whether they do nothing until those come.
+    late: BTreeMap<usize, bool>,
 }
 
 impl World {
@@ -73,18 +75,28 @@ impl World {
             znodes: BTreeSet::new(),
             joined: 0,
             contenders: vec![(Next::Join, 0); contenders],
+            late: BTreeMap::new(),
         }
     }
 
     fn enabled(&self) -> Vec<usize> {
         let waits = |next: Next| matches!(next, Next::Wait(_) | Next::Nothing);
         let all = self.contenders.iter().enumerate();
-        all.filter(|(_, (next, _))| !waits(*next))
+        all.filter(|(who, (next, _))| !waits(*next) && self.late.get(who) != Some(&true))
             .map(|(who, _)| who)
             .collect()
     }
 
-    fn serve(&mut self, who: usize) -> Touches {
+    /// Lets the events that are late come when everybody waits.
+    fn wait(&mut self) {
+        if self.enabled().is_empty() {
+            self.late.clear();
+        }
+    }
+
+    /// Serves the request of a contender. The events of `late` are late.
+    fn serve(&mut self, who: usize, late: &[usize]) -> Touches {
+        self.late.remove(&who);
         let (next, own) = self.contenders[who];
         let (then, mut touches) = match next {
             Next::Join => {
@@ -128,6 +140,9 @@ impl World {
                 self.znodes.remove(&own);
                 let mut touches = vec![(Thing::Names, How::Adds), (Thing::Znode(own), How::Writes)];
                 for (other, (next, _)) in self.contenders.iter_mut().enumerate() {
+                    if late.contains(&other) {
+                        self.late.insert(other, *next == Next::Wait(own));
+                    }
                     if [Next::Wait(own), Next::WatchOwn(own)].contains(next) {
                         touches.push((Thing::Stream(other), How::Writes));
                     }
@@ -165,36 +180,68 @@ type Class = BTreeMap<(usize, usize), BTreeSet<(usize, usize)>>;
 struct Prefix {
     class: Class,
     touches: BTreeMap<(usize, usize), Touches>,
+    /// Which of them are events that are late, instead of requests.
+    late: BTreeSet<(usize, usize)>,
     world: World,
 }
 
 impl Prefix {
-    fn with(&self, who: usize) -> Self {
-        let mut next = self.clone();
-        let touches = next.world.serve(who);
-        let number = self
-            .class
-            .keys()
-            .filter(|(client, _)| *client == who)
-            .count();
+    /// Returns what it becomes once the request of a client is served, with no event late, and with each
+    /// choice of those that are.
+    fn with(&self, who: usize, may_be_late: bool) -> Vec<(Self, u32)> {
+        let touches = self.world.clone().serve(who, &[]);
+        let told = touches.iter().filter_map(|(thing, _)| match thing {
+            Thing::Stream(other) if *other != who => Some(*other),
+            _ => None,
+        });
+        let told: Vec<_> = told
+            .filter(|other| may_be_late && !self.world.late.contains_key(other))
+            .collect();
+        let choices = (0..1_usize << told.len()).map(|bits| {
+            let late = told.iter().enumerate();
+            let late = late.filter(|(place, _)| bits & (1 << place) != 0);
+            let late: Vec<_> = late.map(|(_, other)| *other).collect();
+            let mut next = self.clone();
+            let touches = next.world.serve(who, &late);
+            let cause = next.add(who, touches, None);
+            for other in &late {
+                let event = next.add(*other, Touches::new(), Some(cause));
+                next.late.insert(event);
+            }
+            next.world.wait();
+            (next, late.len() as u32)
+        });
+        choices.collect()
+    }
+
+    fn add(
+        &mut self,
+        who: usize,
+        touches: Touches,
+        cause: Option<(usize, usize)>,
+    ) -> (usize, usize) {
+        let own = self.class.keys().filter(|(client, _)| *client == who);
+        let added = (who, own.count());
         let mut before = BTreeSet::new();
         for (event, its) in &self.touches {
-            if event.0 == who || clash(its, &touches) {
+            if event.0 == who || cause == Some(*event) || clash(its, &touches) {
                 before.insert(*event);
                 before.extend(&self.class[event]);
             }
         }
-        next.class.insert((who, number), before);
-        next.touches.insert((who, number), touches);
-        next
+        self.class.insert(added, before);
+        self.touches.insert(added, touches);
+        added
     }
 }
 
-/// How many orders there are, and how many classes of them, with at most so many unforced changes.
-fn enumerate(world: World, changes_max: Option<u32>) -> (u64, usize) {
+/// How many orders there are, and how many classes of them, with at most so many unforced changes. Events may be
+/// late, or not.
+fn enumerate(world: World, changes_max: Option<u32>, may_be_late: bool) -> (u64, usize) {
     let first = Prefix {
         class: Class::new(),
         touches: BTreeMap::new(),
+        late: BTreeSet::new(),
         world,
     };
     // With the client that was served last, and the number of changes.
@@ -210,22 +257,21 @@ fn enumerate(world: World, changes_max: Option<u32>) -> (u64, usize) {
                     "everybody waits: {prefix:?}"
                 );
                 orders += count;
-                classes.insert(prefix.class);
+                classes.insert((prefix.class, prefix.late));
                 continue;
             }
             for who in &enabled {
                 let is_change = last.is_some_and(|last| last != *who && enabled.contains(&last));
-                let (last, changes) = match changes_max {
-                    // Nothing depends on it.
-                    None => (None, 0),
-                    Some(_) => (Some(*who), changes + u32::from(is_change)),
-                };
-                if changes_max.is_some_and(|max| changes > max) {
-                    continue;
+                for (with, late) in prefix.with(*who, may_be_late) {
+                    let (last, changes) = match changes_max {
+                        // Nothing depends on it.
+                        None => (None, 0),
+                        Some(_) => (Some(*who), changes + u32::from(is_change) + late),
+                    };
+                    if changes_max.is_none_or(|max| changes <= max) {
+                        *longer.entry((with, last, changes)).or_default() += count;
+                    }
                 }
-                *longer
-                    .entry((prefix.with(*who), last, changes))
-                    .or_default() += count;
             }
         }
         prefixes = longer;
@@ -328,6 +374,13 @@ fn options(changes_max: Option<u32>, all: bool) -> SweepOptions {
     options
 }
 
+/// Returns options that let no event be late.
+fn prompt(changes_max: Option<u32>, all: bool) -> SweepOptions {
+    let mut options = options(changes_max, all);
+    options.faults = Vec::new();
+    options
+}
+
 /// Returns how many orders were tried, and how many of them are not equivalent.
 fn counts(report: &SweepReport) -> (u64, usize) {
     report.assert_clean();
@@ -339,23 +392,32 @@ fn counts(report: &SweepReport) -> (u64, usize) {
 fn two_contenders_have_as_many_orders_as_the_model() {
     for contend in [Contend::Recipe, Contend::ByHand] {
         let world = World::new(2, matches!(contend, Contend::Recipe));
-        let (orders, classes) = enumerate(world, None);
-        println!("2 contenders, {contend:?}: {orders} orders in {classes} classes");
-        let all = contend.sweep(2, options(None, true));
-        assert_eq!(counts(&all), (orders, classes), "{contend:?}");
-        let reduced = contend.sweep(2, options(None, false));
-        let (tried, different) = counts(&reduced);
-        println!("{contend:?}: {tried} tried with reduction, {different} different");
-        assert_eq!(different, classes);
-        assert!(tried < orders / 4, "{tried} of {orders}");
-        assert!(reduced.orders.as_ref().unwrap().is_all);
+        for (may_be_late, options) in LATENESS {
+            let (orders, classes) = enumerate(world.clone(), None, may_be_late);
+            println!("2 contenders, {contend:?}: {orders} orders in {classes} classes");
+            let all = contend.sweep(2, options(None, true));
+            assert_eq!(counts(&all), (orders, classes), "{contend:?}");
+            let reduced = contend.sweep(2, options(None, false));
+            let (tried, different) = counts(&reduced);
+            println!("{contend:?}: {tried} tried with reduction, {different} different");
+            assert_eq!(different, classes);
+            assert!(tried < orders / 4, "{tried} of {orders}");
+            assert!(reduced.orders.as_ref().unwrap().is_all);
+        }
     }
 }
 
+/// Without late events, and with them.
+const LATENESS: [(bool, fn(Option<u32>, bool) -> SweepOptions); 2] =
+    [(false, prompt), (true, options)];
+
 #[test]
 fn three_contenders_have_as_many_orders_as_the_model() {
-    for changes in [0, 1, 2] {
-        let (orders, classes) = enumerate(World::new(3, false), Some(changes));
+    for (changes, (may_be_late, options)) in [0, 1, 2]
+        .into_iter()
+        .flat_map(|changes| LATENESS.map(|lateness| (changes, lateness)))
+    {
+        let (orders, classes) = enumerate(World::new(3, false), Some(changes), may_be_late);
         println!("3 contenders, {changes} changes: {orders} orders in {classes} classes");
         let all = Contend::ByHand.sweep(3, options(Some(changes), true));
         assert_eq!(counts(&all), (orders, classes), "{changes} changes");
@@ -369,9 +431,9 @@ fn three_contenders_have_as_many_orders_as_the_model() {
 /// All orders of three contenders, of which the sweep tries at least one of each class.
 #[test]
 fn three_contenders_have_as_many_classes_as_the_model() {
-    let (orders, classes) = enumerate(World::new(3, false), None);
+    let (orders, classes) = enumerate(World::new(3, false), None, false);
     println!("3 contenders: {orders} orders in {classes} classes");
-    let reduced = Contend::ByHand.sweep(3, options(None, false));
+    let reduced = Contend::ByHand.sweep(3, prompt(None, false));
     println!("{}", reduced.summary());
     assert_eq!(counts(&reduced).1, classes);
 }

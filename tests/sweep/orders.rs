@@ -1,10 +1,11 @@
 //! What a sweep of orders finds, and what it says of it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use minikeeper::{ErrorCode, Server, Sweep, SweepState, tree};
 use minikeeper_client::{Client, CreateMode, Error};
 use minikeeper_test_kit::{link::Link, servers};
+use tokio::time::timeout;
 
 async fn connect(server: &Arc<Server>) -> Client {
     let link = Link::to(server);
@@ -56,7 +57,7 @@ fn check_then_create_is_found() {
     let columns = "client 1                                     client 2";
     for part in [
         "nobody else creates it",
-        "in this order, with 1 unforced change of client",
+        "in this order, with 1 unforced change",
         "found in run ",
         "order:",
         columns,
@@ -118,6 +119,107 @@ fn create_that_may_find_it_is_clean() {
     report.assert_clean();
     assert!(report.orders.as_ref().unwrap().is_all, "{report}");
     assert!(report.summary().contains(", all orders: "), "{report}");
+}
+
+/// Waits for a znode for 5 s. What it does then is wrong: the znode may be there, and the event on its way.
+async fn wait_for_a_while(client: Client) {
+    let (found, mut event) = client.exists_and_watch("/a").await.unwrap();
+    if found.is_none() && timeout(Duration::from_secs(5), &mut event).await.is_err() {
+        let found = client.exists("/a").await.unwrap();
+        assert!(found.is_none(), "nobody has created it");
+    }
+}
+
+async fn one_waits(server: Arc<Server>) {
+    let waits = tokio::spawn(wait_for_a_while(connect(&server).await));
+    let other = connect(&server).await;
+    create_or_find(other).await;
+    if let Err(error) = waits.await {
+        std::panic::resume_unwind(error.into_panic());
+    }
+}
+
+#[test]
+fn late_event_is_part_of_an_order() {
+    Sweep::new(one_waits)
+        .orders()
+        .faults([])
+        .run()
+        .assert_clean();
+    let report = Sweep::new(one_waits).orders().run();
+    assert_eq!(report.state(), SweepState::Failed, "{report}");
+    let failure = &report.failures[0];
+    let (sentence, order) = (failure.sentence(), failure.text());
+    assert!(sentence.contains(" causes is late"), "{sentence}");
+    assert!(order.contains("+event-late:"), "{order}");
+    assert!(report.to_string().contains("held by a fault"), "{report}");
+    let again = (0..100).fold(Sweep::new(one_waits), |again, _| {
+        again.only(&order).unwrap()
+    });
+    assert_eq!(again.run().failed, 100, "{order}");
+}
+
+/// Creates the lock, unless another client has. What it does after a lost connection is wrong: the znode may be
+/// the other's.
+async fn lock_unless_locked(client: Client) -> (Client, bool) {
+    let created = client.create("/lock", b"", CreateMode::Ephemeral).await;
+    let is_locked = match created {
+        Ok(_) => true,
+        Err(Error::Refused { .. }) => false,
+        Err(_) => loop {
+            if let Ok(found) = client.exists("/lock").await {
+                break found.is_some();
+            }
+        },
+    };
+    (client, is_locked)
+}
+
+async fn one_locks(server: Arc<Server>) {
+    let one = tokio::spawn(lock_unless_locked(connect(&server).await));
+    let other = tokio::spawn(lock_unless_locked(connect(&server).await));
+    let (one, other) = (one.await.unwrap(), other.await.unwrap());
+    assert!(!one.1 || !other.1, "both have the lock");
+}
+
+#[test]
+fn fault_acts_in_an_order() {
+    Sweep::new(one_locks).orders().run().assert_clean();
+    let report = Sweep::new(one_locks).orders().pairs().run();
+    assert_eq!(report.state(), SweepState::Failed, "{report}");
+    let failure = &report.failures[0];
+    let (sentence, order) = (failure.sentence(), failure.text());
+    assert!(sentence.contains("request-lost at request 2"), "{sentence}");
+    let text = report.to_string();
+    // The lost request and what follows have their numbers.
+    for line in [" 2  ", " 3  "] {
+        assert!(
+            text.lines()
+                .any(|it| it.trim_start().starts_with(line.trim_start())),
+            "{text}"
+        );
+    }
+    let again = (0..100).fold(Sweep::new(one_locks), |again, _| {
+        again.only(&order).unwrap()
+    });
+    assert_eq!(again.run().failed, 100, "{order}");
+}
+
+/// Every fault acts in some order, and a program that retries is none the worse.
+#[test]
+fn program_that_retries_is_clean_with_every_fault() {
+    async fn set(client: Client) {
+        for _ in 0..2 {
+            while client.set_data("/a", b"", None).await.is_err() {}
+        }
+    }
+    let report = Sweep::new(|server| twice(server, set))
+        .orders()
+        .pairs()
+        .server(|| servers::server().seed(tree! { "/a" => "" }))
+        .run();
+    assert!(report.tried > 50, "{report}");
+    assert_eq!(report.failed + report.hung, 0, "{report}");
 }
 
 /// The text of an order that names a client which never comes.

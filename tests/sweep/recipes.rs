@@ -140,12 +140,14 @@ fn recipes_pass_with_every_fault() {
 const ORDERS: u64 = 150;
 
 /// Every world, in as many orders of requests as there is time for. `MINIKEEPER_SWEEP_ORDERS_S` tries for so many
-/// seconds a world, those with at most two unforced changes of client first.
+/// seconds a world, those with at most two unforced changes first; `MINIKEEPER_SWEEP_DEPTH` is 2 for orders with a
+/// fault; `MINIKEEPER_SWEEP_WORLDS` names the worlds, such as `Mutex,Latch`.
 #[test]
 fn recipes_pass_in_every_order() {
     let seed = random::seed_or(1);
     let seconds = random::number_of_environment("MINIKEEPER_SWEEP_ORDERS_S", 0);
-    for world in World::ALL {
+    let depth = random::number_of_environment("MINIKEEPER_SWEEP_DEPTH", 1);
+    for world in worlds() {
         let sweep = Sweep::new(move |server: Arc<Server>| async move {
             play(&server, world, (seed, true)).await
         })
@@ -158,8 +160,27 @@ fn recipes_pass_in_every_order() {
             0 => sweep.runs(ORDERS),
             seconds => sweep.time(Duration::from_secs(seconds)),
         };
+        let sweep = if depth > 1 { sweep.pairs() } else { sweep };
         let report = sweep.run();
         println!("{world:?}: {}", report.summary());
         assert!(report.is_clean(), "{world:?}, seed {seed}: {report}");
     }
+}
+
+/// The worlds that the environment names, or all.
+fn worlds() -> Vec<World> {
+    let Ok(names) = std::env::var("MINIKEEPER_SWEEP_WORLDS") else {
+        return World::ALL.to_vec();
+    };
+    let named = |name: &str| {
+        let mut all = World::ALL.into_iter();
+        all.find(|world| format!("{world:?}") == name)
+            .unwrap_or_else(|| {
+                panic!(
+                    "MINIKEEPER_SWEEP_WORLDS: {name:?} is none of {:?}",
+                    World::ALL
+                )
+            })
+    };
+    names.split(',').map(named).collect()
 }

@@ -274,7 +274,7 @@ export interface SweepOptions extends StoryOptions {
   allowUntried?: number | undefined;
   /** Whether to try the orders in which requests can be served, instead of faults */
   orders?: boolean | undefined;
-  /** With `orders`: up to how many unforced changes of client all orders are tried, by default 2 */
+  /** With `orders`: up to how many unforced changes all orders are tried, by default 2 */
   changes?: number | 'all' | undefined;
   /** With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or until a budget ends */
   more?: number | undefined;

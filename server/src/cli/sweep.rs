@@ -27,7 +27,7 @@ const INCOMPLETE: u8 = 3;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct SweepArgs {
-    /// Try two faults a run, too, until --time or --runs is over
+    /// Try two faults a run, too, until --time or --runs is over; with --orders, try one fault in an order
     #[arg(long, value_name = "1|2", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=2))]
     depth: u16,
     /// Try equivalent points, too: the same fault at the same request after the same one
@@ -37,9 +37,10 @@ pub(crate) struct SweepArgs {
     #[arg(long = "fault", value_name = "FAULT", value_parser = fault_parser())]
     faults: Vec<SweepFault>,
     /// Try the orders in which requests can be served, instead of faults
-    #[arg(long, conflicts_with_all = ["depth", "faults", "allow_unreached", "resume"])]
+    #[arg(long, conflicts_with_all = ["allow_unreached", "resume"])]
     orders: bool,
-    /// With --orders: try all orders with at most N unforced changes of client; "all" for all orders
+    /// With --orders: try all orders with at most N unforced changes (of client, late events, with --depth 2 a
+    /// fault); "all" for all orders
     #[arg(long, value_name = "N", default_value = "2", requires = "orders", value_parser = changes)]
     changes: Changes,
     /// With --orders: then try N further orders, random ones among them; by default 1000, or until --time or

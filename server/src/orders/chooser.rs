@@ -2,7 +2,10 @@
 
 use minikeeper_core::faults::chance::Chance;
 
-use crate::orders::choice::RequestOrder;
+use crate::orders::{
+    choice::{Mark, RequestOrder},
+    fault::SweepFault,
+};
 
 /// How many requests of one client are served in a row while others wait: one that asks until something
 /// has changed would go on for ever.
@@ -23,8 +26,14 @@ pub(crate) enum Goal {
         seed: u64,
         changes: u32,
         length: usize,
+        /// One of these acts at a random request among the first `length`; none for an empty list. If late
+        /// events are one of them, each event is late with a chance of 1 / [`LATE_ONE_IN`].
+        faults: Vec<SweepFault>,
     },
 }
+
+/// The chance of an event to be late in a random order.
+const LATE_ONE_IN: usize = 8;
 
 /// The client that was served last, and how often in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,19 +73,31 @@ pub(crate) struct Chooser {
     priorities: Vec<u64>,
     /// At which choices a priority changes.
     changes: Vec<usize>,
+    /// What acts at which choice of a sample.
+    fault: Option<(usize, SweepFault)>,
+    has_late_events: bool,
 }
 
 impl Chooser {
     pub(crate) fn new(goal: Goal) -> Self {
         let (mut chance, mut at) = (Chance::new(0), Vec::new());
+        let (mut fault, mut has_late_events) = (None, false);
         if let Goal::Sample {
             seed,
             changes,
             length,
-        } = goal
+            faults,
+        } = &goal
         {
-            chance = Chance::new(seed);
-            at.extend((0..changes).map(|_| chance.below(length.max(1))));
+            chance = Chance::new(*seed);
+            at.extend((0..*changes).map(|_| chance.below((*length).max(1))));
+            has_late_events = faults.contains(&SweepFault::EventLate);
+            let others = faults.iter().filter(|fault| !fault.is_late_event());
+            let others: Vec<_> = others.copied().collect();
+            if !others.is_empty() {
+                let step = chance.below((*length).max(1));
+                fault = Some((step, others[chance.below(others.len())]));
+            }
         }
         Self {
             goal,
@@ -85,13 +106,15 @@ impl Chooser {
             chance,
             priorities: Vec::new(),
             changes: at,
+            fault,
+            has_late_events,
         }
     }
 
     /// Returns the client that the order names next, whether it has a request or not.
     pub(crate) fn named(&self) -> Option<usize> {
         match &self.goal {
-            Goal::Follow(order) => order.0.get(self.made).map(|client| usize::from(*client)),
+            Goal::Follow(order) => order.client(self.made),
             Goal::Sample { .. } => None,
         }
     }
@@ -130,6 +153,23 @@ impl Chooser {
         Ok(index)
     }
 
+    /// Returns what else happens with the request that was just chosen, of `client`, which tells these others.
+    pub(crate) fn marks(&mut self, client: u8, told: &[u8]) -> Vec<Mark> {
+        let step = self.made.saturating_sub(1);
+        if let Goal::Follow(order) = &self.goal {
+            return order.marks_of(step).collect();
+        }
+        let fault = self.fault.filter(|(at, _)| *at == step);
+        let fault = fault.map(|(_, fault)| Mark { fault, client });
+        let mut marks: Vec<_> = fault.into_iter().collect();
+        for other in told {
+            if self.has_late_events && self.chance.below(LATE_ONE_IN) == 0 {
+                marks.push(Mark::late(*other));
+            }
+        }
+        marks
+    }
+
     fn first(&mut self, clients: &[usize]) -> usize {
         let most = clients.iter().copied().max().unwrap_or(0);
         while self.priorities.len() <= most {
@@ -153,7 +193,7 @@ mod tests {
 
     #[test]
     fn order_is_followed_and_then_clients_change_as_rarely_as_possible() {
-        let mut chooser = Chooser::new(Goal::Follow(RequestOrder(vec![1, 0])));
+        let mut chooser = Chooser::new(Goal::Follow("order:2.1".parse().unwrap()));
         assert_eq!(chooser.named(), Some(1));
         assert_eq!(choose(&mut chooser, &[0, 1]), 1);
         assert_eq!(choose(&mut chooser, &[0, 1]), 0);
@@ -163,8 +203,45 @@ mod tests {
 
     #[test]
     fn client_that_has_no_request_cannot_be_served() {
-        let mut chooser = Chooser::new(Goal::Follow(RequestOrder(vec![3])));
+        let mut chooser = Chooser::new(Goal::Follow("order:4".parse().unwrap()));
         assert_eq!(chooser.choose(&[0, 1]), Err(NotFollowed { client: 3 }));
+    }
+
+    #[test]
+    fn order_says_what_else_happens() {
+        let text = "order:1.2+reply-lost+event-late:1";
+        let mut chooser = Chooser::new(Goal::Follow(text.parse().unwrap()));
+        choose(&mut chooser, &[0, 1]);
+        assert_eq!(chooser.marks(0, &[1]), []);
+        choose(&mut chooser, &[0, 1]);
+        let lost = Mark {
+            fault: SweepFault::ReplyLost,
+            client: 1,
+        };
+        assert_eq!(chooser.marks(1, &[0]), [lost, Mark::late(0)]);
+        choose(&mut chooser, &[0, 1]);
+        assert_eq!(chooser.marks(0, &[1]), []);
+    }
+
+    #[test]
+    fn sample_has_one_fault_and_some_late_events() {
+        let marks = |faults: &[SweepFault]| {
+            let mut chooser = Chooser::new(Goal::Sample {
+                seed: 7,
+                changes: 0,
+                length: 100,
+                faults: faults.to_vec(),
+            });
+            let marks = (0..100).flat_map(|_| {
+                choose(&mut chooser, &[0, 1]);
+                chooser.marks(0, &[1])
+            });
+            marks.map(|mark| mark.fault).collect::<Vec<_>>()
+        };
+        assert_eq!(marks(&[]), []);
+        assert_eq!(marks(&[SweepFault::RequestLost]), [SweepFault::RequestLost]);
+        let late = marks(&[SweepFault::EventLate]).len();
+        assert!((1..50).contains(&late), "{late}");
     }
 
     #[test]
@@ -178,6 +255,7 @@ mod tests {
             seed: 1,
             changes: 0,
             length: 10,
+            faults: Vec::new(),
         });
         let served: Vec<_> = (0..2 * ROW_MAX)
             .map(|_| choose(&mut chooser, &[0, 1]))
@@ -192,6 +270,7 @@ mod tests {
                 seed,
                 changes: 2,
                 length: 10,
+                faults: Vec::new(),
             });
             let served = (0..10).map(|_| choose(&mut chooser, &[0, 1, 2]));
             served.collect::<Vec<_>>()

@@ -1,6 +1,7 @@
-//! Decides which orders to try: all with no unforced change of client, then all with one, and so on. Pure.
+//! Decides which orders to try: all with no unforced change, then all with one, and so on. Pure.
 //!
-//! A change is unforced if the client that was served last has a further request. Each run shows at which
+//! Serving another client is unforced if the one that was served last has a further request; an event that is
+//! late and a fault are unforced, too. Each run shows at which
 //! of its choices another request could have been served; each of those is a branch, which a later run
 //! takes. A branch that leads to a state which equivalent requests have led to, with no more changes, is
 //! left out: what follows is tried from there. So every order with at most `k` changes is tried, or an
@@ -15,19 +16,34 @@ use std::{
 use minikeeper_core::faults::chance::Chance;
 
 use crate::orders::{
-    choice::{CLIENTS_MAX, ChoicePoint, RequestOrder},
+    choice::{CLIENTS_MAX, ChoicePoint, Mark, RequestOrder},
     chooser::{Goal, Streak},
+    fault::SweepFault,
     past::Past,
 };
 
 /// The maximum number of branches that are remembered; further ones are only counted.
 const BRANCHES_MAX: usize = 1_000_000;
 
+/// The maximum memory of the orders of branches. Unit: bytes.
+const ORDERS_BYTES_MAX: usize = 256 << 20;
+
 /// The maximum number of states that are remembered. Beyond it, equivalent orders are tried.
 const STATES_MAX: usize = 4_000_000;
 
 /// How often a branch is tried that could not be followed.
 const ATTEMPTS_MAX: u32 = 3;
+
+/// What a branch does where it leaves the order of another run.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// Nothing: it is the first run.
+    First,
+    /// It serves another client.
+    Client(u8),
+    /// Something else happens with the last request.
+    Mark(Mark),
+}
 
 /// A choice that no run has made yet.
 #[derive(Clone, Debug)]
@@ -36,9 +52,8 @@ pub(crate) struct Branch {
     order: Arc<RequestOrder>,
     /// How much of it comes before the branch.
     length: usize,
-    /// The client that is served then; `None` for the first run.
-    client: Option<u8>,
-    /// The number of unforced changes of client.
+    next: Turn,
+    /// The number of unforced changes.
     changes: u32,
     /// The class of the state that it leads to.
     class: u64,
@@ -53,9 +68,18 @@ impl Branch {
 
     /// Returns the order up to the branch, and the branch.
     fn to_order(&self) -> RequestOrder {
-        let mut order = RequestOrder(self.order.0[..self.length].to_vec());
-        order.0.extend(self.client);
+        let mut order = self.order.prefix(self.length);
+        match self.next {
+            Turn::First => {}
+            Turn::Client(client) => order.push(client),
+            Turn::Mark(mark) => order.mark(mark),
+        }
         order
+    }
+
+    /// Returns the number of requests that its order names.
+    fn named(&self) -> usize {
+        self.length + usize::from(matches!(self.next, Turn::Client(_)))
     }
 }
 
@@ -80,10 +104,14 @@ pub(crate) enum Followed {
 pub(crate) struct Explorer {
     /// Whether equivalent orders are left out.
     reduces: bool,
+    /// What else may happen with a request: events may be late, and one other fault may act.
+    faults: Vec<SweepFault>,
     chance: Chance,
     /// By number of changes.
     branches: BTreeMap<u32, Vec<Branch>>,
     remembered: usize,
+    /// The memory of their orders. Unit: bytes.
+    orders_bytes: usize,
     /// How many runs with so many changes have begun and not ended.
     running: BTreeMap<u32, usize>,
     states: HashMap<u64, Reached>,
@@ -101,21 +129,45 @@ pub(crate) struct Explorer {
     pub(crate) clients: usize,
 }
 
+/// A step of a run at which branches leave it.
+#[derive(Clone, Copy, Debug)]
+struct BranchOff<'a> {
+    run: &'a Branch,
+    order: &'a Arc<RequestOrder>,
+    place: usize,
+    step: &'a ChoicePoint,
+}
+
+impl BranchOff<'_> {
+    fn branch(&self, length: usize, next: Turn, changes: u32, class: u64) -> Branch {
+        Branch {
+            order: Arc::clone(self.order),
+            length,
+            next,
+            changes,
+            class,
+            attempt: 0,
+        }
+    }
+}
+
 impl Explorer {
-    pub(crate) fn new(reduces: bool, seed: u64) -> Self {
+    pub(crate) fn new(reduces: bool, faults: Vec<SweepFault>, seed: u64) -> Self {
         let first = Branch {
             order: Arc::default(),
             length: 0,
-            client: None,
+            next: Turn::First,
             changes: 0,
             class: Past::default().class(),
             attempt: 0,
         };
         Self {
             reduces,
+            faults,
             chance: Chance::new(seed),
             branches: BTreeMap::from([(0, vec![first])]),
             remembered: 1,
+            orders_bytes: 0,
             running: BTreeMap::new(),
             states: HashMap::new(),
             ends: HashSet::new(),
@@ -139,6 +191,10 @@ impl Explorer {
                 first.remove();
             }
             self.remembered -= 1;
+            if Arc::strong_count(&branch.order) == 1 {
+                // Its run has no further branches.
+                self.orders_bytes -= branch.order.len();
+            }
             let reached = self.states.get(&branch.class);
             if self.reduces && reached.is_some_and(|reached| reached.changes < branch.changes) {
                 // Another order came to the same state with fewer changes.
@@ -167,6 +223,9 @@ impl Explorer {
         if followed == Followed::No {
             let attempt = branch.attempt + 1;
             if attempt < ATTEMPTS_MAX {
+                if Arc::strong_count(&branch.order) == 1 {
+                    self.orders_bytes += branch.order.len();
+                }
                 self.remember(Branch { attempt, ..branch });
             } else {
                 self.not_followed += 1;
@@ -174,17 +233,32 @@ impl Explorer {
             }
             return;
         }
-        let from = branch.length + usize::from(branch.client.is_some());
         let order = Arc::new(RequestOrder::of(steps));
+        self.orders_bytes += order.len();
         let (mut past, mut streak) = (Past::default(), Streak::default());
         let mut is_new = true;
         for (place, step) in steps.iter().enumerate() {
             self.note_clients(step);
-            if place >= from && is_new {
-                is_new = self.branch_off(&branch, &order, place, step, &past, streak);
+            let at = BranchOff {
+                run: &branch,
+                order: &order,
+                place,
+                step,
+            };
+            if place >= branch.named() && is_new {
+                is_new = self.branch_off(&at, &past, streak);
             }
             past.add(step.picked());
             streak.served(step.picked().client);
+            for mark in &step.marks {
+                past.add_mark(*mark);
+            }
+            if place + 1 >= branch.named() && is_new {
+                self.branch_off_with_marks(&at, &past);
+            }
+        }
+        if Arc::strong_count(&order) == 1 {
+            self.orders_bytes -= order.len();
         }
         self.add_end(&past);
     }
@@ -192,7 +266,10 @@ impl Explorer {
     /// Notes which orders are not equivalent.
     pub(crate) fn note_end(&mut self, steps: &[ChoicePoint]) {
         let mut past = Past::default();
-        steps.iter().for_each(|step| past.add(step.picked()));
+        for step in steps {
+            past.add(step.picked());
+            step.marks.iter().for_each(|mark| past.add_mark(*mark));
+        }
         self.add_end(&past);
     }
 
@@ -212,16 +289,10 @@ impl Explorer {
         self.clients = self.clients.max(most.unwrap_or(0));
     }
 
-    /// Adds the branches at a step of a run. Returns whether what follows the step is new.
-    fn branch_off(
-        &mut self,
-        run: &Branch,
-        order: &Arc<RequestOrder>,
-        place: usize,
-        step: &ChoicePoint,
-        past: &Past,
-        streak: Streak,
-    ) -> bool {
+    /// Adds the branches that serve another client at a step of a run. Returns whether what follows the step is
+    /// new.
+    fn branch_off(&mut self, at: &BranchOff<'_>, past: &Past, streak: Streak) -> bool {
+        let BranchOff { run, step, .. } = at;
         let goes_on = streak.goes_on(step.choices.iter().map(|choice| choice.client));
         let mut is_new = true;
         for (index, choice) in step.choices.iter().enumerate() {
@@ -243,19 +314,42 @@ impl Explorer {
             if is_picked {
                 continue;
             }
-            let Ok(client) = u8::try_from(choice.client) else {
-                continue;
-            };
-            self.remember(Branch {
-                order: Arc::clone(order),
-                length: place,
-                client: Some(client),
-                changes,
-                class,
-                attempt: 0,
-            });
+            if let Ok(client) = u8::try_from(choice.client) {
+                self.remember(at.branch(at.place, Turn::Client(client), changes, class));
+            }
         }
         is_new
+    }
+
+    /// Adds the branches on which something else happens with the request of a step.
+    fn branch_off_with_marks(&mut self, at: &BranchOff<'_>, past: &Past) {
+        let BranchOff { run, step, .. } = at;
+        let client = step.client();
+        let has_fault = (at.order.marks().iter()).any(|(_, mark)| !mark.fault.is_late_event());
+        let (op, clients) = (step.picked().op, self.clients);
+        let mut marks = Vec::new();
+        for fault in self.faults.iter().copied() {
+            if fault.is_late_event() {
+                marks.extend(step.told.iter().map(|told| Mark::late(*told)));
+            } else if !has_fault && fault.is_possible_at(op, clients, !self.reduces) {
+                marks.push(Mark { fault, client });
+            }
+        }
+        // Several come in ascending order.
+        let last = step.marks.last().copied();
+        marks.retain(|mark| last.is_none_or(|last| last < *mark));
+        let changes = run.changes + 1;
+        for mark in marks {
+            let class = match self.reduces {
+                true => past.class_with_mark(mark),
+                false => 0,
+            };
+            if self.reduces && !self.reach(class, changes, step.picked().client) {
+                self.equivalent += 1;
+            } else {
+                self.remember(at.branch(at.place + 1, Turn::Mark(mark), changes, class));
+            }
+        }
     }
 
     /// Notes that a state is reached. Returns false if that is known, with no more changes.
@@ -276,7 +370,7 @@ impl Explorer {
     }
 
     fn remember(&mut self, branch: Branch) {
-        if self.remembered >= BRANCHES_MAX {
+        if self.remembered >= BRANCHES_MAX || self.orders_bytes > ORDERS_BYTES_MAX {
             self.forgotten += 1;
             return self.miss(branch.changes);
         }

@@ -6,27 +6,21 @@
 //! Mazurkiewicz, "Trace theory", 1987; the hash of pasts as the identity of a state: Musuvathi, Qadeer,
 //! "Partial-order reduction for context-bounded state exploration", 2007.
 
-use std::sync::Arc;
+use minikeeper_engine::{Footprint, Footprints};
 
-use minikeeper_engine::Footprint;
-
-use crate::orders::choice::Choice;
+use crate::orders::choice::{Choice, Mark};
 
 /// How many requests of each client an event has in its past, itself included.
 type Clock = Vec<u32>;
 
-/// A request that was served.
-#[derive(Clone, Debug)]
-struct Event {
-    client: usize,
-    clock: Clock,
-    footprint: Arc<Footprint>,
-}
-
-/// The requests that were served so far.
+/// The requests that were served so far, and what else happened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
-    events: Vec<Event>,
+    /// The clock of each event.
+    clocks: Vec<Clock>,
+    touched: Footprints,
+    /// The last event of each client.
+    last: Vec<Option<usize>>,
     class: u64,
 }
 
@@ -38,56 +32,83 @@ impl Past {
 
     /// Returns the class once this request is served, too.
     pub(crate) fn class_with(&self, choice: &Choice) -> u64 {
-        let clock = self.clock_of(choice);
+        let clock = self.clock_of(choice.client, &choice.footprint);
         self.class.wrapping_add(hash(choice.client, &clock))
     }
 
     pub(crate) fn add(&mut self, choice: &Choice) {
-        let clock = self.clock_of(choice);
+        let clock = self.clock_of(choice.client, &choice.footprint);
         self.class = self.class.wrapping_add(hash(choice.client, &clock));
-        self.events.push(Event {
-            client: choice.client,
-            clock,
-            footprint: Arc::clone(&choice.footprint),
-        });
+        self.add_event(choice.client, clock, &choice.footprint);
     }
 
-    /// Returns the index of the first of these events that does not commute with a request.
-    pub(crate) fn first_clash(&self, from: usize, choice: &Choice) -> Option<usize> {
-        let mut events = self.events.iter().enumerate().skip(from);
-        let clash = events.find(|(_, event)| {
-            event.client != choice.client && !event.footprint.commutes_with(&choice.footprint)
-        });
-        clash.map(|(index, _)| index)
+    /// Returns the class once this has happened with the last request, too.
+    pub(crate) fn class_with_mark(&self, mark: Mark) -> u64 {
+        let clock = self.clock_of_mark(mark);
+        self.class.wrapping_add(hash_of_mark(mark, &clock))
     }
 
-    fn clock_of(&self, choice: &Choice) -> Clock {
+    pub(crate) fn add_mark(&mut self, mark: Mark) {
+        let clock = self.clock_of_mark(mark);
+        self.class = self.class.wrapping_add(hash_of_mark(mark, &clock));
+        self.add_event(usize::from(mark.client), clock, &touched_by(mark));
+    }
+
+    fn add_event(&mut self, client: usize, clock: Clock, footprint: &Footprint) {
+        let event = self.clocks.len();
+        self.touched.add(client, event, footprint);
+        self.clocks.push(clock);
+        if self.last.len() <= client {
+            self.last.resize(client + 1, None);
+        }
+        self.last[client] = Some(event);
+    }
+
+    fn clock_of(&self, client: usize, footprint: &Footprint) -> Clock {
         let mut clock = Clock::new();
-        for event in self.events.iter().rev() {
-            let own = event.clock[event.client];
-            if at(&clock, event.client) >= own {
-                // What is in the past has its past there.
-                continue;
-            }
-            if event.client == choice.client || !event.footprint.commutes_with(&choice.footprint) {
-                if clock.len() < event.clock.len() {
-                    clock.resize(event.clock.len(), 0);
-                }
-                for (here, there) in clock.iter_mut().zip(&event.clock) {
-                    *here = (*here).max(*there);
-                }
-            }
+        if let Some(last) = self.last.get(client).copied().flatten() {
+            join(&mut clock, &self.clocks[last]);
         }
-        if clock.len() <= choice.client {
-            clock.resize(choice.client + 1, 0);
+        self.touched.each_clash(footprint, |of, event| {
+            // What is in the past has its past there.
+            let own = self.clocks[event][of];
+            if clock.get(of).is_none_or(|known| *known < own) {
+                join(&mut clock, &self.clocks[event]);
+            }
+        });
+        if clock.len() <= client {
+            clock.resize(client + 1, 0);
         }
-        clock[choice.client] += 1;
+        clock[client] += 1;
+        clock
+    }
+
+    /// What happens with a request comes behind it.
+    fn clock_of_mark(&self, mark: Mark) -> Clock {
+        let client = usize::from(mark.client);
+        let mut clock = self.clock_of(client, &touched_by(mark));
+        if let Some(cause) = self.clocks.last() {
+            join(&mut clock, cause);
+        }
         clock
     }
 }
 
-fn at(clock: &[u32], client: usize) -> u32 {
-    clock.get(client).copied().unwrap_or(0)
+/// A late event is nobody else's business. What follows a fault depends on everything.
+fn touched_by(mark: Mark) -> Footprint {
+    match mark.fault.is_late_event() {
+        true => Footprint::default(),
+        false => Footprint::everything(),
+    }
+}
+
+fn join(clock: &mut Clock, other: &Clock) {
+    if clock.len() < other.len() {
+        clock.resize(other.len(), 0);
+    }
+    for (here, there) in clock.iter_mut().zip(other) {
+        *here = (*here).max(*there);
+    }
 }
 
 /// Mixes an event to a number; those of several events are added.
@@ -98,6 +119,10 @@ fn hash(client: usize, clock: &[u32]) -> u64 {
         hash = mixed(hash ^ u64::from(*count));
     }
     hash
+}
+
+fn hash_of_mark(mark: Mark, clock: &[u32]) -> u64 {
+    mixed(hash(usize::from(mark.client), clock) ^ (mark.fault as u64 + 1))
 }
 
 /// The step of SplitMix64.

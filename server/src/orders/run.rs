@@ -4,24 +4,33 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
+    time::Duration,
 };
 
 use minikeeper_core::{
+    faults::fault::Fault,
     order,
-    state::picking::{self, WaitingRequest},
+    state::{
+        fault_turn,
+        picking::{self, WaitingRequest},
+    },
 };
 use minikeeper_protocol::SessionId;
 
 use crate::{
     orders::{
-        choice::{CLIENTS_MAX, Choice, ChoicePoint},
+        choice::{CLIENTS_MAX, Choice, ChoicePoint, Mark},
         chooser::{Chooser, Goal},
+        fault::SweepFault,
     },
     universe::Universe,
 };
 
 /// The maximum number of requests of a run.
 pub(crate) const STEPS_MAX: usize = 10_000;
+
+/// How long an event is late, at most, by the server's clock: its watcher may send nothing until it comes.
+const LATE: Duration = Duration::from_secs(10);
 
 /// A run whose requests wait until they are picked.
 #[derive(Debug)]
@@ -33,6 +42,8 @@ pub(crate) struct OrderedRun {
     /// By client.
     sessions: Vec<SessionId>,
     steps: Vec<ChoicePoint>,
+    /// The faults that hold the events of clients back until their next requests are served.
+    late: BTreeMap<usize, u64>,
     stopped: Option<Stopped>,
 }
 
@@ -83,11 +94,7 @@ impl OrderedRun {
     pub(crate) fn begin(universe: &Universe, goal: Goal) -> Self {
         picking::begin(&universe.shared);
         let named = match &goal {
-            Goal::Follow(order) => order
-                .0
-                .iter()
-                .max()
-                .map_or(0, |last| usize::from(*last) + 1),
+            Goal::Follow(order) => order.count_clients(),
             Goal::Sample { .. } => 0,
         };
         Self {
@@ -96,6 +103,7 @@ impl OrderedRun {
             named,
             sessions: Vec::new(),
             steps: Vec::new(),
+            late: BTreeMap::new(),
             stopped: None,
         }
     }
@@ -134,16 +142,13 @@ impl OrderedRun {
 
     /// Returns whether each of so many clients has come, and each that is connected has a request.
     pub(crate) fn have_all(&self, clients: usize) -> bool {
-        let waiting = picking::waiting(&self.universe.shared);
-        let has_one = |session: &SessionId| waiting.iter().any(|other| other.session == *session);
-        let new = waiting
-            .iter()
-            .filter(|request| !self.sessions.contains(&request.session));
-        let new: BTreeSet<_> = new.map(|request| request.session).collect();
+        let waiting = self.waiting_sessions();
+        let is_new = |session: &&SessionId| !self.sessions.contains(session);
+        let new = waiting.iter().filter(is_new).count();
         let connected = self.universe.sessions();
         let mut connected = connected.iter().map(|info| info.id);
-        self.sessions.len() + new.len() >= clients
-            && connected.all(|session| !self.sessions.contains(&session) || has_one(&session))
+        self.sessions.len() + new >= clients
+            && connected.all(|session| is_new(&&session) || waiting.contains(&session))
     }
 
     /// Returns the number of requests that wait.
@@ -151,20 +156,16 @@ impl OrderedRun {
         picking::count(&self.universe.shared)
     }
 
-    /// Returns the clients whose requests wait; new ones have no number yet.
-    pub(crate) fn waiting_clients(&self) -> Vec<usize> {
+    /// Returns the sessions whose requests wait.
+    pub(crate) fn waiting_sessions(&self) -> BTreeSet<SessionId> {
         let waiting = picking::waiting(&self.universe.shared);
-        let known = self.sessions.iter().enumerate();
-        let has_one = |session| waiting.iter().any(|request| request.session == session);
-        known
-            .filter(|(_, session)| has_one(**session))
-            .map(|(client, _)| client)
-            .collect()
+        waiting.iter().map(|request| request.session).collect()
     }
 
-    /// Returns the client that was served last.
-    pub(crate) fn last(&self) -> Option<usize> {
-        Some(self.steps.last()?.picked().client)
+    /// Returns the session that was served last.
+    pub(crate) fn last_session(&self) -> Option<SessionId> {
+        let last = self.steps.last()?.picked().client;
+        self.sessions.get(last).copied()
     }
 
     pub(crate) const fn universe(&self) -> &Universe {
@@ -202,7 +203,6 @@ impl OrderedRun {
         let picked = picked.map_err(|missing| Stopped::NotFollowed {
             client: missing.client,
         })?;
-        let session = waiting[picked].session;
         // Of those that an order names only what was picked matters.
         let connections: Vec<_> = match is_named {
             true => vec![waiting[picked].connection],
@@ -220,10 +220,89 @@ impl OrderedRun {
                 false => Arc::new(footprints.next().unwrap_or_default()),
             },
         });
-        let choices = choices.collect();
-        self.steps.push(ChoicePoint { choices, picked });
-        picking::pick(&self.universe.shared, session);
+        let mut step = ChoicePoint {
+            choices: choices.collect(),
+            picked,
+            told: Vec::new(),
+            marks: Vec::new(),
+        };
+        step.told = self.told_by(&step);
+        step.marks = self.chooser.marks(step.client(), &step.told);
+        self.pick(step.picked().client, &step.marks);
+        self.steps.push(step);
         Ok(())
+    }
+
+    /// Returns the other clients that may be sent an event, but for those whose events are late anyway.
+    fn told_by(&self, step: &ChoicePoint) -> Vec<u8> {
+        let told = step.picked().footprint.told();
+        let told = told.filter_map(|session| {
+            let client = self.sessions.iter().position(|known| *known == session)?;
+            let client = u8::try_from(client).ok()?;
+            let is_late = self.late.contains_key(&usize::from(client));
+            (client != step.client() && !is_late).then_some(client)
+        });
+        told.collect()
+    }
+
+    /// Serves the request of a client. The events for it come first, also those that are late.
+    fn pick(&mut self, client: usize, marks: &[Mark]) {
+        self.send_late_events(Some(client));
+        let faults = &self.universe.shared.turns.faults;
+        let config = &self.universe.shared.config;
+        let past_timeout = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
+        let past_timeout = Duration::from_millis(past_timeout);
+        let mut injected = Vec::new();
+        for mark in marks {
+            let marked = usize::from(mark.client);
+            let Some(session) = self.sessions.get(marked).copied() else {
+                continue;
+            };
+            let is_late_event = mark.fault.is_late_event();
+            if is_late_event && self.late.contains_key(&marked) {
+                continue;
+            }
+            let fault = match is_late_event {
+                true => Fault::delay_events(LATE),
+                false => mark.fault.to_fault(past_timeout).once(),
+            };
+            if let Ok((id, hits)) = faults.add(fault.of(session).optional()) {
+                injected.push((id, hits, mark.fault, marked));
+            }
+        }
+        picking::pick(&self.universe.shared, self.sessions[client]);
+        for (id, hits, fault, marked) in injected {
+            let has_acted = hits.seen().hits > 0;
+            match fault {
+                SweepFault::EventLate if has_acted => {
+                    self.late.insert(marked, id);
+                    continue;
+                }
+                SweepFault::ReplyLate if has_acted => self.universe.advance(past_timeout),
+                SweepFault::ServerRestarted if has_acted => self.universe.disconnect_all(),
+                _ => {}
+            }
+            fault_turn::remove(&self.universe.shared, Some(id));
+        }
+    }
+
+    /// Returns whether events are late.
+    pub(crate) fn has_late_events(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Sends the events of a client that are late, or those of all. Returns whether there were any.
+    pub(crate) fn send_late_events(&mut self, client: Option<usize>) -> bool {
+        let count = self.late.len();
+        let shared = &self.universe.shared;
+        self.late.retain(|watcher, fault| {
+            let is_sent = client.is_none_or(|client| client == *watcher);
+            if is_sent {
+                fault_turn::remove(shared, Some(*fault));
+            }
+            !is_sent
+        });
+        self.late.len() < count
     }
 
     /// Numbers the clients that have come. Which of them asked first differs from run to run, and so may
@@ -259,7 +338,8 @@ impl OrderedRun {
     }
 
     /// Serves the requests that wait, and lets later ones pass.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(&mut self) {
+        self.send_late_events(None);
         picking::end(&self.universe.shared);
     }
 

@@ -1,7 +1,7 @@
 //! Serves the requests of programs in an order: each once no further request is coming.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -10,6 +10,7 @@ use minikeeper_core::{
     clock::Stopwatch,
     state::{picking, timers},
 };
+use minikeeper_protocol::SessionId;
 
 pub(crate) use crate::orders::quiet::Programs;
 use crate::orders::{
@@ -67,7 +68,16 @@ impl OrderedPrograms {
                 picking::keep_alive(&self.run.universe().shared);
             }
             if count == 0 {
-                if quiet_for > IDLE {
+                // Their watchers send nothing until they come.
+                if self.run.has_late_events()
+                    && match &mut threads {
+                        Some(threads) => threads.are_quiet(),
+                        None => quiet_for > SILENCE,
+                    }
+                {
+                    self.run.send_late_events(None);
+                    came = watch.elapsed();
+                } else if quiet_for > IDLE {
                     waiting = self.run.waiting();
                     timers::advance_to_next(&self.run.universe().shared);
                     came = watch.elapsed();
@@ -127,17 +137,17 @@ impl OrderedPrograms {
 /// Counts the requests that came after a choice that was made because none had come for some time.
 #[derive(Debug, Default)]
 struct Late {
-    /// The clients that had a request when the last choice was guessed.
-    known: Option<Vec<usize>>,
+    /// The sessions that had a request when the last choice was guessed.
+    known: Option<BTreeSet<SessionId>>,
     count: u64,
 }
 
 impl Late {
     fn choosing(&mut self, run: &OrderedRun, is_sure: bool) {
-        let waiting = run.waiting_clients();
-        if let Some(known) = self.known.take() {
-            let is_late = |client: &&usize| !known.contains(client) && run.last() != Some(**client);
-            self.count += waiting.iter().filter(is_late).count() as u64;
+        let waiting = run.waiting_sessions();
+        if let Some(mut known) = self.known.take() {
+            known.extend(run.last_session());
+            self.count += waiting.difference(&known).count() as u64;
         }
         if !is_sure {
             self.known = Some(waiting);

@@ -6,11 +6,11 @@ use minikeeper_core::{faults::hits::Hits, recording::Recording};
 use tokio::task::AbortHandle;
 
 use crate::{
+    orders::fault::{EVENT_DELAY, SweepFault},
     sweep::{
         SweepError,
         acts::ENTRIES_MAX,
         plan::{Run, RunResult, RunVerdict},
-        point::{EVENT_DELAY, SweepFault},
     },
     universe::Universe,
 };

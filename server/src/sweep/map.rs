@@ -1,6 +1,6 @@
 //! The map of a sweep: what was tried at each request and event, and what was not.
 
-use crate::sweep::point::{FaultPoint, SweepFault};
+use crate::{orders::fault::SweepFault, sweep::point::FaultPoint};
 
 /// The maximum number of requests and events in a map; the points of further ones are only counted.
 const ROWS_MAX: usize = 2_000;

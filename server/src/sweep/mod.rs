@@ -4,7 +4,8 @@
 //! [`acts`] reads from the journal what the clients of a run did. [`names`] learns what differs
 //! between runs without faults, and [`model`] where the fault points are and how to find each again; a
 //! [`point`] is the text of one. [`plan`] decides what the next run does and judges the last one; it is
-//! pure. [`order_plan`] does the same for [orders](crate::orders), and [`order_report`] tells of them.
+//! pure. [`order_plan`] does the same for [orders](crate::orders), [`order_swaps`] finds the requests of a
+//! failed one that matter, and [`order_report`] tells of them.
 //! [`armed`] injects the faults of a run into a universe. [`report`] tells what was found, with a
 //! [`map`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
 //! Three callers run tests so: [`sweeping`](crate::sweeping) on paused time in the process, and a command
@@ -17,6 +18,7 @@ pub(crate) mod model;
 pub(crate) mod names;
 pub(crate) mod order_plan;
 pub(crate) mod order_report;
+pub(crate) mod order_swaps;
 pub(crate) mod page;
 pub(crate) mod plan;
 pub(crate) mod point;

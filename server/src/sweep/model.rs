@@ -17,10 +17,13 @@ use minikeeper_core::{
 };
 use minikeeper_protocol::{OpCode, SessionId};
 
-use crate::sweep::{
-    acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
-    names::RunNames,
-    point::{FaultPoint, SweepFault},
+use crate::{
+    orders::fault::SweepFault,
+    sweep::{
+        acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
+        names::RunNames,
+        point::FaultPoint,
+    },
 };
 
 /// The maximum number of runs that are kept to see how a place is found again.
@@ -58,7 +61,6 @@ pub(crate) struct SweepPlace {
     pub(crate) at: usize,
     client: u32,
     op: &'static str,
-    is_read: bool,
     path: String,
     nth: u64,
     /// The number of clients that have come to it so far, itself included.
@@ -691,7 +693,6 @@ fn places_of(
             at: act.at,
             client,
             op,
-            is_read: is_read(op),
             path,
             nth,
             rank,
@@ -776,7 +777,11 @@ fn points_of(
     let mut points = Vec::new();
     for (index, place) in places.iter().enumerate() {
         for fault in faults {
-            if !is_possible(*fault, place, clients, all) {
+            let is_possible = match place.op {
+                EVENT => fault.is_late_event(),
+                op => fault.is_possible_at(op, clients, all),
+            };
+            if !is_possible {
                 continue;
             }
             if !all && !seen.insert(format!("{} {}", fault.name(), place.context)) {
@@ -793,38 +798,4 @@ fn points_of(
         }
     }
     points
-}
-
-/// Returns whether a fault makes sense at a place, and is not equivalent to another one there.
-fn is_possible(fault: SweepFault, place: &SweepPlace, clients: usize, all: bool) -> bool {
-    match place.op {
-        EVENT => fault == SweepFault::EventLate,
-        "connect" | "closeSession" => {
-            matches!(fault, SweepFault::ReplyLost | SweepFault::RequestLost)
-        }
-        _ => match fault {
-            SweepFault::EventLate => false,
-            // Whether a request that changes nothing is lost, or its reply, is the same to a client.
-            SweepFault::RequestLost => all || !place.is_read,
-            // With one client a restart is a lost reply.
-            SweepFault::ServerRestarted => all || clients > 1,
-            _ => true,
-        },
-    }
-}
-
-fn is_read(op: &str) -> bool {
-    matches!(
-        op,
-        "getData"
-            | "exists"
-            | "getChildren"
-            | "getChildren2"
-            | "getACL"
-            | "getEphemerals"
-            | "getAllChildrenNumber"
-            | "multiRead"
-            | "sync"
-            | "whoAmI"
-    )
 }

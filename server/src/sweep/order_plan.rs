@@ -7,12 +7,13 @@ use crate::{
         choice::{ChoicePoint, RequestOrder},
         chooser::{Goal, Streak},
         explorer::{Branch, Explorer, Followed},
-        past::Past,
+        fault::SweepFault,
         run::{OrderSeen, Stopped},
     },
     story::cut,
     sweep::{
         order_report::{FailedOrder, OrderCoverage, missed},
+        order_swaps::{swapped, swaps_of},
         plan::{RunResult, RunVerdict, SweepOptions},
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport},
         timeline::SweepTimeline,
@@ -27,9 +28,6 @@ const MORE: u64 = 1_000;
 
 /// How many constraints on the order an error may need so that the chance of a sample is known.
 pub(crate) const CONSTRAINTS: u32 = 3;
-
-/// How many pairs of requests of a failure are swapped to find one that matters.
-const SWAPS_MAX: usize = 12;
 
 /// Why a run of an order is done.
 #[derive(Clone, Debug)]
@@ -75,6 +73,8 @@ pub(crate) struct OrderPlan {
     first: Option<Vec<ChoicePoint>>,
     found: Vec<Found>,
     is_only: bool,
+    /// What else may happen with a request.
+    faults: Vec<SweepFault>,
     changes_max: Option<u32>,
     more_max: Option<u64>,
     /// The number of orders begun beyond `changes_max`.
@@ -87,13 +87,17 @@ impl OrderPlan {
         let has_budget = options.time_max.is_some() || options.runs_max.is_some();
         let only = options.only_orders.iter().rev();
         let only = only.map(|order| (OrderTask::Only, Goal::Follow(order.clone())));
+        let faults = options.faults.iter().copied();
+        let faults = faults.filter(|fault| fault.is_late_event() || options.depth > 1);
+        let faults: Vec<_> = faults.collect();
         Self {
-            explorer: Explorer::new(!options.all, options.seed),
+            explorer: Explorer::new(!options.all, faults.clone(), options.seed),
             chance: Chance::new(options.seed),
             urgent: only.collect(),
             first: None,
             found: Vec::new(),
             is_only: !options.only_orders.is_empty(),
+            faults,
             changes_max: options.changes_max,
             more_max: options.more_max.or_else(|| (!has_budget).then_some(MORE)),
             more: 0,
@@ -157,6 +161,11 @@ impl OrderPlan {
                 Sampled::Many => u32::try_from(length / 2).unwrap_or(u32::MAX),
             },
             length,
+            // The chance is known without.
+            faults: match how {
+                Sampled::Few => Vec::new(),
+                Sampled::Many => self.faults.clone(),
+            },
         };
         (OrderTask::Sample(how), goal)
     }
@@ -343,7 +352,7 @@ impl OrderPlan {
     }
 }
 
-/// Returns the number of changes of client that nothing forced.
+/// Returns the number of unforced changes.
 fn changes_in(steps: &[ChoicePoint]) -> u32 {
     let mut streak = Streak::default();
     let mut changes = 0;
@@ -351,6 +360,7 @@ fn changes_in(steps: &[ChoicePoint]) -> u32 {
         let goes_on = streak.goes_on(step.choices.iter().map(|choice| choice.client));
         let client = step.picked().client;
         changes += u32::from(goes_on.is_some_and(|last| last != client));
+        changes += u32::try_from(step.marks.len()).unwrap_or(u32::MAX);
         streak.served(client);
     }
     changes
@@ -383,40 +393,6 @@ fn difference(first: &[ChoicePoint], seen: &OrderSeen, is_followed: bool) -> Opt
         describe(first),
         describe(&seen.steps)
     ))
-}
-
-/// Returns the last pairs of requests of different clients that follow each other directly and do not commute.
-fn swaps_of(steps: &[ChoicePoint]) -> Vec<(usize, usize)> {
-    let mut past = Past::default();
-    steps.iter().for_each(|step| past.add(step.picked()));
-    let mut swaps: Vec<_> = (0..steps.len())
-        .filter_map(|place| Some((place, past.first_clash(place + 1, steps[place].picked())?)))
-        .collect();
-    // Those at the end have more to do with the failure than those at the beginning.
-    let first = swaps.len().saturating_sub(SWAPS_MAX);
-    swaps.split_off(first)
-}
-
-/// Returns the order of a run up to the second of these requests, which comes before the first one and what
-/// depends on that.
-fn swapped(steps: &[ChoicePoint], (first, second): (usize, usize)) -> RequestOrder {
-    let mut order: Vec<&ChoicePoint> = steps[..first].iter().collect();
-    let mut later = vec![&steps[first]];
-    for step in &steps[first + 1..second] {
-        let depends = later.iter().any(|before| {
-            let (one, other) = (before.picked(), step.picked());
-            one.client == other.client || !one.footprint.commutes_with(&other.footprint)
-        });
-        if depends {
-            later.push(step);
-        } else {
-            order.push(step);
-        }
-    }
-    order.push(&steps[second]);
-    order.push(later[0]);
-    let client = |step: &&ChoicePoint| u8::try_from(step.picked().client).unwrap_or(u8::MAX);
-    RequestOrder(order.iter().map(client).collect())
 }
 
 /// Returns how many random orders it takes on average to find an error of [`CONSTRAINTS`], at most.

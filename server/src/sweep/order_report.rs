@@ -11,6 +11,7 @@ use minikeeper_protocol::SessionId;
 use crate::{
     orders::{
         choice::{Choice, ChoicePoint, RequestOrder},
+        fault::SweepFault,
         run::OrderSeen,
     },
     sweep::order_plan::{CONSTRAINTS, samples_needed},
@@ -33,7 +34,7 @@ pub struct OrderCoverage {
     pub clients: u64,
     /// The number of requests of the longest run.
     pub requests: u64,
-    /// Every order with at most so many unforced changes of client was tried, or an equivalent one; `None`
+    /// Every order with at most so many unforced changes was tried, or an equivalent one; `None`
     /// if not even all without a change were.
     pub changes_done: Option<u32>,
     /// Whether every order was tried, or an equivalent one.
@@ -59,10 +60,10 @@ impl OrderCoverage {
         let mut phrase = match self.changes_done {
             _ if self.is_all => "all orders".to_owned(),
             None => "some orders".to_owned(),
-            Some(0) => "all orders without an unforced change of client".to_owned(),
-            Some(1) => "all orders with at most 1 unforced change of client".to_owned(),
+            Some(0) => "all orders without an unforced change".to_owned(),
+            Some(1) => "all orders with at most 1 unforced change".to_owned(),
             Some(changes) => {
-                format!("all orders with at most {changes} unforced changes of client")
+                format!("all orders with at most {changes} unforced changes")
             }
         };
         if self.more > 0 && !self.is_all {
@@ -86,7 +87,7 @@ impl OrderCoverage {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FailedOrder {
     pub(crate) order: RequestOrder,
-    /// The number of unforced changes of client.
+    /// The number of unforced changes.
     pub(crate) changes: u32,
     pub(crate) lines: Vec<OrderLine>,
     /// The requests that the test passes with if they are swapped, as steps.
@@ -125,9 +126,15 @@ impl FailedOrder {
                     };
                     steps.next_if(is_it).map(|(place, _)| place)
                 }
+                // A request that is lost has no line of its own.
+                Occurrence::Fault { .. } => {
+                    let is_it = |(_, step): &(usize, &ChoicePoint)| {
+                        step.picked().client == client && step.is_lost()
+                    };
+                    steps.next_if(is_it).map(|(place, _)| place)
+                }
                 Occurrence::Event { .. }
                 | Occurrence::Deleted { .. }
-                | Occurrence::Fault { .. }
                 | Occurrence::SessionEnded { expired: true } => None,
                 _ => continue,
             };
@@ -146,6 +153,28 @@ impl FailedOrder {
             lines,
             swap: None,
         }
+    }
+
+    /// Says what is done in its run, in a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let mut sentence = "its requests are served in this order".to_owned();
+        let _ = match self.changes {
+            0 => Ok(()),
+            1 => write!(sentence, ", with 1 unforced change"),
+            changes => write!(sentence, ", with {changes} unforced changes"),
+        };
+        for (step, mark) in self.order.marks() {
+            let request = step + 1;
+            let client = mark.client + 1;
+            let _ = match mark.fault {
+                SweepFault::EventLate => write!(
+                    sentence,
+                    ", and the event for client {client} that request {request} causes is late"
+                ),
+                fault => write!(sentence, ", and {} at request {request}", fault.name()),
+            };
+        }
+        sentence
     }
 
     pub(crate) const fn set_swap(&mut self, pair: (usize, usize)) {

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::{
+    orders::fault::SweepFault,
     page::bundle,
     story::cut,
     sweep::{
         map::{MapRow, PointState},
-        point::{FaultPoint, SweepFault},
+        point::FaultPoint,
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport, text_of},
         timeline::SweepTimeline,
     },

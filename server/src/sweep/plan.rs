@@ -17,14 +17,14 @@ use minikeeper_core::{
 };
 
 use crate::{
-    orders::{choice::RequestOrder, chooser::Goal, run::OrderSeen},
+    orders::{choice::RequestOrder, chooser::Goal, fault::SweepFault, run::OrderSeen},
     story::cut,
     sweep::{
         acts,
         map::PointState,
         model::{Model, PlaceBehind},
         order_plan::{OrderPlan, OrderTask},
-        point::{FaultPoint, SweepFault},
+        point::FaultPoint,
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport, text_of},
         timeline::SweepTimeline,
     },
@@ -37,7 +37,8 @@ pub struct SweepOptions {
     /// Whether to try equivalent points, too: the same fault at the same request with the same
     /// result, after the same request of the client. Default: `false`.
     pub all: bool,
-    /// How many faults a run has: 1, or 2 to try pairs, too, until a budget ends. Default: 1.
+    /// How many faults a run has: 1, or 2 to try pairs, too, until a budget ends. With `orders` 2 lets one fault
+    /// act in an order. Default: 1.
     pub depth: u32,
     /// The order in which points are tried. Default: 0.
     pub seed: u64,
@@ -45,7 +46,7 @@ pub struct SweepOptions {
     pub runs_max: Option<u64>,
     /// The time after which no run begins. Default: no limit.
     pub time_max: Option<Duration>,
-    /// The faults to try. Default: all.
+    /// The faults to try; in orders, with `depth` 1, only `EventLate`. Default: all.
     pub faults: Vec<SweepFault>,
     /// The points to try, instead of those that a run shows: each entry is one run, with one point
     /// or two.
@@ -58,8 +59,9 @@ pub struct SweepOptions {
     pub tried: Vec<Vec<FaultPoint>>,
     /// Whether to try the orders in which requests can be served, instead of faults. Default: `false`.
     pub orders: bool,
-    /// All orders with at most so many unforced changes of client are tried; `None` for all orders. A change is
-    /// unforced if the client that was served last has a further request. Default: 2.
+    /// All orders with at most so many unforced changes are tried; `None` for all orders. Serving another client
+    /// is unforced if the one that was served last has a further request; so are an event that is late, if
+    /// `faults` have `EventLate`, and a fault, if `depth` is 2. Default: 2.
     pub changes_max: Option<u32>,
     /// How many further orders are tried then, with more changes and at random in turn, unless an order has
     /// failed. Default: no limit if the sweep has a budget, otherwise 1,000.

@@ -7,66 +7,16 @@ use std::{fmt, str::FromStr};
 
 use minikeeper_core::faults::{fault::Fault, op::FaultOp};
 
-use crate::sweep::{SweepError, acts::EVENT};
-
-/// What goes wrong at a place.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum SweepFault {
-    /// `reply-lost`: the request is carried out, and its connection is closed instead of a reply.
-    ReplyLost,
-    /// `request-lost`: the connection is closed instead of carrying the request out.
-    RequestLost,
-    /// `connection-cut`: the connection is closed after the reply, before what the client does next.
-    ConnectionCut,
-    /// `session-expired`: the session expires after the reply.
-    SessionExpired,
-    /// `reply-late`: the request is carried out, and time moves past the session's timeout before
-    /// the reply is sent.
-    ReplyLate,
-    /// `server-restarted`: the request is carried out, and all connections close instead of a reply,
-    /// as when the server restarts. Znodes and sessions stay, watches do not.
-    ServerRestarted,
-    /// `event-late`: an event comes after the reply to the watcher's next request, or 100 ms late.
-    EventLate,
-}
-
-impl SweepFault {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::ReplyLost,
-        Self::RequestLost,
-        Self::ConnectionCut,
-        Self::SessionExpired,
-        Self::ReplyLate,
-        Self::ServerRestarted,
-        Self::EventLate,
-    ];
-
-    /// The names of all.
-    pub const NAMES: [&'static str; 7] = [
-        "reply-lost",
-        "request-lost",
-        "connection-cut",
-        "session-expired",
-        "reply-late",
-        "server-restarted",
-        "event-late",
-    ];
-
-    /// Returns its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
+use crate::{
+    orders::fault::{EVENT_DELAY, SweepFault},
+    sweep::{SweepError, acts::EVENT},
+};
 
 impl FromStr for SweepFault {
     type Err = SweepError;
 
     fn from_str(name: &str) -> Result<Self, SweepError> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|fault| fault.name() == name).ok_or_else(|| {
+        Self::named(name).ok_or_else(|| {
             SweepError(format!(
                 "fault {name:?}: unknown; one of {}",
                 Self::NAMES.join(", ")
@@ -128,14 +78,7 @@ impl FaultPoint {
 
     /// Returns the fault to inject, without what happens once it has acted.
     pub(crate) fn to_fault(&self, late: std::time::Duration) -> Result<Fault, SweepError> {
-        let mut fault = match self.fault {
-            SweepFault::ReplyLost | SweepFault::ServerRestarted => Fault::lose_reply(),
-            SweepFault::RequestLost => Fault::cut(),
-            SweepFault::ConnectionCut => Fault::cut_after(),
-            SweepFault::SessionExpired => Fault::expire(),
-            SweepFault::ReplyLate => Fault::delay_reply(late),
-            SweepFault::EventLate => Fault::delay_events(EVENT_DELAY),
-        };
+        let mut fault = self.fault.to_fault(late);
         if self.op != EVENT {
             let op: FaultOp = (self.op.parse())
                 .map_err(|error| SweepError(format!("point \"{self}\": {error}")))?;
@@ -147,9 +90,6 @@ impl FaultPoint {
         Ok(fault.nth(self.nth).optional())
     }
 }
-
-/// How long an event is held at most: long enough for a request that is on its way.
-pub(crate) const EVENT_DELAY: std::time::Duration = std::time::Duration::from_millis(100);
 
 impl fmt::Display for FaultPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -243,14 +243,7 @@ impl SweepFailure {
     pub fn sentence(&self) -> String {
         match &self.order {
             None => FaultPoint::sentences(&self.points),
-            Some(order) => match order.changes {
-                0 => "its requests are served in this order".to_owned(),
-                1 => "its requests are served in this order, with 1 unforced change of client"
-                    .to_owned(),
-                changes => format!(
-                    "its requests are served in this order, with {changes} unforced changes of client"
-                ),
-            },
+            Some(order) => order.sentence(),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::{
     orders::{
         choice::RequestOrder,
         chooser::Goal,
+        fault::SweepFault,
         run::{OrderSeen, OrderedRun, Quiet, Stopped},
     },
     server::{Builder, Server},
@@ -30,7 +31,7 @@ use crate::{
         SweepError,
         armed::Armed,
         plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
-        point::{FaultPoint, SweepFault},
+        point::FaultPoint,
         report::SweepReport,
     },
     universe::Universe,

@@ -44,7 +44,8 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::required(
                 "depth",
                 ParameterKind::Count(2),
-                "How many faults a run has; with 2, pairs are tried until a budget ends",
+                "How many faults a run has; with 2, pairs are tried until a budget ends, or with `orders` one fault in an \
+                 order",
             )
             .with_default("1"),
             Parameter::required(
@@ -82,7 +83,8 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "changes",
                 ParameterKind::Text,
-                "With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by default 2",
+                "With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a fault) all orders \
+                 are tried, or `all`; by default 2",
             ),
             Parameter::optional(
                 "more",

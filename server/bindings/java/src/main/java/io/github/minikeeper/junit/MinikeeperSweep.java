@@ -75,7 +75,7 @@ public @interface MinikeeperSweep {
   /** Whether to try the orders in which requests can be served, instead of faults. */
   boolean orders() default false;
 
-  /** With {@code orders}: up to how many unforced changes of client all orders are tried, or {@code "all"}. */
+  /** With {@code orders}: up to how many unforced changes all orders are tried, or {@code "all"}. */
   String changes() default "2";
 
   /**
