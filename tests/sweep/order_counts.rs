@@ -238,6 +238,16 @@ impl Prefix {
 /// How many orders there are, and how many classes of them, with at most so many unforced changes. Events may be
 /// late, or not.
 fn enumerate(world: World, changes_max: Option<u32>, may_be_late: bool) -> (u64, usize) {
+    let (orders, classes) = classes_of(world, changes_max, may_be_late);
+    (orders, classes.len())
+}
+
+/// How many orders there are, and their classes.
+fn classes_of(
+    world: World,
+    changes_max: Option<u32>,
+    may_be_late: bool,
+) -> (u64, BTreeSet<(Class, BTreeSet<(usize, usize)>)>) {
     let first = Prefix {
         class: Class::new(),
         touches: BTreeMap::new(),
@@ -276,7 +286,35 @@ fn enumerate(world: World, changes_max: Option<u32>, may_be_late: bool) -> (u64,
         }
         prefixes = longer;
     }
-    (orders, classes.len())
+    (orders, classes)
+}
+
+/// Returns how many classes there are if nobody can tell the contenders apart.
+fn count_alike(classes: BTreeSet<(Class, BTreeSet<(usize, usize)>)>, contenders: usize) -> usize {
+    let mut numberings = vec![vec![]];
+    for _ in 0..contenders {
+        let longer = numberings.iter().flat_map(|numbers: &Vec<usize>| {
+            let others = (0..contenders).filter(|other| !numbers.contains(other));
+            others.map(|other| [&numbers[..], &[other]].concat())
+        });
+        numberings = longer.collect();
+    }
+    let renamed = |(class, late): &(Class, BTreeSet<(usize, usize)>), numbers: &[usize]| {
+        let rename = |(client, number): (usize, usize)| (numbers[client], number);
+        let events = class.iter();
+        let events = events.map(|(event, before)| {
+            let before = before.iter().map(|event| rename(*event));
+            (rename(*event), before.collect::<BTreeSet<_>>())
+        });
+        let events: Class = events.collect();
+        let late: BTreeSet<_> = late.iter().map(|event| rename(*event)).collect();
+        (events, late)
+    };
+    let first = classes.iter().map(|class| {
+        let all = numberings.iter().map(|numbers| renamed(class, numbers));
+        all.min()
+    });
+    first.collect::<BTreeSet<_>>().len()
 }
 
 async fn connect(server: &Arc<Server>, seed: u64) -> Client {
@@ -436,6 +474,23 @@ fn three_contenders_have_as_many_classes_as_the_model() {
     let reduced = Contend::ByHand.sweep(3, prompt(None, false));
     println!("{}", reduced.summary());
     assert_eq!(counts(&reduced).1, classes);
+}
+
+/// Contenders that are alike have fewer orders.
+#[test]
+fn contenders_that_are_alike_have_as_many_classes_as_the_model() {
+    for changes in [Some(0), Some(1), Some(2), None] {
+        let (_, classes) = classes_of(World::new(3, false), changes, false);
+        let (all, alike) = (classes.len(), count_alike(classes, 3));
+        let mut options = prompt(changes, false);
+        options.alike = true;
+        let report = Contend::ByHand.sweep(3, options);
+        let (tried, different) = counts(&report);
+        println!(
+            "{changes:?} changes: {alike} of {all} classes, {tried} tried, {different} different"
+        );
+        assert_eq!(different, alike, "{changes:?}");
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
 const OPTIONS = [
   ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs'],
   ...['allowUnreached', 'allowUntried', 'title', 'throws', 'stories'],
-  ...['orders', 'changes', 'more', 'clients'],
+  ...['orders', 'changes', 'more', 'alike', 'clients'],
 ];
 
 /** How many sweeps of this process have had a title. */
@@ -108,11 +108,11 @@ async function sweep(server, ...given) {
 }
 
 /** Returns what `sweepStart` takes for a sweep of orders. */
-function ofOrders({ orders = false, changes, more, clients }) {
-  const given = Object.entries({ changes, more, clients }).find(([, value]) => value !== undefined);
+function ofOrders({ orders = false, changes, more, alike, clients }) {
+  const given = Object.entries({ changes, more, alike, clients }).find(([, value]) => value !== undefined);
   if (!orders && given !== undefined) throw new TypeError(`${given[0]}: only with orders: true`);
   // The threads of the process tell when no further request is coming.
-  return orders ? { orders, changes: changes?.toString(), more, clients, process: process.pid } : {};
+  return orders ? { orders, changes: changes?.toString(), more, alike, clients, process: process.pid } : {};
 }
 
 /** Numbers the titles of the second and later sweeps that have the same: their files must not replace each other. */

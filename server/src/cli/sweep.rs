@@ -47,6 +47,9 @@ pub(crate) struct SweepArgs {
     /// --runs is over
     #[arg(long, value_name = "N", requires = "orders")]
     more: Option<u64>,
+    /// With --orders: all clients do the same; orders that differ only in which client is which are equivalent
+    #[arg(long, requires = "orders")]
+    alike: bool,
     /// With --orders: the command starts with N clients; their requests are served as soon as each has one
     #[arg(long, value_name = "N", requires = "orders")]
     clients: Option<u16>,
@@ -165,6 +168,7 @@ impl SweepArgs {
         }
         options.changes_max = self.changes.0;
         options.more_max = self.more;
+        options.alike = self.alike;
         options.all = self.all;
         options.depth = self.depth.into();
         options.seed = self.seed;

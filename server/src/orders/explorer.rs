@@ -19,7 +19,7 @@ use crate::orders::{
     choice::{CLIENTS_MAX, ChoicePoint, Mark, RequestOrder},
     chooser::{Goal, Streak},
     fault::SweepFault,
-    past::Past,
+    past::{Class, Numbers, Past, numbers_of},
 };
 
 /// The maximum number of branches that are remembered; further ones are only counted.
@@ -106,6 +106,9 @@ pub(crate) struct Explorer {
     reduces: bool,
     /// What else may happen with a request: events may be late, and one other fault may act.
     faults: Vec<SweepFault>,
+    /// Whether all clients do the same, so that orders which differ only in their numbers are equivalent.
+    are_alike: bool,
+    numbers: Arc<[Numbers]>,
     chance: Chance,
     /// By number of changes.
     branches: BTreeMap<u32, Vec<Branch>>,
@@ -139,31 +142,38 @@ struct BranchOff<'a> {
 }
 
 impl BranchOff<'_> {
-    fn branch(&self, length: usize, next: Turn, changes: u32, class: u64) -> Branch {
+    fn branch(&self, length: usize, next: Turn, changes: u32, class: Option<Class>) -> Branch {
         Branch {
             order: Arc::clone(self.order),
             length,
             next,
             changes,
-            class,
+            class: class.map_or(0, |class| class.hash),
             attempt: 0,
         }
     }
 }
 
 impl Explorer {
-    pub(crate) fn new(reduces: bool, faults: Vec<SweepFault>, seed: u64) -> Self {
+    pub(crate) fn new(
+        (reduces, are_alike): (bool, bool),
+        faults: Vec<SweepFault>,
+        seed: u64,
+    ) -> Self {
+        let numbers = numbers_of(0);
         let first = Branch {
             order: Arc::default(),
             length: 0,
             next: Turn::First,
             changes: 0,
-            class: Past::default().class(),
+            class: Past::new(&numbers).class(),
             attempt: 0,
         };
         Self {
             reduces,
             faults,
+            are_alike,
+            numbers,
             chance: Chance::new(seed),
             branches: BTreeMap::from([(0, vec![first])]),
             remembered: 1,
@@ -235,10 +245,10 @@ impl Explorer {
         }
         let order = Arc::new(RequestOrder::of(steps));
         self.orders_bytes += order.len();
-        let (mut past, mut streak) = (Past::default(), Streak::default());
+        self.note_clients(steps);
+        let (mut past, mut streak) = (Past::new(&self.numbers), Streak::default());
         let mut is_new = true;
         for (place, step) in steps.iter().enumerate() {
-            self.note_clients(step);
             let at = BranchOff {
                 run: &branch,
                 order: &order,
@@ -265,7 +275,7 @@ impl Explorer {
 
     /// Notes which orders are not equivalent.
     pub(crate) fn note_end(&mut self, steps: &[ChoicePoint]) {
-        let mut past = Past::default();
+        let mut past = Past::new(&self.numbers);
         for step in steps {
             past.add(step.picked());
             step.marks.iter().for_each(|mark| past.add_mark(*mark));
@@ -284,9 +294,16 @@ impl Explorer {
         self.ends.len()
     }
 
-    fn note_clients(&mut self, step: &ChoicePoint) {
-        let most = step.choices.iter().map(|choice| choice.client + 1).max();
-        self.clients = self.clients.max(most.unwrap_or(0));
+    fn note_clients(&mut self, steps: &[ChoicePoint]) {
+        let choices = steps.iter().flat_map(|step| &step.choices);
+        let most = choices.map(|choice| choice.client + 1).max().unwrap_or(0);
+        if most > self.clients {
+            self.clients = most;
+            // What was reached with fewer clients has other classes, and may be tried once more.
+            if self.are_alike {
+                self.numbers = numbers_of(most);
+            }
+        }
     }
 
     /// Adds the branches that serve another client at a step of a run. Returns whether what follows the step is
@@ -299,11 +316,8 @@ impl Explorer {
             let is_unforced = goes_on.is_some_and(|client| client != choice.client);
             let changes = run.changes + u32::from(is_unforced);
             let is_picked = index == step.picked;
-            let class = match self.reduces {
-                true => past.class_with(choice),
-                false => 0,
-            };
-            if self.reduces && !self.reach(class, changes, choice.client) {
+            let class = self.reduces.then(|| past.class_with(choice));
+            if class.is_some_and(|class| !self.reach(class, changes)) {
                 if is_picked {
                     is_new = false;
                 } else {
@@ -340,11 +354,9 @@ impl Explorer {
         marks.retain(|mark| last.is_none_or(|last| last < *mark));
         let changes = run.changes + 1;
         for mark in marks {
-            let class = match self.reduces {
-                true => past.class_with_mark(mark),
-                false => 0,
-            };
-            if self.reduces && !self.reach(class, changes, step.picked().client) {
+            let last = step.picked().client;
+            let class = self.reduces.then(|| past.class_with_mark(last, mark));
+            if class.is_some_and(|class| !self.reach(class, changes)) {
                 self.equivalent += 1;
             } else {
                 self.remember(at.branch(at.place + 1, Turn::Mark(mark), changes, class));
@@ -353,9 +365,9 @@ impl Explorer {
     }
 
     /// Notes that a state is reached. Returns false if that is known, with no more changes.
-    fn reach(&mut self, class: u64, changes: u32, last: usize) -> bool {
-        let last = 1 << (last % CLIENTS_MAX);
-        if let Some(reached) = self.states.get_mut(&class) {
+    fn reach(&mut self, class: Class, changes: u32) -> bool {
+        let last = 1 << (class.last % CLIENTS_MAX);
+        if let Some(reached) = self.states.get_mut(&class.hash) {
             if reached.changes < changes || reached.changes == changes && reached.last & last != 0 {
                 return false;
             }
@@ -364,7 +376,7 @@ impl Explorer {
             }
             reached.last |= last;
         } else if self.states.len() < STATES_MAX {
-            self.states.insert(class, Reached { changes, last });
+            self.states.insert(class.hash, Reached { changes, last });
         }
         true
     }

@@ -6,6 +6,8 @@
 //! Mazurkiewicz, "Trace theory", 1987; the hash of pasts as the identity of a state: Musuvathi, Qadeer,
 //! "Partial-order reduction for context-bounded state exploration", 2007.
 
+use std::sync::Arc;
+
 use minikeeper_engine::{Footprint, Footprints};
 
 use crate::orders::choice::{Choice, Mark};
@@ -13,45 +15,105 @@ use crate::orders::choice::{Choice, Mark};
 /// How many requests of each client an event has in its past, itself included.
 type Clock = Vec<u32>;
 
+/// Other numbers for the clients, by client. Orders that become equal with them are equivalent if the clients are
+/// alike.
+pub(crate) type Numbers = Vec<usize>;
+
+/// The most clients that are given other numbers: there are 24 ways to do so.
+const ALIKE_MAX: usize = 4;
+
+/// Returns all ways to number clients that are alike, or the usual one if there are more than [`ALIKE_MAX`].
+pub(crate) fn numbers_of(alike: usize) -> Arc<[Numbers]> {
+    let mut all = vec![Numbers::new()];
+    for client in 0..if alike > ALIKE_MAX { 0 } else { alike } {
+        let longer = all.iter().flat_map(|numbers| {
+            (0..=client).map(|place| {
+                let mut longer = numbers.clone();
+                longer.insert(place, client);
+                longer
+            })
+        });
+        all = longer.collect();
+    }
+    all.into()
+}
+
+/// What is equal for equivalent orders, and hardly ever for others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Class {
+    pub(crate) hash: u64,
+    /// The client that was served last, by the numbers that the hash is for.
+    pub(crate) last: usize,
+}
+
 /// The requests that were served so far, and what else happened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Past {
     /// The clock of each event.
     clocks: Vec<Clock>,
     touched: Footprints,
     /// The last event of each client.
     last: Vec<Option<usize>>,
-    class: u64,
+    numbers: Arc<[Numbers]>,
+    /// The hash of all events with each numbering.
+    hashes: Vec<u64>,
 }
 
 impl Past {
-    /// Returns what is equal for equivalent orders, and hardly ever for others.
-    pub(crate) const fn class(&self) -> u64 {
-        self.class
+    /// Nothing has happened yet. Orders that differ only in these numbers of the clients are equivalent.
+    pub(crate) fn new(numbers: &Arc<[Numbers]>) -> Self {
+        Self {
+            clocks: Vec::new(),
+            touched: Footprints::default(),
+            last: Vec::new(),
+            numbers: Arc::clone(numbers),
+            hashes: vec![0; numbers.len()],
+        }
+    }
+
+    /// Returns the hash of the class.
+    pub(crate) fn class(&self) -> u64 {
+        self.hashes.iter().copied().min().unwrap_or(0)
     }
 
     /// Returns the class once this request is served, too.
-    pub(crate) fn class_with(&self, choice: &Choice) -> u64 {
+    pub(crate) fn class_with(&self, choice: &Choice) -> Class {
         let clock = self.clock_of(choice.client, &choice.footprint);
-        self.class.wrapping_add(hash(choice.client, &clock))
+        self.class_after(choice.client, |numbers| {
+            hash(choice.client, &clock, numbers)
+        })
     }
 
     pub(crate) fn add(&mut self, choice: &Choice) {
         let clock = self.clock_of(choice.client, &choice.footprint);
-        self.class = self.class.wrapping_add(hash(choice.client, &clock));
+        for (sum, numbers) in self.hashes.iter_mut().zip(&*self.numbers) {
+            *sum = sum.wrapping_add(hash(choice.client, &clock, numbers));
+        }
         self.add_event(choice.client, clock, &choice.footprint);
     }
 
-    /// Returns the class once this has happened with the last request, too.
-    pub(crate) fn class_with_mark(&self, mark: Mark) -> u64 {
+    /// Returns the class once this has happened with the last request, which was of `last`.
+    pub(crate) fn class_with_mark(&self, last: usize, mark: Mark) -> Class {
         let clock = self.clock_of_mark(mark);
-        self.class.wrapping_add(hash_of_mark(mark, &clock))
+        self.class_after(last, |numbers| hash_of_mark(mark, &clock, numbers))
     }
 
     pub(crate) fn add_mark(&mut self, mark: Mark) {
         let clock = self.clock_of_mark(mark);
-        self.class = self.class.wrapping_add(hash_of_mark(mark, &clock));
+        for (sum, numbers) in self.hashes.iter_mut().zip(&*self.numbers) {
+            *sum = sum.wrapping_add(hash_of_mark(mark, &clock, numbers));
+        }
         self.add_event(usize::from(mark.client), clock, &touched_by(mark));
+    }
+
+    /// Returns the class after a further event.
+    fn class_after(&self, last: usize, event: impl Fn(&[usize]) -> u64) -> Class {
+        let all = self.hashes.iter().zip(&*self.numbers);
+        let all = all.map(|(sum, numbers)| Class {
+            hash: sum.wrapping_add(event(numbers)),
+            last: number(last, numbers),
+        });
+        all.min().expect("there is a numbering")
     }
 
     fn add_event(&mut self, client: usize, clock: Clock, footprint: &Footprint) {
@@ -111,18 +173,24 @@ fn join(clock: &mut Clock, other: &Clock) {
     }
 }
 
-/// Mixes an event to a number; those of several events are added.
-fn hash(client: usize, clock: &[u32]) -> u64 {
-    let mut hash = mixed(client as u64 + 1);
-    let length = clock.iter().rposition(|count| *count > 0);
-    for count in &clock[..length.map_or(0, |last| last + 1)] {
-        hash = mixed(hash ^ u64::from(*count));
-    }
-    hash
+/// Returns the number of a client in a numbering, which has those that are not alike as they are.
+fn number(client: usize, numbers: &[usize]) -> usize {
+    numbers.get(client).copied().unwrap_or(client)
 }
 
-fn hash_of_mark(mark: Mark, clock: &[u32]) -> u64 {
-    mixed(hash(usize::from(mark.client), clock) ^ (mark.fault as u64 + 1))
+/// Mixes an event to a number; those of several events are added.
+fn hash(client: usize, clock: &[u32], numbers: &[usize]) -> u64 {
+    let mut hash = mixed(number(client, numbers) as u64 + 1);
+    // Added, because their order differs from numbering to numbering.
+    for (of, count) in clock.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let count = u64::from(*count) << 32;
+        hash = hash.wrapping_add(mixed(count | number(of, numbers) as u64));
+    }
+    mixed(hash)
+}
+
+fn hash_of_mark(mark: Mark, clock: &[u32], numbers: &[usize]) -> u64 {
+    mixed(hash(usize::from(mark.client), clock, numbers) ^ (mark.fault as u64 + 1))
 }
 
 /// The step of SplitMix64.

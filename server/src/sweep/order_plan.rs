@@ -91,7 +91,7 @@ impl OrderPlan {
         let faults = faults.filter(|fault| fault.is_late_event() || options.depth > 1);
         let faults: Vec<_> = faults.collect();
         Self {
-            explorer: Explorer::new(!options.all, faults.clone(), options.seed),
+            explorer: Explorer::new((!options.all, options.alike), faults.clone(), options.seed),
             chance: Chance::new(options.seed),
             urgent: only.collect(),
             first: None,

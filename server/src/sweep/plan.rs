@@ -63,6 +63,9 @@ pub struct SweepOptions {
     /// is unforced if the one that was served last has a further request; so are an event that is late, if
     /// `faults` have `EventLate`, and a fault, if `depth` is 2. Default: 2.
     pub changes_max: Option<u32>,
+    /// Whether all clients of an order do the same, so that orders which differ only in which client is which are
+    /// equivalent; for up to 4 clients. The sweep cannot check that. Default: `false`.
+    pub alike: bool,
     /// How many further orders are tried then, with more changes and at random in turn, unless an order has
     /// failed. Default: no limit if the sweep has a budget, otherwise 1,000.
     pub more_max: Option<u64>,
@@ -85,6 +88,7 @@ impl Default for SweepOptions {
             tried: Vec::new(),
             orders: false,
             changes_max: Some(2),
+            alike: false,
             more_max: None,
             only_orders: Vec::new(),
         }

@@ -92,6 +92,13 @@ pub(super) const VERBS: &[Verb] = &[
                 "With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or until a budget \
                  ends",
             ),
+            Parameter::required(
+                "alike",
+                ParameterKind::Flag,
+                "With `orders`: whether all clients do the same, so that orders which differ only in which client is which \
+                 are equivalent; for up to 4 clients",
+            )
+            .with_default("false"),
             Parameter::optional(
                 "clients",
                 ParameterKind::Count(64),
@@ -253,6 +260,7 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
         allow_unreached: number("allow_unreached").unwrap_or(0),
         allow_untried: number("allow_untried").unwrap_or(0),
         orders: arguments.flag("orders"),
+        alike: arguments.flag("alike"),
         more_max: number("more"),
         ..SweepOptions::default()
     };

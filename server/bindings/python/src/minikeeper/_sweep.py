@@ -60,6 +60,7 @@ class Sweep:
         orders: bool = False,
         changes: Union[int, Literal["all"], None] = None,
         more: Optional[int] = None,
+        alike: Optional[bool] = None,
         clients: Optional[int] = None,
     ) -> None:
         self._item = item
@@ -75,7 +76,12 @@ class Sweep:
             "allow_unreached": allow_unreached,
             "allow_untried": allow_untried,
         }
-        of_orders = {"changes": None if changes is None else str(changes), "more": more, "clients": clients}
+        of_orders = {
+            "changes": None if changes is None else str(changes),
+            "more": more,
+            "alike": alike,
+            "clients": clients,
+        }
         for name, value in of_orders.items():
             if value is not None and not orders:
                 raise TypeError(f"{name}: only with orders=True")

@@ -51,7 +51,7 @@ public @interface MinikeeperSweep {
   /** The maximum number of runs, not counting those that confirm a failure. By default 0, which is no limit. */
   long runs() default 0;
 
-  /** How many faults a run has: 1, or 2 to try pairs, too; then set a limit. */
+  /** How many faults a run has: 1, or 2 to try pairs, too; then set a limit. With {@code orders} 2 is one fault in an order. */
   int depth() default 1;
 
   /** The order in which points are tried. */
@@ -75,7 +75,10 @@ public @interface MinikeeperSweep {
   /** Whether to try the orders in which requests can be served, instead of faults. */
   boolean orders() default false;
 
-  /** With {@code orders}: up to how many unforced changes all orders are tried, or {@code "all"}. */
+  /**
+   * With {@code orders}: up to how many unforced changes (of client, late events, with a depth of 2 a fault) all orders are
+   * tried, or {@code "all"}.
+   */
   String changes() default "2";
 
   /**
@@ -83,6 +86,12 @@ public @interface MinikeeperSweep {
    * reached.
    */
   long more() default -1;
+
+  /**
+   * With {@code orders}: whether all clients do the same, so that orders which differ only in which client is which are
+   * equivalent; for up to 4 clients.
+   */
+  boolean alike() default false;
 
   /**
    * With {@code orders}: the number of clients with which a run begins, if it is known. Then requests are served as soon as

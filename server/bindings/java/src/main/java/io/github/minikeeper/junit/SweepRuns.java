@@ -92,6 +92,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
       fields.put("orders", true);
       fields.put("changes", settings.changes());
       if (settings.more() >= 0) fields.put("more", settings.more());
+      fields.put("alike", settings.alike());
       if (settings.clients() != 0) fields.put("clients", settings.clients());
       // The threads of the process tell when no further request is coming.
       fields.put("process", ProcessHandle.current().pid());
