@@ -490,7 +490,8 @@ export interface Verbs {
    *
    * Then, until `sweepNext` returns run 0: call `sweepNext` on a universe that no client uses yet, run the test
    * with it, and call `sweepEnd`. The fixtures of the packages do so.
-   * @param depth How many faults a run has; with 2, pairs are tried until a budget ends; by default 1
+   * @param depth How many faults a run has; with 2, pairs are tried until a budget ends, or with `orders` one
+   * fault in an order; by default 1
    * @param seed The order in which points are tried; by default 0
    */
   sweepStart(depth?: number, seed?: number, options?: {
@@ -506,13 +507,21 @@ export interface Verbs {
     only?: string | undefined;
     /** Whether to try the orders in which requests can be served, instead of faults */
     orders?: boolean | undefined;
-    /** With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by default 2 */
+    /**
+     * With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a fault) all orders
+     * are tried, or `all`; by default 2
+     */
     changes?: string | undefined;
     /**
      * With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or until a
      * budget ends
      */
     more?: number | undefined;
+    /**
+     * With `orders`: whether all clients do the same, so that orders which differ only in which client is which
+     * are equivalent; for up to 4 clients
+     */
+    alike?: boolean | undefined;
     /**
      * With `orders`: the number of clients with which a run begins, if it is known; then their requests are served
      * as soon as each of them has one

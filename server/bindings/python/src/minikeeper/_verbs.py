@@ -820,6 +820,7 @@ class Verbs:
         orders: bool = False,
         changes: Optional[str] = None,
         more: Optional[int] = None,
+        alike: bool = False,
         clients: Optional[int] = None,
         process: Optional[int] = None,
         allow_unreached: Optional[int] = None,
@@ -831,17 +832,20 @@ class Verbs:
         test with it, and call `sweep_end`. The fixtures of the packages do so.
 
         - `all`: Whether to try equivalent points, too
-        - `depth`: How many faults a run has; with 2, pairs are tried until a budget ends; by default 1
+        - `depth`: How many faults a run has; with 2, pairs are tried until a budget ends, or with `orders` one fault
+          in an order; by default 1
         - `seed`: The order in which points are tried; by default 0
         - `runs`: The maximum number of runs
         - `time_ms`: The time after which no run begins, in milliseconds
         - `faults`: The faults to try, separated by commas: reply-lost,session-expired
         - `only`: The points of the only run, as a report names them, with + between two; or its order
         - `orders`: Whether to try the orders in which requests can be served, instead of faults
-        - `changes`: With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by
-          default 2
+        - `changes`: With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a fault)
+          all orders are tried, or `all`; by default 2
         - `more`: With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or
           until a budget ends
+        - `alike`: With `orders`: whether all clients do the same, so that orders which differ only in which client is
+          which are equivalent; for up to 4 clients
         - `clients`: With `orders`: the number of clients with which a run begins, if it is known; then their requests
           are served as soon as each of them has one
         - `process`: With `orders`: the number of the process, on the server's machine, that runs the test; then its
@@ -864,6 +868,7 @@ class Verbs:
                     orders=orders,
                     changes=changes,
                     more=more,
+                    alike=alike,
                     clients=clients,
                     process=process,
                     allow_unreached=allow_unreached,

@@ -382,17 +382,20 @@ abstract class Verbs {
    * <p>The fields:
    * <ul>
    * <li>{@code all}: Whether to try equivalent points, too
-   * <li>{@code depth}: How many faults a run has; with 2, pairs are tried until a budget ends; by default 1
+   * <li>{@code depth}: How many faults a run has; with 2, pairs are tried until a budget ends, or with `orders` one
+   * fault in an order; by default 1
    * <li>{@code seed}: The order in which points are tried; by default 0
    * <li>{@code runs}: The maximum number of runs
    * <li>{@code time_ms}: The time after which no run begins, in milliseconds
    * <li>{@code faults}: The faults to try, separated by commas: reply-lost,session-expired
    * <li>{@code only}: The points of the only run, as a report names them, with + between two; or its order
    * <li>{@code orders}: Whether to try the orders in which requests can be served, instead of faults
-   * <li>{@code changes}: With `orders`: up to how many unforced changes of client all orders are tried, or `all`; by
-   * default 2
+   * <li>{@code changes}: With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a
+   * fault) all orders are tried, or `all`; by default 2
    * <li>{@code more}: With `orders`: how many further orders are tried then, random ones among them; by default
    * 1,000, or until a budget ends
+   * <li>{@code alike}: With `orders`: whether all clients do the same, so that orders which differ only in which
+   * client is which are equivalent; for up to 4 clients
    * <li>{@code clients}: With `orders`: the number of clients with which a run begins, if it is known; then their
    * requests are served as soon as each of them has one
    * <li>{@code process}: With `orders`: the number of the process, on the server's machine, that runs the test; then
