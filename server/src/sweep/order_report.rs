@@ -157,24 +157,26 @@ impl FailedOrder {
 
     /// Says what is done in its run, in a sentence.
     pub(crate) fn sentence(&self) -> String {
-        let mut sentence = "its requests are served in this order".to_owned();
-        let _ = match self.changes {
-            0 => Ok(()),
-            1 => write!(sentence, ", with 1 unforced change"),
-            changes => write!(sentence, ", with {changes} unforced changes"),
-        };
-        for (step, mark) in self.order.marks() {
-            let request = step + 1;
-            let client = mark.client + 1;
-            let _ = match mark.fault {
-                SweepFault::EventLate => write!(
-                    sentence,
-                    ", and the event for client {client} that request {request} causes is late"
-                ),
-                fault => write!(sentence, ", and {} at request {request}", fault.name()),
-            };
+        let sentence = "its requests are served in this order";
+        let s = if self.changes == 1 { "" } else { "s" };
+        let marks = self.order.marks().iter().map(|(step, mark)| {
+            let (request, client) = (step + 1, mark.client + 1);
+            match mark.fault {
+                SweepFault::EventLate => {
+                    format!("the event for client {client} that request {request} causes is late")
+                }
+                fault => format!("{} at request {request}", fault.name()),
+            }
+        });
+        let marks: Vec<_> = marks.collect();
+        match (self.changes, &marks[..]) {
+            (0, _) => sentence.to_owned(),
+            (changes, []) => format!("{sentence}, with {changes} unforced change{s}"),
+            (changes, marks) => {
+                let marks = marks.join(", ");
+                format!("{sentence}, with {changes} unforced change{s} ({marks})")
+            }
         }
-        sentence
     }
 
     pub(crate) const fn set_swap(&mut self, pair: (usize, usize)) {
