@@ -159,6 +159,31 @@ fn late_event_is_part_of_an_order() {
     assert_eq!(again.run().failed, 100, "{order}");
 }
 
+/// A client that polls keeps time from moving, and the event is on its way to the one that it polls for.
+#[test]
+fn late_event_comes_though_another_client_polls() {
+    let program = async |server: Arc<Server>| {
+        let (client, other) = (connect(&server).await, connect(&server).await);
+        let answer = tokio::spawn(async move {
+            let (found, event) = client.exists_and_watch("/a").await.unwrap();
+            if found.is_none() {
+                event.await;
+            }
+            client
+                .create("/b", b"", CreateMode::Persistent)
+                .await
+                .unwrap();
+            client
+        });
+        create_or_find(other.clone()).await;
+        while other.exists("/b").await.unwrap().is_none() {}
+        answer.await.unwrap();
+    };
+    let report = Sweep::new(program).orders().runs(50).run();
+    assert_eq!((report.failed, report.hung), (0, 0), "{report}");
+    assert!(report.passed > 10, "{report}");
+}
+
 /// Creates the lock, unless another client has. What it does after a lost connection is wrong: the znode may be
 /// the other's.
 async fn lock_unless_locked(client: Client) -> (Client, bool) {

@@ -20,7 +20,7 @@ use minikeeper_protocol::SessionId;
 use crate::{
     orders::{
         choice::{CLIENTS_MAX, Choice, ChoicePoint, Mark},
-        chooser::{Chooser, Goal},
+        chooser::{Chooser, Goal, ROW_MAX},
         fault::SweepFault,
     },
     universe::Universe,
@@ -32,6 +32,10 @@ pub(crate) const STEPS_MAX: usize = 10_000;
 /// How long an event is late, at most, by the server's clock: its watcher may send nothing until it comes.
 const LATE: Duration = Duration::from_secs(10);
 
+/// How many requests of other clients an event is late, at most: a client that asks again and again, until the
+/// watcher has done something, keeps the clock from moving.
+const LATE_REQUESTS_MAX: usize = ROW_MAX;
+
 /// A run whose requests wait until they are picked.
 #[derive(Debug)]
 pub(crate) struct OrderedRun {
@@ -42,9 +46,18 @@ pub(crate) struct OrderedRun {
     /// By client.
     sessions: Vec<SessionId>,
     steps: Vec<ChoicePoint>,
-    /// The faults that hold the events of clients back until their next requests are served.
-    late: BTreeMap<usize, u64>,
+    /// The clients whose events are late.
+    late: BTreeMap<usize, LateEvents>,
     stopped: Option<Stopped>,
+}
+
+/// The events of a client that wait until its next request is served.
+#[derive(Clone, Copy, Debug)]
+struct LateEvents {
+    /// The fault that holds them back.
+    fault: u64,
+    /// The number of requests that were served when they began to wait.
+    since: usize,
 }
 
 /// Why a run serves no more requests in its order.
@@ -162,6 +175,11 @@ impl OrderedRun {
         waiting.iter().map(|request| request.session).collect()
     }
 
+    /// Returns whether the request that was served last may have caused an event.
+    pub(crate) fn has_told(&self) -> bool {
+        self.steps.last().is_some_and(|step| !step.told.is_empty())
+    }
+
     /// Returns the session that was served last.
     pub(crate) fn last_session(&self) -> Option<SessionId> {
         let last = self.steps.last()?.picked().client;
@@ -247,7 +265,10 @@ impl OrderedRun {
 
     /// Serves the request of a client. The events for it come first, also those that are late.
     fn pick(&mut self, client: usize, marks: &[Mark]) {
-        self.send_late_events(Some(client));
+        let served = self.steps.len();
+        self.send_late_events(|watcher, late| {
+            watcher == client || served - late.since >= LATE_REQUESTS_MAX
+        });
         let faults = &self.universe.shared.turns.faults;
         let config = &self.universe.shared.config;
         let past_timeout = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
@@ -275,7 +296,8 @@ impl OrderedRun {
             let has_acted = hits.seen().hits > 0;
             match fault {
                 SweepFault::EventLate if has_acted => {
-                    self.late.insert(marked, id);
+                    let since = self.steps.len();
+                    self.late.insert(marked, LateEvents { fault: id, since });
                     continue;
                 }
                 SweepFault::ReplyLate if has_acted => self.universe.advance(past_timeout),
@@ -291,18 +313,20 @@ impl OrderedRun {
         !self.late.is_empty()
     }
 
-    /// Sends the events of a client that are late, or those of all. Returns whether there were any.
-    pub(crate) fn send_late_events(&mut self, client: Option<usize>) -> bool {
-        let count = self.late.len();
+    /// Sends all events that are late.
+    pub(crate) fn send_all_late_events(&mut self) {
+        self.send_late_events(|_, _| true);
+    }
+
+    fn send_late_events(&mut self, is_sent: impl Fn(usize, &LateEvents) -> bool) {
         let shared = &self.universe.shared;
-        self.late.retain(|watcher, fault| {
-            let is_sent = client.is_none_or(|client| client == *watcher);
+        self.late.retain(|watcher, late| {
+            let is_sent = is_sent(*watcher, late);
             if is_sent {
-                fault_turn::remove(shared, Some(*fault));
+                fault_turn::remove(shared, Some(late.fault));
             }
             !is_sent
         });
-        self.late.len() < count
     }
 
     /// Numbers the clients that have come. Which of them asked first differs from run to run, and so may
@@ -339,7 +363,7 @@ impl OrderedRun {
 
     /// Serves the requests that wait, and lets later ones pass.
     pub(crate) fn end(&mut self) {
-        self.send_late_events(None);
+        self.send_all_late_events();
         picking::end(&self.universe.shared);
     }
 

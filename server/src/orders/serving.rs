@@ -54,6 +54,9 @@ impl OrderedPrograms {
         // What the threads had run when a request came or was served last.
         let (mut known, mut ran) = (0, None);
         let mut late = Late::default();
+        // Whether nobody does anything with an event of the last request any more: a thread that it wakes may change
+        // what its client asks next.
+        let mut is_settled = true;
         // What each client waited for when all did: a run that hangs is ended, and its sessions with it.
         let mut waiting = Vec::new();
         while !is_over.load(Ordering::Acquire) {
@@ -75,7 +78,7 @@ impl OrderedPrograms {
                         None => quiet_for > SILENCE,
                     }
                 {
-                    self.run.send_late_events(None);
+                    self.run.send_all_late_events();
                     came = watch.elapsed();
                 } else if quiet_for > IDLE {
                     waiting = self.run.waiting();
@@ -85,13 +88,15 @@ impl OrderedPrograms {
                 picking::wait_for_request(&self.run.universe().shared, PAUSE);
                 continue;
             }
-            let served = if let Some(served) = self.run.serve_named() {
+            let named = is_settled.then(|| self.run.serve_named()).flatten();
+            let served = if let Some(served) = named {
                 late.known = None;
                 served
             } else {
-                let has_all = self
-                    .clients
-                    .is_some_and(|clients| self.run.have_all(clients));
+                let has_all = is_settled
+                    && self
+                        .clients
+                        .is_some_and(|clients| self.run.have_all(clients));
                 let are_quiet = |threads: &mut Threads| threads.are_quiet();
                 let is_sure = has_all || threads.as_mut().is_some_and(are_quiet);
                 let is_guessed = match &threads {
@@ -111,6 +116,10 @@ impl OrderedPrograms {
                 if !has_all && self.run.count() != count {
                     continue;
                 }
+                if !is_settled {
+                    is_settled = true;
+                    continue;
+                }
                 late.choosing(&self.run, is_sure);
                 let owners = |ports: &[u16]| match &threads {
                     Some(threads) => threads.owners(ports),
@@ -124,6 +133,7 @@ impl OrderedPrograms {
             }
             (known, came) = (self.run.count(), watch.elapsed());
             ran = None;
+            is_settled = !self.run.has_told();
         }
         let mut seen = OrderSeen::of(self.run, true);
         seen.late = late.count;
