@@ -56,9 +56,9 @@ import org.apache.zookeeper.KeeperException;
 final class RecipeOrders {
     private static final String PATH = "/recipe";
     private static final String HELD = "/held";
-    /** After this a run hangs: a run takes some hundred milliseconds. Unit: seconds. */
-    private static final int RUN_S = 10;
-    private static final Duration PATIENCE = Duration.ofSeconds(3);
+    /** After this a run hangs: a run takes some hundred milliseconds on an idle machine. Unit: seconds. */
+    private static final int RUN_S = 60;
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final Duration IDLE = Duration.ofMillis(30);
 
     private static final Map<String, Recipe> RECIPES = new LinkedHashMap<>();
@@ -557,9 +557,16 @@ final class RecipeOrders {
         Map<String, Object> fields = new HashMap<>();
         for (String argument : Arrays.asList(arguments).subList(1, arguments.length)) {
             String[] parts = argument.split("=", 2);
-            boolean isNumber = parts[1].matches("[0-9]+") && !parts[0].equals("changes");
-            fields.put(parts[0], isNumber ? (Object) Long.valueOf(parts[1]) : parts[1]);
+            require(parts.length == 2, argument + ": expected NAME=VALUE");
+            Object value = parts[1];
+            if (parts[1].matches("true|false")) {
+                value = Boolean.valueOf(parts[1]);
+            } else if (parts[1].matches("[0-9]+") && !parts[0].equals("changes")) {
+                value = Long.valueOf(parts[1]);
+            }
+            fields.put(parts[0], value);
         }
+        require(fields.get("seconds") instanceof Long, "seconds=N is missing");
         return fields;
     }
 
