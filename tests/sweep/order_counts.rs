@@ -175,6 +175,9 @@ fn clash(one: &Touches, other: &Touches) -> bool {
 /// Requests by client and number, each with those that must come before it.
 type Class = BTreeMap<(usize, usize), BTreeSet<(usize, usize)>>;
 
+/// An order, up to equivalence: what comes before what, and which of it are events that are late.
+type OrderClass = (Class, BTreeSet<(usize, usize)>);
+
 /// A prefix of an order, up to equivalence.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Prefix {
@@ -209,7 +212,7 @@ impl Prefix {
                 next.late.insert(event);
             }
             next.world.wait();
-            (next, late.len() as u32)
+            (next, u32::try_from(late.len()).unwrap())
         });
         choices.collect()
     }
@@ -247,7 +250,7 @@ fn classes_of(
     world: World,
     changes_max: Option<u32>,
     may_be_late: bool,
-) -> (u64, BTreeSet<(Class, BTreeSet<(usize, usize)>)>) {
+) -> (u64, BTreeSet<OrderClass>) {
     let first = Prefix {
         class: Class::new(),
         touches: BTreeMap::new(),
@@ -290,7 +293,7 @@ fn classes_of(
 }
 
 /// Returns how many classes there are if nobody can tell the contenders apart.
-fn count_alike(classes: BTreeSet<(Class, BTreeSet<(usize, usize)>)>, contenders: usize) -> usize {
+fn count_alike(classes: BTreeSet<OrderClass>, contenders: usize) -> usize {
     let mut numberings = vec![vec![]];
     for _ in 0..contenders {
         let longer = numberings.iter().flat_map(|numbers: &Vec<usize>| {
@@ -299,7 +302,7 @@ fn count_alike(classes: BTreeSet<(Class, BTreeSet<(usize, usize)>)>, contenders:
         });
         numberings = longer.collect();
     }
-    let renamed = |(class, late): &(Class, BTreeSet<(usize, usize)>), numbers: &[usize]| {
+    let renamed = |(class, late): &OrderClass, numbers: &[usize]| {
         let rename = |(client, number): (usize, usize)| (numbers[client], number);
         let events = class.iter();
         let events = events.map(|(event, before)| {
@@ -446,8 +449,9 @@ fn two_contenders_have_as_many_orders_as_the_model() {
 }
 
 /// Without late events, and with them.
-const LATENESS: [(bool, fn(Option<u32>, bool) -> SweepOptions); 2] =
-    [(false, prompt), (true, options)];
+const LATENESS: [(bool, Options); 2] = [(false, prompt), (true, options)];
+
+type Options = fn(Option<u32>, bool) -> SweepOptions;
 
 #[test]
 fn three_contenders_have_as_many_orders_as_the_model() {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use minikeeper::{ErrorCode, Server, Sweep, SweepState, tree};
+use minikeeper::{ErrorCode, Server, Sweep, SweepFault, SweepOptions, SweepState, tree};
 use minikeeper_client::{Client, CreateMode, Error};
 use minikeeper_test_kit::{link::Link, servers};
 use tokio::time::timeout;
@@ -245,6 +245,61 @@ fn program_that_retries_is_clean_with_every_fault() {
         .run();
     assert!(report.tried > 50, "{report}");
     assert_eq!(report.failed + report.hung, 0, "{report}");
+}
+
+/// A session that opens after a fault goes on with what another one has begun, so that it is like none of those
+/// that begin.
+#[test]
+fn session_that_opens_later_is_not_alike() {
+    let orders = |alike| {
+        let mut options = SweepOptions::default();
+        options.orders = true;
+        options.alike = alike;
+        options.depth = 2;
+        options.faults = vec![SweepFault::SessionExpired];
+        options.changes_max = None;
+        let report = Sweep::new(one_locks).options(options).run();
+        assert!(!report.failures.is_empty(), "{report}");
+        report.orders.unwrap().different
+    };
+    let (all, alike) = (orders(false), orders(true));
+    assert_eq!(
+        all,
+        2 * alike,
+        "two contenders, each class with its mirror image"
+    );
+}
+
+/// Orders of which a part does not happen: no such watcher, or a test that ends before.
+#[test]
+fn order_whose_end_does_not_come_is_not_followed() {
+    for order in [
+        "order:1+event-late:2",
+        "order:1+event-late:40",
+        "order:1x9.2+reply-lost",
+        "order:1x2.2x20",
+    ] {
+        let sweep = Sweep::new(|server| twice(server, create_or_find));
+        let report = sweep.only(order).unwrap().run();
+        assert_eq!(report.state(), SweepState::Incomplete, "{order}: {report}");
+        let not_followed = report.orders.as_ref().unwrap().not_followed;
+        assert_eq!(not_followed, 1, "{order}: {report}");
+    }
+}
+
+/// With a quota, each request depends on all others, and may cause events for all.
+#[test]
+fn late_event_is_tried_though_there_is_a_quota() {
+    let quota = || {
+        let limits = "count=-1,bytes=-1,soft=-1";
+        servers::server().seed(tree! {
+            "/quoted" => "",
+            "/zookeeper/quota/quoted/zookeeper_limits" => limits,
+            "/zookeeper/quota/quoted/zookeeper_stats" => "count=1,bytes=0",
+        })
+    };
+    let report = Sweep::new(one_waits).orders().server(quota).run();
+    assert_eq!(report.state(), SweepState::Failed, "{report}");
 }
 
 /// The text of an order that names a client which never comes.

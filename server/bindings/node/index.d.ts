@@ -258,7 +258,7 @@ export interface SweepOptions extends StoryOptions {
   timeMs?: number | undefined;
   /** The maximum number of runs; without a limit if absent */
   runs?: number | undefined;
-  /** How many faults a run has, by default 1; with 2, pairs are tried until a budget ends; with `orders` one in an order */
+  /** How many faults a run has, by default 1; with 2, pairs are tried until a budget ends; with `orders`, 2 also tries a fault */
   depth?: 1 | 2 | undefined;
   /** The order in which points are tried, by default 0 */
   seed?: number | undefined;
@@ -274,11 +274,17 @@ export interface SweepOptions extends StoryOptions {
   allowUntried?: number | undefined;
   /** Whether to try the orders in which requests can be served, instead of faults */
   orders?: boolean | undefined;
-  /** With `orders`: up to how many unforced changes (of client, late events, a fault) all orders are tried, by default 2 */
+  /**
+   * With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a fault) all orders are tried, by
+   * default 2
+   */
   changes?: number | 'all' | undefined;
   /** With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or until a budget ends */
   more?: number | undefined;
-  /** With `orders`: whether all clients do the same, so that orders which differ only in which is which are equivalent */
+  /**
+   * With `orders`: whether the clients that begin a run, up to 4, do the same, so that orders which differ only in which of them
+   * is which are equivalent
+   */
   alike?: boolean | undefined;
   /** With `orders`: the number of clients with which a run begins: their requests are served as soon as each has one */
   clients?: number | undefined;

@@ -518,8 +518,8 @@ export interface Verbs {
      */
     more?: number | undefined;
     /**
-     * With `orders`: whether all clients do the same, so that orders which differ only in which client is which
-     * are equivalent; for up to 4 clients
+     * With `orders`: whether the clients that begin a run, up to 4, do the same, so that orders which differ only
+     * in which of them is which are equivalent
      */
     alike?: boolean | undefined;
     /**

@@ -33,7 +33,8 @@ pub(crate) struct SweepArgs {
     /// Try equivalent points, too: the same fault at the same request after the same one
     #[arg(long)]
     all: bool,
-    /// Try only this fault; may be given several times
+    /// Try only this fault; may be given several times. With --orders: event-late for late events, others need
+    /// --depth 2
     #[arg(long = "fault", value_name = "FAULT", value_parser = fault_parser())]
     faults: Vec<SweepFault>,
     /// Try the orders in which requests can be served, instead of faults
@@ -47,7 +48,8 @@ pub(crate) struct SweepArgs {
     /// --runs is over
     #[arg(long, value_name = "N", requires = "orders")]
     more: Option<u64>,
-    /// With --orders: all clients do the same; orders that differ only in which client is which are equivalent
+    /// With --orders: up to 4 clients that begin a run do the same; orders that differ only in which of them is
+    /// which are equivalent
     #[arg(long, requires = "orders")]
     alike: bool,
     /// With --orders: the command starts with N clients; their requests are served as soon as each has one
@@ -179,6 +181,7 @@ impl SweepArgs {
         if !self.faults.is_empty() {
             options.faults.clone_from(&self.faults);
         }
+        options.check().map_err(usage)?;
         let tree = match &self.tree {
             Some(file) => Some(crate::seed(file)?),
             None => None,

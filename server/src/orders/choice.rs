@@ -89,9 +89,6 @@ impl RequestOrder {
     /// The longest order that is read from a text.
     const LENGTH_MAX: usize = 100_000;
 
-    /// The most marks of an order that is read from a text.
-    const MARKS_MAX: usize = 100;
-
     /// Returns the order of a run.
     pub(crate) fn of<'a>(steps: impl IntoIterator<Item = &'a ChoicePoint>) -> Self {
         let mut order = Self::default();
@@ -210,7 +207,7 @@ impl FromStr for RequestOrder {
             let (Some(client), Some(count)) = (client_of(client), count) else {
                 return Err(wrong(part));
             };
-            if order.len() + count > Self::LENGTH_MAX {
+            if count > Self::LENGTH_MAX - order.len() {
                 return Err(format!(
                     "order {text:.40}...: longer than the limit of {} requests",
                     Self::LENGTH_MAX
@@ -227,20 +224,29 @@ impl FromStr for RequestOrder {
                     let names = SweepFault::NAMES.join(", ");
                     format!("order {text:.200?}: {name:?} is no fault; one of {names}")
                 })?;
+                let watcher = watcher.map(client_of);
                 let client = match (fault, watcher) {
-                    (SweepFault::EventLate, Some(watcher)) => client_of(watcher),
-                    (SweepFault::EventLate, None) | (_, Some(_)) => None,
-                    (_, None) => Some(client),
+                    (SweepFault::EventLate, Some(Some(watcher))) => watcher,
+                    (SweepFault::EventLate, _) => {
+                        return Err(format!(
+                            "order {text:.200?}: {part:.200?} does not name the watcher of the event; expected \
+                             +event-late:CLIENT"
+                        ));
+                    }
+                    (_, Some(_)) => {
+                        return Err(format!(
+                            "order {text:.200?}: {part:.200?} names a client behind {}, which acts on the request",
+                            fault.name()
+                        ));
+                    }
+                    (_, None) => client,
                 };
-                marked.push(Mark {
-                    fault,
-                    client: client.ok_or_else(|| wrong(part))?,
-                });
+                marked.push(Mark { fault, client });
             }
-            if order.marks.len() + marked.len() > Self::MARKS_MAX {
+            if marked.len() > Self::LENGTH_MAX - order.marks.len() {
                 return Err(format!(
                     "order {text:.40}...: more faults than the limit of {}",
-                    Self::MARKS_MAX
+                    Self::LENGTH_MAX
                 ));
             }
             sort_by_key(&mut marked, |mark| *mark);
@@ -283,19 +289,24 @@ mod tests {
             "order:1..2",
             "order:x",
             "order:1x-1",
-            "order:1+event-late",
-            "order:1+event-late:65",
-            "order:1+reply-lost:2",
         ] {
             let error = text.parse::<RequestOrder>().unwrap_err();
             assert!(error.contains("is no client"), "{text}: {error}");
         }
         let error = "order:1+late".parse::<RequestOrder>().unwrap_err();
         assert!(error.contains("is no fault; one of reply-lost"), "{error}");
-        let many = format!("order:1{}", "+reply-lost".repeat(101));
+        for (text, wrong) in [
+            ("order:1+event-late", "does not name the watcher"),
+            ("order:1+event-late:65", "does not name the watcher"),
+            ("order:1+reply-lost:2", "names a client behind reply-lost"),
+            ("order:1x100001", "longer than the limit"),
+            ("order:1.1x18446744073709551615", "longer than the limit"),
+        ] {
+            let error = text.parse::<RequestOrder>().unwrap_err();
+            assert!(error.contains(wrong), "{text}: {error}");
+        }
+        let many = format!("order:1{}", "+reply-lost".repeat(100_001));
         let error = many.parse::<RequestOrder>().unwrap_err();
         assert!(error.contains("more faults than the limit"), "{error}");
-        let error = "order:1x100001".parse::<RequestOrder>().unwrap_err();
-        assert!(error.contains("longer than the limit"), "{error}");
     }
 }

@@ -119,6 +119,14 @@ impl Chooser {
         }
     }
 
+    /// Returns the number of requests that the order names and that were not chosen.
+    pub(crate) const fn missing(&self) -> usize {
+        match &self.goal {
+            Goal::Follow(order) => order.len().saturating_sub(self.made),
+            Goal::Sample { .. } => 0,
+        }
+    }
+
     /// Chooses one of these clients, of which there is at least one. Returns its index.
     pub(crate) fn choose(&mut self, clients: &[usize]) -> Result<usize, NotFollowed> {
         let client = match self.named() {

@@ -10,7 +10,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use minikeeper_core::faults::chance::Chance;
@@ -45,11 +48,34 @@ enum Turn {
     Mark(Mark),
 }
 
+/// The order of a run, for its branches. It counts its memory while it is kept.
+#[derive(Debug)]
+struct KeptOrder {
+    order: RequestOrder,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl KeptOrder {
+    fn new(order: RequestOrder, bytes: &Arc<AtomicUsize>) -> Self {
+        bytes.fetch_add(order.len(), Ordering::Relaxed);
+        Self {
+            order,
+            bytes: Arc::clone(bytes),
+        }
+    }
+}
+
+impl Drop for KeptOrder {
+    fn drop(&mut self) {
+        self.bytes.fetch_sub(self.order.len(), Ordering::Relaxed);
+    }
+}
+
 /// A choice that no run has made yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     /// The order of the run that came by.
-    order: Arc<RequestOrder>,
+    order: Arc<KeptOrder>,
     /// How much of it comes before the branch.
     length: usize,
     next: Turn,
@@ -67,8 +93,8 @@ impl Branch {
     }
 
     /// Returns the order up to the branch, and the branch.
-    fn to_order(&self) -> RequestOrder {
-        let mut order = self.order.prefix(self.length);
+    pub(crate) fn to_order(&self) -> RequestOrder {
+        let mut order = self.order.order.prefix(self.length);
         match self.next {
             Turn::First => {}
             Turn::Client(client) => order.push(client),
@@ -106,15 +132,17 @@ pub(crate) struct Explorer {
     reduces: bool,
     /// What else may happen with a request: events may be late, and one other fault may act.
     faults: Vec<SweepFault>,
-    /// Whether all clients do the same, so that orders which differ only in their numbers are equivalent.
+    /// Whether the clients that begin a run do the same, so that orders which differ only in their numbers are
+    /// equivalent.
     are_alike: bool,
+    /// Their numberings, known from the first run.
     numbers: Arc<[Numbers]>,
     chance: Chance,
     /// By number of changes.
     branches: BTreeMap<u32, Vec<Branch>>,
     remembered: usize,
     /// The memory of their orders. Unit: bytes.
-    orders_bytes: usize,
+    orders_bytes: Arc<AtomicUsize>,
     /// How many runs with so many changes have begun and not ended.
     running: BTreeMap<u32, usize>,
     states: HashMap<u64, Reached>,
@@ -136,7 +164,7 @@ pub(crate) struct Explorer {
 #[derive(Clone, Copy, Debug)]
 struct BranchOff<'a> {
     run: &'a Branch,
-    order: &'a Arc<RequestOrder>,
+    order: &'a Arc<KeptOrder>,
     place: usize,
     step: &'a ChoicePoint,
 }
@@ -160,9 +188,9 @@ impl Explorer {
         faults: Vec<SweepFault>,
         seed: u64,
     ) -> Self {
-        let numbers = numbers_of(0);
+        let (numbers, orders_bytes) = (numbers_of(0), Arc::default());
         let first = Branch {
-            order: Arc::default(),
+            order: Arc::new(KeptOrder::new(RequestOrder::default(), &orders_bytes)),
             length: 0,
             next: Turn::First,
             changes: 0,
@@ -177,7 +205,7 @@ impl Explorer {
             chance: Chance::new(seed),
             branches: BTreeMap::from([(0, vec![first])]),
             remembered: 1,
-            orders_bytes: 0,
+            orders_bytes,
             running: BTreeMap::new(),
             states: HashMap::new(),
             ends: HashSet::new(),
@@ -201,10 +229,6 @@ impl Explorer {
                 first.remove();
             }
             self.remembered -= 1;
-            if Arc::strong_count(&branch.order) == 1 {
-                // Its run has no further branches.
-                self.orders_bytes -= branch.order.len();
-            }
             let reached = self.states.get(&branch.class);
             if self.reduces && reached.is_some_and(|reached| reached.changes < branch.changes) {
                 // Another order came to the same state with fewer changes.
@@ -233,9 +257,6 @@ impl Explorer {
         if followed == Followed::No {
             let attempt = branch.attempt + 1;
             if attempt < ATTEMPTS_MAX {
-                if Arc::strong_count(&branch.order) == 1 {
-                    self.orders_bytes += branch.order.len();
-                }
                 self.remember(Branch { attempt, ..branch });
             } else {
                 self.not_followed += 1;
@@ -243,8 +264,7 @@ impl Explorer {
             }
             return;
         }
-        let order = Arc::new(RequestOrder::of(steps));
-        self.orders_bytes += order.len();
+        let order = Arc::new(KeptOrder::new(RequestOrder::of(steps), &self.orders_bytes));
         self.note_clients(steps);
         let (mut past, mut streak) = (Past::new(&self.numbers), Streak::default());
         let mut is_new = true;
@@ -266,9 +286,6 @@ impl Explorer {
             if place + 1 >= branch.named() && is_new {
                 self.branch_off_with_marks(&at, &past);
             }
-        }
-        if Arc::strong_count(&order) == 1 {
-            self.orders_bytes -= order.len();
         }
         self.add_end(&past);
     }
@@ -296,14 +313,15 @@ impl Explorer {
 
     fn note_clients(&mut self, steps: &[ChoicePoint]) {
         let choices = steps.iter().flat_map(|step| &step.choices);
-        let most = choices.map(|choice| choice.client + 1).max().unwrap_or(0);
-        if most > self.clients {
-            self.clients = most;
-            // What was reached with fewer clients has other classes, and may be tried once more.
-            if self.are_alike {
-                self.numbers = numbers_of(most);
-            }
+        let most = choices.map(|choice| choice.client + 1).max();
+        // A session that opens later goes on with what another one has begun.
+        if self.clients == 0
+            && self.are_alike
+            && let Some(first) = steps.first()
+        {
+            self.numbers = numbers_of(first.choices.len());
         }
+        self.clients = self.clients.max(most.unwrap_or(0));
     }
 
     /// Adds the branches that serve another client at a step of a run. Returns whether what follows the step is
@@ -339,11 +357,15 @@ impl Explorer {
     fn branch_off_with_marks(&mut self, at: &BranchOff<'_>, past: &Past) {
         let BranchOff { run, step, .. } = at;
         let client = step.client();
-        let has_fault = (at.order.marks().iter()).any(|(_, mark)| !mark.fault.is_late_event());
+        let mut known = at.order.order.marks().iter();
+        let has_fault = known.any(|(_, mark)| !mark.fault.is_late_event());
         let (op, clients) = (step.picked().op, self.clients);
         let mut marks = Vec::new();
         for fault in self.faults.iter().copied() {
             if fault.is_late_event() {
+                if step.is_lost() {
+                    continue;
+                }
                 marks.extend(step.told.iter().map(|told| Mark::late(*told)));
             } else if !has_fault && fault.is_possible_at(op, clients, !self.reduces) {
                 marks.push(Mark { fault, client });
@@ -382,7 +404,9 @@ impl Explorer {
     }
 
     fn remember(&mut self, branch: Branch) {
-        if self.remembered >= BRANCHES_MAX || self.orders_bytes > ORDERS_BYTES_MAX {
+        if self.remembered >= BRANCHES_MAX
+            || self.orders_bytes.load(Ordering::Relaxed) > ORDERS_BYTES_MAX
+        {
             self.forgotten += 1;
             return self.miss(branch.changes);
         }
@@ -435,5 +459,40 @@ impl Explorer {
     pub(crate) fn changes_done(&self) -> Option<u32> {
         self.first_left()
             .map_or(Some(u32::MAX), |changes| changes.checked_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use minikeeper_engine::Footprint;
+
+    use super::*;
+    use crate::orders::choice::Choice;
+
+    #[test]
+    fn orders_of_branches_are_freed_once_those_are_done() {
+        let choice = |client| Choice {
+            client,
+            op: "setData",
+            path: None,
+            footprint: Arc::new(Footprint::everything()),
+        };
+        let step = |picked| ChoicePoint {
+            choices: vec![choice(0), choice(1)],
+            picked,
+            told: Vec::new(),
+            marks: Vec::new(),
+        };
+        let mut explorer = Explorer::new((true, false), Vec::new(), 0);
+        let first = explorer.next().unwrap();
+        explorer.ended(first, &[step(0)], Followed::Yes);
+        assert_eq!(explorer.orders_bytes.load(Ordering::Relaxed), 1);
+        for _ in 0..ATTEMPTS_MAX {
+            let branch = explorer.next().unwrap();
+            explorer.ended(branch.clone(), &[], Followed::No);
+        }
+        assert!(explorer.next().is_none());
+        assert_eq!(explorer.not_followed, 1);
+        assert_eq!(explorer.orders_bytes.load(Ordering::Relaxed), 0);
     }
 }

@@ -25,7 +25,8 @@ pub enum SweepFault {
     /// `server-restarted`: the request is carried out, and all connections close instead of a reply,
     /// as when the server restarts. Znodes and sessions stay, watches do not.
     ServerRestarted,
-    /// `event-late`: an event comes after the reply to the watcher's next request, or 100 ms late.
+    /// `event-late`: an event comes after the reply to the watcher's next request, or 100 ms late. In an order of
+    /// requests it comes before that reply, or 10 s late.
     EventLate,
 }
 

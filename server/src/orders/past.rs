@@ -47,7 +47,7 @@ pub(crate) struct Class {
 }
 
 /// The requests that were served so far, and what else happened.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Past {
     /// The clock of each event.
     clocks: Vec<Clock>,
@@ -148,10 +148,19 @@ impl Past {
     /// What happens with a request comes behind it.
     fn clock_of_mark(&self, mark: Mark) -> Clock {
         let client = usize::from(mark.client);
-        let mut clock = self.clock_of(client, &touched_by(mark));
-        if let Some(cause) = self.clocks.last() {
-            join(&mut clock, cause);
+        if mark.fault.is_late_event() {
+            let mut clock = self.clock_of(client, &Footprint::default());
+            if let Some(cause) = self.clocks.last() {
+                join(&mut clock, cause);
+            }
+            return clock;
         }
+        // Everything is in its past.
+        let mut clock = vec![0; client + 1];
+        for last in self.last.iter().flatten() {
+            join(&mut clock, &self.clocks[*last]);
+        }
+        clock[client] += 1;
         clock
     }
 }

@@ -19,7 +19,7 @@ use minikeeper_protocol::SessionId;
 
 use crate::{
     orders::{
-        choice::{CLIENTS_MAX, Choice, ChoicePoint, Mark},
+        choice::{CLIENTS_MAX, Choice, ChoicePoint},
         chooser::{Chooser, Goal, ROW_MAX},
         fault::SweepFault,
     },
@@ -48,6 +48,8 @@ pub(crate) struct OrderedRun {
     steps: Vec<ChoicePoint>,
     /// The clients whose events are late.
     late: BTreeMap<usize, LateEvents>,
+    /// Whether other clients may have been sent events.
+    may_have_told: bool,
     stopped: Option<Stopped>,
 }
 
@@ -63,8 +65,8 @@ struct LateEvents {
 /// Why a run serves no more requests in its order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stopped {
-    /// The order names a client that has no request.
-    NotFollowed { client: usize },
+    /// What the order names does not happen. The text says what.
+    NotFollowed(String),
     /// It has more than [`STEPS_MAX`] requests.
     Endless,
     /// It has more than [`CLIENTS_MAX`] clients.
@@ -74,11 +76,7 @@ pub(crate) enum Stopped {
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFollowed { client } => write!(
-                f,
-                "the order could not be followed: client {} has no request",
-                client + 1
-            ),
+            Self::NotFollowed(why) => write!(f, "the order could not be followed: {why}"),
             Self::Endless => write!(
                 f,
                 "it does not end: it has sent more than {STEPS_MAX} requests"
@@ -117,6 +115,7 @@ impl OrderedRun {
             sessions: Vec::new(),
             steps: Vec::new(),
             late: BTreeMap::new(),
+            may_have_told: false,
             stopped: None,
         }
     }
@@ -175,9 +174,9 @@ impl OrderedRun {
         waiting.iter().map(|request| request.session).collect()
     }
 
-    /// Returns whether the request that was served last may have caused an event.
-    pub(crate) fn has_told(&self) -> bool {
-        self.steps.last().is_some_and(|step| !step.told.is_empty())
+    /// Returns whether events may have been sent since the last call.
+    pub(crate) const fn take_may_have_told(&mut self) -> bool {
+        std::mem::replace(&mut self.may_have_told, false)
     }
 
     /// Returns the session that was served last.
@@ -218,8 +217,8 @@ impl OrderedRun {
         });
         let is_named = self.chooser.named().is_some();
         let picked = self.chooser.choose(&clients);
-        let picked = picked.map_err(|missing| Stopped::NotFollowed {
-            client: missing.client,
+        let picked = picked.map_err(|missing| {
+            Stopped::NotFollowed(format!("client {} has no request", missing.client + 1))
         })?;
         // Of those that an order names only what was picked matters.
         let connections: Vec<_> = match is_named {
@@ -246,66 +245,82 @@ impl OrderedRun {
         };
         step.told = self.told_by(&step);
         step.marks = self.chooser.marks(step.client(), &step.told);
-        self.pick(step.picked().client, &step.marks);
+        let picked = self.pick(&step);
+        self.may_have_told |= !step.told.is_empty();
         self.steps.push(step);
-        Ok(())
+        picked
     }
 
     /// Returns the other clients that may be sent an event, but for those whose events are late anyway.
     fn told_by(&self, step: &ChoicePoint) -> Vec<u8> {
-        let told = step.picked().footprint.told();
-        let told = told.filter_map(|session| {
-            let client = self.sessions.iter().position(|known| *known == session)?;
-            let client = u8::try_from(client).ok()?;
-            let is_late = self.late.contains_key(&usize::from(client));
-            (client != step.client() && !is_late).then_some(client)
+        let footprint = &step.picked().footprint;
+        let sessions = (0..).zip(&self.sessions);
+        let told = sessions.filter(|(client, session)| {
+            let is_late = self.late.contains_key(&usize::from(*client));
+            *client != step.client() && !is_late && footprint.tells(**session)
         });
-        told.collect()
+        told.map(|(client, _)| client).collect()
     }
 
-    /// Serves the request of a client. The events for it come first, also those that are late.
-    fn pick(&mut self, client: usize, marks: &[Mark]) {
-        let served = self.steps.len();
+    /// Serves a request. The events for its client come first, also those that are late.
+    fn pick(&mut self, step: &ChoicePoint) -> Result<(), Stopped> {
+        let client = step.picked().client;
+        let (served, shared) = (self.steps.len(), Arc::clone(&self.universe.shared));
+        let faults = &shared.turns.faults;
         self.send_late_events(|watcher, late| {
-            watcher == client || served - late.since >= LATE_REQUESTS_MAX
+            let is_over =
+                served - late.since >= LATE_REQUESTS_MAX || !faults.is_holding(late.fault);
+            watcher == client || is_over
         });
-        let faults = &self.universe.shared.turns.faults;
-        let config = &self.universe.shared.config;
+        let config = &shared.config;
         let past_timeout = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
         let past_timeout = Duration::from_millis(past_timeout);
         let mut injected = Vec::new();
-        for mark in marks {
-            let marked = usize::from(mark.client);
-            let Some(session) = self.sessions.get(marked).copied() else {
-                continue;
+        for mark in &step.marks {
+            let fault = if !mark.fault.is_late_event() {
+                mark.fault.to_fault(past_timeout).once()
+            } else if step.told.contains(&mark.client) {
+                Fault::delay_events(LATE)
+            } else {
+                return Err(Stopped::NotFollowed(format!(
+                    "request {} causes no event for client {}",
+                    served + 1,
+                    mark.client + 1
+                )));
             };
-            let is_late_event = mark.fault.is_late_event();
-            if is_late_event && self.late.contains_key(&marked) {
-                continue;
-            }
-            let fault = match is_late_event {
-                true => Fault::delay_events(LATE),
-                false => mark.fault.to_fault(past_timeout).once(),
-            };
-            if let Ok((id, hits)) = faults.add(fault.of(session).optional()) {
-                injected.push((id, hits, mark.fault, marked));
-            }
+            let session = self.sessions[usize::from(mark.client)];
+            let added = faults.add(fault.of(session).optional());
+            let (id, hits) = added.map_err(|error| Stopped::NotFollowed(error.to_string()))?;
+            injected.push((id, hits, *mark));
         }
-        picking::pick(&self.universe.shared, self.sessions[client]);
-        for (id, hits, fault, marked) in injected {
+        picking::pick(&shared, self.sessions[client]);
+        for (id, hits, mark) in injected {
             let has_acted = hits.seen().hits > 0;
-            match fault {
+            match mark.fault {
                 SweepFault::EventLate if has_acted => {
-                    let since = self.steps.len();
-                    self.late.insert(marked, LateEvents { fault: id, since });
+                    let late = LateEvents {
+                        fault: id,
+                        since: served,
+                    };
+                    self.late.insert(usize::from(mark.client), late);
                     continue;
                 }
-                SweepFault::ReplyLate if has_acted => self.universe.advance(past_timeout),
-                SweepFault::ServerRestarted if has_acted => self.universe.disconnect_all(),
+                // An event was possible, and there was none.
+                SweepFault::EventLate => {}
+                fault if !has_acted => {
+                    return Err(Stopped::NotFollowed(format!(
+                        "{} did not act on request {}",
+                        fault.name(),
+                        served + 1
+                    )));
+                }
+                SweepFault::ReplyLate => self.universe.advance(past_timeout),
+                SweepFault::ServerRestarted => self.universe.disconnect_all(),
                 _ => {}
             }
-            fault_turn::remove(&self.universe.shared, Some(id));
+            fault_turn::remove(&shared, Some(id));
         }
+        Ok(())
     }
 
     /// Returns whether events are late.
@@ -319,7 +334,7 @@ impl OrderedRun {
     }
 
     fn send_late_events(&mut self, is_sent: impl Fn(usize, &LateEvents) -> bool) {
-        let shared = &self.universe.shared;
+        let (shared, count) = (&self.universe.shared, self.late.len());
         self.late.retain(|watcher, late| {
             let is_sent = is_sent(*watcher, late);
             if is_sent {
@@ -327,6 +342,7 @@ impl OrderedRun {
             }
             !is_sent
         });
+        self.may_have_told |= self.late.len() < count;
     }
 
     /// Numbers the clients that have come. Which of them asked first differs from run to run, and so may
@@ -420,6 +436,8 @@ pub(crate) struct OrderSeen {
     pub(crate) steps: Vec<ChoicePoint>,
     /// Why requests were no longer served in order.
     pub(crate) stopped: Option<Stopped>,
+    /// The number of requests that the order names and that did not come.
+    pub(crate) missing: usize,
     /// The session of each client.
     pub(crate) sessions: Vec<SessionId>,
     /// The number of requests that came after the choice that they should have been part of.
@@ -429,6 +447,15 @@ pub(crate) struct OrderSeen {
 }
 
 impl OrderSeen {
+    /// Returns what a run shows that was not served to its end.
+    pub(crate) fn broken() -> Self {
+        let why = "the thread that served it has ended".to_owned();
+        Self {
+            stopped: Some(Stopped::NotFollowed(why)),
+            ..Self::default()
+        }
+    }
+
     /// Lets the requests of a run pass again. Returns what it showed.
     pub(crate) fn of(mut run: OrderedRun, has_failed: bool) -> Self {
         let waiting = if has_failed {
@@ -439,6 +466,7 @@ impl OrderSeen {
         run.end();
         Self {
             run: 0,
+            missing: run.chooser.missing(),
             steps: run.take_steps(),
             stopped: run.stopped().cloned(),
             sessions: run.sessions().to_vec(),

@@ -79,10 +79,12 @@ impl OrderedPrograms {
                     }
                 {
                     self.run.send_all_late_events();
+                    is_settled = false;
                     came = watch.elapsed();
                 } else if quiet_for > IDLE {
                     waiting = self.run.waiting();
                     timers::advance_to_next(&self.run.universe().shared);
+                    is_settled = false;
                     came = watch.elapsed();
                 }
                 picking::wait_for_request(&self.run.universe().shared, PAUSE);
@@ -133,7 +135,7 @@ impl OrderedPrograms {
             }
             (known, came) = (self.run.count(), watch.elapsed());
             ran = None;
-            is_settled = !self.run.has_told();
+            is_settled = !self.run.take_may_have_told();
         }
         let mut seen = OrderSeen::of(self.run, true);
         seen.late = late.count;

@@ -187,13 +187,31 @@ impl OrderPlan {
         let coverage = report.orders.get_or_insert_default();
         coverage.late += seen.late;
         coverage.clients = coverage.clients.max(seen.sessions.len() as u64);
+        // A test that fails may end before its order does.
+        let is_short = seen.missing > 0 && result.verdict == RunVerdict::Passed;
         let is_followed =
-            seen.late == 0 && !matches!(seen.stopped, Some(Stopped::NotFollowed { .. }));
-        let failure = match &result.verdict {
+            seen.late == 0 && !is_short && !matches!(seen.stopped, Some(Stopped::NotFollowed(_)));
+        let endless = seen.stopped.as_ref().map(Stopped::to_string);
+        if !is_followed && coverage.not_followed_why.is_none() {
+            let order = match &task {
+                OrderTask::Branch(branch) => branch.to_order(),
+                // As far as it went.
+                _ => RequestOrder::of(&seen.steps),
+            };
+            let why = match &seen.stopped {
+                Some(Stopped::NotFollowed(why)) => why.clone(),
+                _ if is_short => format!("the test has ended {} requests earlier", seen.missing),
+                _ => "a request came later than the choice that should have known of it".to_owned(),
+            };
+            coverage.not_followed_why = Some(cut(&format!("{order}: {why}"), MESSAGE_CHARS_MAX));
+        }
+        let failure = match (&result.verdict, &endless) {
             _ if !is_followed => None,
-            RunVerdict::Passed => None,
-            RunVerdict::Failed(message) => Some((message.as_str(), false)),
-            RunVerdict::Hung(message) => Some((message.as_str(), true)),
+            // Its further requests passed.
+            (RunVerdict::Passed, Some(endless)) => Some((endless.as_str(), true)),
+            (RunVerdict::Passed, None) => None,
+            (RunVerdict::Failed(message), _) => Some((message.as_str(), false)),
+            (RunVerdict::Hung(message), _) => Some((message.as_str(), true)),
         };
         let is_tried = match &task {
             OrderTask::Branch(branch) => {

@@ -49,6 +49,8 @@ pub struct OrderCoverage {
     pub sampled_with_chance: u64,
     /// The number of orders that could not be followed, so that nothing is known of them.
     pub not_followed: u64,
+    /// Why the first of them could not be followed, with the order.
+    pub not_followed_why: Option<String>,
     /// The number of requests that came after the choice that they should have been part of.
     pub late: u64,
 }

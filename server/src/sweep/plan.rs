@@ -20,7 +20,7 @@ use crate::{
     orders::{choice::RequestOrder, chooser::Goal, fault::SweepFault, run::OrderSeen},
     story::cut,
     sweep::{
-        acts,
+        SweepError, acts,
         map::PointState,
         model::{Model, PlaceBehind},
         order_plan::{OrderPlan, OrderTask},
@@ -63,14 +63,34 @@ pub struct SweepOptions {
     /// is unforced if the one that was served last has a further request; so are an event that is late, if
     /// `faults` have `EventLate`, and a fault, if `depth` is 2. Default: 2.
     pub changes_max: Option<u32>,
-    /// Whether all clients of an order do the same, so that orders which differ only in which client is which are
-    /// equivalent; for up to 4 clients. The sweep cannot check that. Default: `false`.
+    /// Whether the clients that have a request at the first choice of a run, up to 4, do the same, so that orders
+    /// which differ only in which of them is which are equivalent. The sweep cannot check that. Default: `false`.
     pub alike: bool,
     /// How many further orders are tried then, with more changes and at random in turn, unless an order has
     /// failed. Default: no limit if the sweep has a budget, otherwise 1,000.
     pub more_max: Option<u64>,
     /// The orders to try, instead of those that runs show.
     pub only_orders: Vec<RequestOrder>,
+}
+
+impl SweepOptions {
+    /// Checks that each of the faults would be tried.
+    ///
+    /// # Errors
+    /// When a fault in an order needs a `depth` of 2.
+    pub fn check(&self) -> Result<(), SweepError> {
+        let is_default = self.faults.len() == SweepFault::ALL.len();
+        let is_ignored = |fault: &&SweepFault| !fault.is_late_event();
+        match self.faults.iter().find(is_ignored) {
+            Some(fault) if self.orders && self.depth == 1 && !is_default => {
+                Err(SweepError(format!(
+                    "fault {:?}: in an order it needs a depth of 2",
+                    fault.name()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for SweepOptions {

@@ -98,7 +98,7 @@ impl Serving {
     /// Ends the thread, which blocks the calling one for some milliseconds.
     fn end(self) -> OrderSeen {
         self.is_over.store(true, Ordering::Release);
-        self.thread.join().unwrap_or_default()
+        self.thread.join().unwrap_or_else(|_| OrderSeen::broken())
     }
 }
 
@@ -174,7 +174,7 @@ impl Sweeps {
         let mut seen = OrderSeen::default();
         if let Some(serving) = serving {
             let ended = tokio::task::spawn_blocking(|| serving.end()).await;
-            seen = ended.unwrap_or_default();
+            seen = ended.unwrap_or_else(|_| OrderSeen::broken());
         }
         self.with(number, |sweep| {
             let mut result = armed.end(verdict);

@@ -370,8 +370,10 @@ impl SweepReport {
             count => format!("{count} orders"),
         };
         if orders.not_followed > 0 {
+            let why = orders.not_followed_why.as_deref();
+            let why = why.map_or_else(String::new, |why| format!(", such as {why}"));
             reasons.push(format!(
-                "{} could not be followed",
+                "{} could not be followed{why}",
                 were(orders.not_followed)
             ));
         }

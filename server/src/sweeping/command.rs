@@ -491,7 +491,8 @@ impl Running<'_> {
             });
             let ended = wait(&mut child, self.of.run_max, output);
             is_over.store(true, Ordering::Release);
-            let seen = serving.map(|serving| serving.join().unwrap_or_default());
+            let seen =
+                serving.map(|serving| serving.join().unwrap_or_else(|_| OrderSeen::broken()));
             (ended, seen.unwrap_or_default())
         });
         self.stop.ended(process);

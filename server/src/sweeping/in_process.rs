@@ -114,7 +114,8 @@ where
         self
     }
 
-    /// Also tries two faults a run, until the budget ends: see [`SweepOptions::depth`].
+    /// Also tries two faults a run, until the budget ends, or one fault in each order: see
+    /// [`SweepOptions::depth`].
     pub fn pairs(mut self) -> Self {
         self.options.depth = 2;
         self
@@ -144,7 +145,7 @@ where
         self
     }
 
-    /// Tries only these faults.
+    /// Tries only these faults. Without [`EventLate`](SweepFault::EventLate) no event of an order is late.
     pub fn faults(mut self, faults: impl Into<Vec<SweepFault>>) -> Self {
         self.options.faults = faults.into();
         self
@@ -152,8 +153,9 @@ where
 
     /// Tries the orders in which requests can be served, instead of faults: first all that change as
     /// rarely as possible from one client to another, then random ones. Each run serves the request of one
-    /// client at a time, when every task of the runtime waits. See [`SweepOptions::changes_max`] and
-    /// [`SweepOptions::more_max`].
+    /// client at a time, when every task of the runtime waits. Events may be late, unless
+    /// [`faults`](Sweep::faults) says otherwise; with [`pairs`](Sweep::pairs) a fault may act. See
+    /// [`SweepOptions::changes_max`] and [`SweepOptions::more_max`].
     ///
     /// # Examples
     /// ```

@@ -299,6 +299,13 @@ impl Faults {
         table.rules.iter().map(info).collect()
     }
 
+    /// Returns whether a fault holds events back.
+    pub fn is_holding(&self, id: u64) -> bool {
+        let table = self.table.lock();
+        let rule = table.rules.iter().find(|rule| rule.id == id);
+        rule.is_some_and(|rule| !rule.held.is_empty())
+    }
+
     /// Returns the counts of a fault that is set.
     pub fn hits(&self, id: u64) -> Option<Arc<Hits>> {
         let table = self.table.lock();

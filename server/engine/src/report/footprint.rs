@@ -88,12 +88,11 @@ impl Footprint {
         Self(BTreeMap::from([(Resource::Everything, Touch::Writes)]))
     }
 
-    /// Returns the sessions that may be sent something: the one that asks, and those that watch.
-    pub fn told(&self) -> impl Iterator<Item = SessionId> {
-        self.0.keys().filter_map(|resource| match resource {
-            Resource::Stream(session) => Some(*session),
-            _ => None,
-        })
+    /// Returns whether a session may be sent something: the one that asks, and those that watch.
+    #[must_use]
+    pub fn tells(&self, session: SessionId) -> bool {
+        self.0.contains_key(&Resource::Everything)
+            || self.0.contains_key(&Resource::Stream(session))
     }
 
     fn touch(&mut self, resource: Resource, touch: Touch) {
@@ -368,7 +367,7 @@ impl Builder<'_> {
 
     /// A change below `/zookeeper` may set a quota, which counts everything below its path.
     fn may_set_quota(&mut self, path: &[u8]) {
-        if path.starts_with(b"/zookeeper") {
+        if is_below(path, b"/zookeeper") {
             self.found.writes(Resource::Everything);
         }
     }

@@ -95,8 +95,8 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::required(
                 "alike",
                 ParameterKind::Flag,
-                "With `orders`: whether all clients do the same, so that orders which differ only in which client is which \
-                 are equivalent; for up to 4 clients",
+                "With `orders`: whether the clients that begin a run, up to 4, do the same, so that orders which differ only \
+                 in which of them is which are equivalent",
             )
             .with_default("false"),
             Parameter::optional(
@@ -285,6 +285,7 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
             ))
         })?),
     };
+    options.check()?;
     Ok(options)
 }
 

@@ -844,8 +844,8 @@ class Verbs:
           all orders are tried, or `all`; by default 2
         - `more`: With `orders`: how many further orders are tried then, random ones among them; by default 1,000, or
           until a budget ends
-        - `alike`: With `orders`: whether all clients do the same, so that orders which differ only in which client is
-          which are equivalent; for up to 4 clients
+        - `alike`: With `orders`: whether the clients that begin a run, up to 4, do the same, so that orders which
+          differ only in which of them is which are equivalent
         - `clients`: With `orders`: the number of clients with which a run begins, if it is known; then their requests
           are served as soon as each of them has one
         - `process`: With `orders`: the number of the process, on the server's machine, that runs the test; then its

@@ -394,8 +394,8 @@ abstract class Verbs {
    * fault) all orders are tried, or `all`; by default 2
    * <li>{@code more}: With `orders`: how many further orders are tried then, random ones among them; by default
    * 1,000, or until a budget ends
-   * <li>{@code alike}: With `orders`: whether all clients do the same, so that orders which differ only in which
-   * client is which are equivalent; for up to 4 clients
+   * <li>{@code alike}: With `orders`: whether the clients that begin a run, up to 4, do the same, so that orders
+   * which differ only in which of them is which are equivalent
    * <li>{@code clients}: With `orders`: the number of clients with which a run begins, if it is known; then their
    * requests are served as soon as each of them has one
    * <li>{@code process}: With `orders`: the number of the process, on the server's machine, that runs the test; then

@@ -51,7 +51,7 @@ public @interface MinikeeperSweep {
   /** The maximum number of runs, not counting those that confirm a failure. By default 0, which is no limit. */
   long runs() default 0;
 
-  /** How many faults a run has: 1, or 2 to try pairs, too; then set a limit. With {@code orders} 2 is one fault in an order. */
+  /** How many faults a run has: 1, or 2 to try pairs, too; then set a limit. With {@code orders}, 2 also tries one fault in each order. */
   int depth() default 1;
 
   /** The order in which points are tried. */
@@ -88,8 +88,8 @@ public @interface MinikeeperSweep {
   long more() default -1;
 
   /**
-   * With {@code orders}: whether all clients do the same, so that orders which differ only in which client is which are
-   * equivalent; for up to 4 clients.
+   * With {@code orders}: whether the clients that begin a run, up to 4, do the same, so that orders which differ only in which
+   * of them is which are equivalent.
    */
   boolean alike() default false;
 
