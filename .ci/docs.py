@@ -143,7 +143,7 @@ def write_generated(parts):
 
 # Variables of the program that stand for no option, and of the packages and tests.
 VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
-             "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_SWEEP", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN"}
+             "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_SWEEP", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN", "MINIKEEPER_SWEEP_ORDERS_S"}
 # Options of pytest, which pages name, too.
 OTHERS = {"--minikeeper-only", "--pdb"}
 
