@@ -270,6 +270,26 @@ fn session_that_opens_later_is_not_alike() {
     );
 }
 
+/// A fault that an order would not try, without a word.
+#[test]
+#[should_panic(expected = "fault \"reply-lost\": in an order it needs a depth of 2")]
+fn fault_in_an_order_needs_a_depth() {
+    let sweep = Sweep::new(one_locks).faults([SweepFault::ReplyLost]);
+    let _ = sweep.orders().run();
+}
+
+#[test]
+fn one_client_has_orders_with_faults() {
+    let one = async |server: Arc<Server>| create_or_find(connect(&server).await).await;
+    let report = Sweep::new(one)
+        .orders()
+        .pairs()
+        .faults([SweepFault::ConnectionCut])
+        .run();
+    report.assert_clean();
+    assert_eq!(report.tried, 2, "{report}");
+}
+
 /// Orders of which a part does not happen: no such watcher, or a test that ends before.
 #[test]
 fn order_whose_end_does_not_come_is_not_followed() {

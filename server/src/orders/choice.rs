@@ -144,6 +144,11 @@ impl RequestOrder {
         last.map_or(0, |last| usize::from(*last) + 1)
     }
 
+    /// Returns the memory that it takes, about.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.clients.len() + self.marks.len() * size_of::<(usize, Mark)>()
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.clients.len()
     }
@@ -185,9 +190,11 @@ impl FromStr for RequestOrder {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let order_text = shown(text);
         let wrong = |part: &str| {
+            let part = shown(part);
             format!(
-                "order {text:.200?}: {part:?} is no client; expected order:CLIENT.CLIENT..., each counted from 1 to \
+                "order {order_text:?}: {part:?} is no client; expected order:CLIENT.CLIENT..., each counted from 1 to \
                  {CLIENTS_MAX}, xCOUNT behind one that comes several times in a row, as in order:1x3.2.1, and +FAULT \
                  behind one whose request meets a fault, as in order:1x3.2+reply-lost.1 or order:1x3.2+event-late:1"
             )
@@ -222,20 +229,23 @@ impl FromStr for RequestOrder {
                 };
                 let fault = SweepFault::named(name).ok_or_else(|| {
                     let names = SweepFault::NAMES.join(", ");
-                    format!("order {text:.200?}: {name:?} is no fault; one of {names}")
+                    let name = shown(name);
+                    format!("order {order_text:?}: {name:?} is no fault; one of {names}")
                 })?;
                 let watcher = watcher.map(client_of);
                 let client = match (fault, watcher) {
                     (SweepFault::EventLate, Some(Some(watcher))) => watcher,
                     (SweepFault::EventLate, _) => {
                         return Err(format!(
-                            "order {text:.200?}: {part:.200?} does not name the watcher of the event; expected \
-                             +event-late:CLIENT"
+                            "order {order_text:?}: {:?} does not name the watcher of the event; expected \
+                             +event-late:CLIENT",
+                            shown(part)
                         ));
                     }
                     (_, Some(_)) => {
                         return Err(format!(
-                            "order {text:.200?}: {part:.200?} names a client behind {}, which acts on the request",
+                            "order {order_text:?}: {:?} names a client behind {}, which acts on the request",
+                            shown(part),
                             fault.name()
                         ));
                     }
@@ -254,6 +264,13 @@ impl FromStr for RequestOrder {
         }
         Ok(order)
     }
+}
+
+/// Returns the beginning of a text, for an error.
+fn shown(text: &str) -> &str {
+    const CHARS_MAX: usize = 200;
+    let end = text.char_indices().nth(CHARS_MAX);
+    end.map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
@@ -304,6 +321,11 @@ mod tests {
         ] {
             let error = text.parse::<RequestOrder>().unwrap_err();
             assert!(error.contains(wrong), "{text}: {error}");
+        }
+        let long = format!("order:{}", "1.".repeat(10_000));
+        for text in [format!("{long}?"), format!("{long}1+{long}")] {
+            let error = text.parse::<RequestOrder>().unwrap_err();
+            assert!(error.len() < 1_000, "{} bytes", error.len());
         }
         let many = format!("order:1{}", "+reply-lost".repeat(100_001));
         let error = many.parse::<RequestOrder>().unwrap_err();

@@ -1,12 +1,11 @@
 //! Decides which orders to try: all with no unforced change, then all with one, and so on. Pure.
 //!
-//! Serving another client is unforced if the one that was served last has a further request; an event that is
-//! late and a fault are unforced, too. Each run shows at which
-//! of its choices another request could have been served; each of those is a branch, which a later run
-//! takes. A branch that leads to a state which equivalent requests have led to, with no more changes, is
-//! left out: what follows is tried from there. So every order with at most `k` changes is tried, or an
-//! equivalent one with at most `k` changes. Source: Musuvathi, Qadeer, "Iterative context bounding for
-//! systematic testing of multithreaded programs", 2007.
+//! Serving another client is unforced if the one that was served last has a further request; an event that
+//! is late and a fault are unforced, too. Each run shows at which of its choices another request could have
+//! been served; each of those is a branch, which a later run takes. A branch that leads to a state which
+//! equivalent requests have led to, with no more changes, is left out: what follows is tried from there. So
+//! every order with at most `k` changes is tried, or an equivalent one with at most `k` changes. Source:
+//! Musuvathi, Qadeer, "Iterative context bounding for systematic testing of multithreaded programs", 2007.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -57,7 +56,7 @@ struct KeptOrder {
 
 impl KeptOrder {
     fn new(order: RequestOrder, bytes: &Arc<AtomicUsize>) -> Self {
-        bytes.fetch_add(order.len(), Ordering::Relaxed);
+        bytes.fetch_add(order.bytes(), Ordering::Relaxed);
         Self {
             order,
             bytes: Arc::clone(bytes),
@@ -67,7 +66,7 @@ impl KeptOrder {
 
 impl Drop for KeptOrder {
     fn drop(&mut self) {
-        self.bytes.fetch_sub(self.order.len(), Ordering::Relaxed);
+        self.bytes.fetch_sub(self.order.bytes(), Ordering::Relaxed);
     }
 }
 

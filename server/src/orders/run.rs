@@ -294,6 +294,7 @@ impl OrderedRun {
             injected.push((id, hits, *mark));
         }
         picking::pick(&shared, self.sessions[client]);
+        let mut picked = Ok(());
         for (id, hits, mark) in injected {
             let has_acted = hits.seen().hits > 0;
             match mark.fault {
@@ -308,11 +309,9 @@ impl OrderedRun {
                 // An event was possible, and there was none.
                 SweepFault::EventLate => {}
                 fault if !has_acted => {
-                    return Err(Stopped::NotFollowed(format!(
-                        "{} did not act on request {}",
-                        fault.name(),
-                        served + 1
-                    )));
+                    let (fault, request) = (fault.name(), served + 1);
+                    let why = format!("{fault} did not act on request {request}");
+                    picked = Err(Stopped::NotFollowed(why));
                 }
                 SweepFault::ReplyLate => self.universe.advance(past_timeout),
                 SweepFault::ServerRestarted => self.universe.disconnect_all(),
@@ -320,7 +319,7 @@ impl OrderedRun {
             }
             fault_turn::remove(&shared, Some(id));
         }
-        Ok(())
+        picked
     }
 
     /// Returns whether events are late.

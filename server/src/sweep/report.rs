@@ -356,7 +356,8 @@ impl SweepReport {
         let mut reasons = Vec::from_iter(self.unended());
         match orders.clients {
             0 => reasons.push(NO_REQUESTS.to_owned()),
-            1 if !self.is_only => reasons.push(
+            // With faults it has tried those.
+            1 if self.tried <= 1 && !self.is_only => reasons.push(
                 "nothing was tried: the test has one client, whose requests have one order"
                     .to_owned(),
             ),

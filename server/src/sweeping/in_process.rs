@@ -247,8 +247,14 @@ where
     }
 
     /// Does the sweep. A run whose server cannot start has failed.
+    ///
+    /// # Panics
+    /// When a fault would not be tried: see [`SweepOptions::check`].
     #[must_use]
     pub fn run(self) -> SweepReport {
+        if let Err(error) = self.options.check() {
+            panic!("{error}");
+        }
         let watch = Stopwatch::start();
         let plan = Mutex::new(Plan::new(self.options.clone()));
         let changed = Condvar::new();

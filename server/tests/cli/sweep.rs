@@ -448,6 +448,7 @@ fn options_of_orders_need_them() {
         &["--changes", "1"][..],
         &["--more", "1"],
         &["--clients", "2"],
+        &["--alike"],
     ] {
         let output = program(&["sweep"])
             .args(options)
@@ -461,6 +462,10 @@ fn options_of_orders_need_them() {
         (
             &["--orders", "--changes", "x"][..],
             "expected a number or \"all\"",
+        ),
+        (
+            &["--orders", "--fault", "reply-lost"],
+            "in an order it needs a depth of 2",
         ),
         (&["--only", "order:0"], "\"0\" is no client"),
         (
