@@ -6,6 +6,7 @@ mod delays;
 mod events;
 mod late;
 mod lifetime;
+mod outages;
 mod recovery;
 mod requests;
 mod sessions;

@@ -9,7 +9,8 @@ import type { Fault, FaultOptions, Seed, Tree, Universe, Who } from './index';
 /** What the fault does to a matching operation. */
 export type FaultAction =
   'refuse' | 'delay' | 'drop-request' | 'lose-reply' | 'never-answer' | 'error' | 'cut' | 'cut-reply' | 'hold-events'
-  | 'delay-events' | 'delay-reply' | 'cut-after' | 'expire' | 'trigger';
+  | 'delay-events' | 'delay-reply' | 'cut-after' | 'expire' | 'pause' | 'outage' | 'client-outage' | 'crash' |
+  'rollback' | 'trigger';
 
 /** Only entries of this kind; `session` and `connection` are all kinds that begin so. */
 export type Kind =
@@ -141,7 +142,9 @@ export interface Story {
 /**
  * The result of `sweepNext`.
  *
- * Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+ * Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be done
+ * at a time, each in a universe of its own, but not with `orders`: waits until one ends if that decides what is
+ * next.
  */
 export interface SweepNext {
   /** The number of the run; 0 if the sweep is over */
@@ -493,16 +496,22 @@ export interface Verbs {
    * @param depth How many faults a run has; with 2, pairs are tried until a budget ends, or with `orders` one
    * fault in an order; by default 1
    * @param seed The order in which points are tried; by default 0
+   * @param rollback How many changes a rollback takes back; by default 1
    */
-  sweepStart(depth?: number, seed?: number, options?: {
+  sweepStart(depth?: number, seed?: number, rollback?: number, options?: {
     /** Whether to try equivalent points, too */
     all?: boolean | undefined;
     /** The maximum number of runs */
     runs?: number | undefined;
     /** The time after which no run begins, in milliseconds */
     timeMs?: number | undefined;
-    /** The faults to try, separated by commas: reply-lost,session-expired */
+    /**
+     * The faults to try, separated by commas, or `all`: reply-lost,session-expired; by default all but outage,
+     * client-outage, client-crash and rollback
+     */
     faults?: string | undefined;
+    /** How long an outage lasts, by the server's clock, in milliseconds; 0 if it does not end; by default 1,000 */
+    outageMs?: number | undefined;
     /** The points of the only run, as a report names them, with + between two; or its order */
     only?: string | undefined;
     /** Whether to try the orders in which requests can be served, instead of faults */
@@ -541,16 +550,35 @@ export interface Verbs {
   /**
    * Inject the faults of a sweep's next run into this universe, which no client uses yet.
    *
-   * Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+   * Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be done
+   * at a time, each in a universe of its own, but not with `orders`: waits until one ends if that decides what is
+   * next.
    * @param sweep The number that sweep_start returned
    */
   sweepNext(sweep: number): Promise<SweepNext>;
+
+  /**
+   * Wait until the clients of a sweep's run have died, by the fault `client-crash`.
+   *
+   * Then stop the test where it is, and begin it again in the same universe: the server serves nothing of the
+   * sessions from before. The outcome of the run is that of the second start. Returns false if it times out, the
+   * run ends, or has no such fault.
+   * @param sweep The number that sweep_start returned
+   */
+  sweepCrashed(sweep: number, options?: {
+    /** The number of the run, if several are being done */
+    run?: number | undefined;
+    /** The limit of the wait, in real time, in milliseconds; by default 10000 */
+    withinMs?: number | undefined;
+  }): Promise<boolean>;
 
   /**
    * End the run of a sweep with the outcome of the test, and remove its faults.
    * @param sweep The number that sweep_start returned
    */
   sweepEnd(sweep: number, options: {
+    /** The number of the run, if several are being done */
+    run?: number | undefined;
     /** How the test ended */
     outcome: Outcome;
     /** Why it failed */

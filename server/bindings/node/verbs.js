@@ -112,13 +112,17 @@ class Verbs {
     return (await this._api.act('stop_recording')).base64;
   }
 
-  async sweepStart(depth = 1, seed = 0, options) {
-    return (await this._api.act('sweep_start', { depth, seed, ...fields(options) })).sweep;
+  async sweepStart(depth = 1, seed = 0, rollback = 1, options) {
+    return (await this._api.act('sweep_start', { depth, seed, rollback, ...fields(options) })).sweep;
   }
 
   async sweepNext(sweep) {
     const answer = await this._api.act('sweep_next', { sweep });
     return { run: answer.run, points: answer.points, sentence: answer.sentence };
+  }
+
+  async sweepCrashed(sweep, options) {
+    return (await this._api.act('sweep_crashed', { sweep, ...fields(options) })).is_crashed;
   }
 
   async sweepEnd(sweep, options) {

@@ -90,6 +90,10 @@ struct OutboxState {
     frames: Vec<u8>,
     /// Why the connection must close once the frames are sent.
     close: Option<Close>,
+    /// Whether an order to close waits for the end of a delay.
+    is_pausing: bool,
+    /// That order.
+    late_close: Option<Close>,
     /// Wakes the connection; the first turn that adds a frame takes it.
     waker: Option<Waker>,
     /// Whether it is woken only to close: it is busy writing and has no use for frames.
@@ -256,6 +260,20 @@ impl Outbox {
         }
     }
 
+    /// Lets an order to close wait until [`Outbox::end_delay`].
+    pub(crate) fn begin_pause(&self) {
+        self.inner.lock().is_pausing = true;
+    }
+
+    /// Sends what was kept back, and nothing that comes later. Returns the task to wake.
+    pub(crate) fn send_held(&self) -> Option<Waker> {
+        let mut inner = self.inner.lock();
+        inner.is_held = false;
+        self.is_filled
+            .store(!inner.frames.is_empty(), Ordering::Release);
+        inner.waker.take()
+    }
+
     pub(crate) fn set_delayed(&self) {
         self.is_delayed.store(true, Ordering::Release);
     }
@@ -269,6 +287,9 @@ impl Outbox {
     pub(crate) fn end_delay(&self) -> Option<Waker> {
         let mut inner = self.inner.lock();
         inner.is_held = false;
+        if std::mem::take(&mut inner.is_pausing) && inner.close.is_none() {
+            inner.close = inner.late_close.take();
+        }
         let is_filled = !inner.frames.is_empty() || inner.close.is_some();
         self.is_filled.store(is_filled, Ordering::Release);
         self.is_delayed.store(false, Ordering::Release);
@@ -292,6 +313,10 @@ impl Outbox {
     /// Orders the connection to close. Returns the task to wake.
     pub fn close(&self, why: Close) -> Option<Waker> {
         let mut inner = self.inner.lock();
+        if inner.is_pausing {
+            inner.late_close.get_or_insert(why);
+            return None;
+        }
         self.is_filled.store(true, Ordering::Release);
         if inner.is_held {
             // A reply that is late is lost, even if its delay ends before the connection's task runs.

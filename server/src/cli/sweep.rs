@@ -33,10 +33,17 @@ pub(crate) struct SweepArgs {
     /// Try equivalent points, too: the same fault at the same request after the same one
     #[arg(long)]
     all: bool,
-    /// Try only this fault; may be given several times. With --orders: event-late for late events, others need
+    /// Try only this fault; may be given several times, or "all". By default all that a sound client survives:
+    /// not outage, client-outage, client-crash and rollback. With --orders: event-late for late events, others need
     /// --depth 2
     #[arg(long = "fault", value_name = "FAULT", value_parser = fault_parser())]
-    faults: Vec<SweepFault>,
+    faults: Vec<NamedFault>,
+    /// How long an outage lasts, in milliseconds of the server's clock, or "forever"
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = outage)]
+    outage_ms: Duration,
+    /// How many changes a rollback takes back
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rollback: u32,
     /// Try the orders in which requests can be served, instead of faults
     #[arg(long, conflicts_with_all = ["allow_unreached", "resume"])]
     orders: bool,
@@ -108,12 +115,24 @@ fn changes(text: &str) -> Result<Changes, String> {
     number.map_err(|_| "expected a number or \"all\"".to_owned())
 }
 
-fn fault_parser() -> impl clap::builder::TypedValueParser<Value = SweepFault> {
+/// A fault; `None` for all.
+#[derive(Clone, Copy, Debug)]
+struct NamedFault(Option<SweepFault>);
+
+fn fault_parser() -> impl clap::builder::TypedValueParser<Value = NamedFault> {
     use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-    PossibleValuesParser::new(SweepFault::NAMES).map(|name| {
-        name.parse()
-            .expect("the parser accepts only names of faults")
-    })
+    let names = SweepFault::NAMES.into_iter().chain(["all"]);
+    PossibleValuesParser::new(names).map(|name| NamedFault(name.parse().ok()))
+}
+
+fn outage(text: &str) -> Result<Duration, String> {
+    if text == "forever" {
+        return Ok(Duration::MAX);
+    }
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number
+        .map(Duration::from_millis)
+        .ok_or_else(|| "expected a number from 1 on, or \"forever\"".to_owned())
 }
 
 /// The argument with which the program supervises a sweep, see [`supervise`].
@@ -178,8 +197,11 @@ impl SweepArgs {
         options.allow_unreached = self.allow_unreached;
         options.allow_untried = self.allow_untried;
         options.time_max = self.time.map(Duration::from_secs);
+        options.outage = self.outage_ms;
+        options.rollback = self.rollback;
         if !self.faults.is_empty() {
-            options.faults.clone_from(&self.faults);
+            let named: Option<Vec<_>> = self.faults.iter().map(|fault| fault.0).collect();
+            options.faults = named.unwrap_or_else(|| SweepFault::ALL.to_vec());
         }
         options.check().map_err(usage)?;
         let tree = match &self.tree {
@@ -192,6 +214,17 @@ impl SweepArgs {
         }
         if let Some(file) = &self.tree {
             again += &format!(" --tree {}", file.display());
+        }
+        let usual = SweepOptions::default();
+        if options.outage != usual.outage {
+            let lasting = match options.outage {
+                Duration::MAX => "forever".to_owned(),
+                lasting => lasting.as_millis().to_string(),
+            };
+            again += &format!(" --outage-ms {lasting}");
+        }
+        if options.rollback != usual.rollback {
+            again += &format!(" --rollback {}", options.rollback);
         }
         if options.orders {
             again += " --orders";

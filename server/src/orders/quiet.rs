@@ -125,6 +125,14 @@ impl Threads {
         owners
     }
 
+    /// Finds the processes with the connections from these ports.
+    pub(crate) fn owning(&self, ports: &[u16]) -> BTreeMap<u16, u32> {
+        let processes = self.processes();
+        let owners = self.owners(ports).into_iter();
+        let known = owners.filter_map(|(port, place)| Some((port, *processes.get(place)?)));
+        known.collect()
+    }
+
     /// Returns the processes of the programs, and those that they have started.
     fn processes(&self) -> Vec<u32> {
         let mut found = match self.programs {

@@ -21,7 +21,7 @@ use crate::{
     orders::{
         choice::{CLIENTS_MAX, Choice, ChoicePoint},
         chooser::{Chooser, Goal, ROW_MAX},
-        fault::SweepFault,
+        fault::{FaultExtent, SweepFault},
     },
     universe::Universe,
 };
@@ -278,7 +278,7 @@ impl OrderedRun {
         let mut injected = Vec::new();
         for mark in &step.marks {
             let fault = if !mark.fault.is_late_event() {
-                mark.fault.to_fault(past_timeout).once()
+                mark.fault.to_fault(FaultExtent::new(past_timeout)).once()
             } else if step.told.contains(&mark.client) {
                 Fault::delay_events(LATE)
             } else {

@@ -2,11 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use minikeeper_core::{faults::hits::Hits, recording::Recording};
+use minikeeper_core::{
+    faults::{action::FaultAction, hits::Hits},
+    recording::Recording,
+    state::session_info::SessionInfo,
+};
 use tokio::task::AbortHandle;
 
 use crate::{
-    orders::fault::{EVENT_DELAY, SweepFault},
+    orders::fault::{FaultExtent, SHORT_DELAY, SweepFault},
     sweep::{
         SweepError,
         acts::ENTRIES_MAX,
@@ -17,6 +21,9 @@ use crate::{
 
 /// The maximum length of the recording of a run. Unit: bytes.
 const RECORDING_BYTES_MAX: usize = 16 << 20;
+
+/// How long the session of a client that has died lives on: its program takes the rest of the timeout to start again.
+const DEAD_FOR: Duration = Duration::from_secs(1);
 
 /// Faults that are in force until this is [ended](Armed::end), with what happens once they act.
 #[derive(Debug)]
@@ -30,6 +37,17 @@ pub(crate) struct Armed {
     is_recorded: bool,
     /// Whether the run has an order: then its journal tells only of a failure.
     has_order: bool,
+    /// The counts of the fault with which clients die.
+    crash: Option<Arc<Hits>>,
+}
+
+/// What runs a test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RunBy {
+    /// This process or one that asks for runs: if clients die, the server no longer serves them.
+    Caller,
+    /// A command, whose process is killed while it waits for a reply.
+    Command,
 }
 
 impl Armed {
@@ -37,7 +55,7 @@ impl Armed {
     ///
     /// # Errors
     /// When a point makes no sense, or the server keeps no journal.
-    pub(crate) fn new(universe: &Universe, run: &Run) -> Result<Self, SweepError> {
+    pub(crate) fn new(universe: &Universe, run: &Run, by: RunBy) -> Result<Self, SweepError> {
         let refused = |error: &dyn std::error::Error| SweepError(error.to_string());
         let mut armed = Self {
             universe: universe.clone(),
@@ -48,6 +66,7 @@ impl Armed {
             tasks: Vec::new(),
             is_recorded: false,
             has_order: false,
+            crash: None,
         };
         // What cannot be recorded, such as a server with SASL users, is swept nevertheless. Most runs of orders
         // pass, and are not looked at.
@@ -57,19 +76,47 @@ impl Armed {
         let config = &universe.shared.config;
         let late_ms = u64::from(config.timeout_max_ms()) + u64::from(config.tick_time_ms);
         let late = Duration::from_millis(late_ms);
+        let extent = FaultExtent {
+            late,
+            outage: run.outage,
+            rollback: run.rollback,
+        };
         for (point, place) in run.points.iter().zip(&run.places) {
-            let injected = universe.inject_at(point.to_fault(late)?, place.clone());
+            let mut fault = point.to_fault(extent)?;
+            let is_crash = point.fault == SweepFault::ClientCrash;
+            if is_crash && by == RunBy::Command {
+                fault.action = FaultAction::NeverAnswer;
+            }
+            let injected = universe.inject_at(fault, place.clone());
             let (id, hits) = injected.map_err(|error| refused(&error))?;
             armed.faults.push((id, Arc::clone(&hits)));
-            if let SweepFault::ReplyLate | SweepFault::ServerRestarted | SweepFault::EventLate =
-                point.fault
-            {
-                let then = follow_up(universe.clone(), (id, hits), point.fault, late);
+            if is_crash {
+                armed.crash = Some(Arc::clone(&hits));
+            }
+            if let Some(then) = FollowUp::of(point.fault, extent) {
+                let then = then.after(universe.clone(), (id, hits));
                 let task = universe.shared.server.runtime.spawn(then);
                 armed.tasks.push(task.abort_handle());
             }
         }
         Ok(armed)
+    }
+
+    /// Returns the counts of the fault with which clients die, after which the test begins again.
+    pub(crate) fn crash(&self) -> Option<Arc<Hits>> {
+        self.crash.clone()
+    }
+
+    /// Returns the ports of all clients that are connected, and that of the client whose request a fault has acted on.
+    pub(crate) fn ports(&self, hits: &Hits) -> (Vec<u16>, Option<u16>) {
+        let session = hits.last().and_then(|hit| hit.session);
+        let sessions = self.universe.sessions();
+        let port = |info: &SessionInfo| info.address.map(|address| address.port());
+        let of_fault = sessions.iter().find(|info| Some(info.id) == session);
+        (
+            sessions.iter().filter_map(port).collect(),
+            of_fault.and_then(port),
+        )
     }
 
     /// Returns the recording of the run so far.
@@ -120,24 +167,59 @@ impl Drop for Armed {
     }
 }
 
-/// Does what a fault cannot do by itself, once it has acted.
-async fn follow_up(
-    universe: Universe,
-    (id, hits): (u64, Arc<Hits>),
-    fault: SweepFault,
-    late: Duration,
-) {
-    if hits.until(1).await.is_removed {
-        return;
+/// What a fault cannot do by itself, once it has acted.
+#[derive(Clone, Copy, Debug)]
+enum FollowUp {
+    /// The clock moves by this time.
+    Advance(Duration),
+    /// All connections close.
+    Disconnect,
+    /// The sessions of clients that have died expire after a second.
+    ExpireDead,
+    /// The fault ends after this time, also if the server's clock is frozen.
+    End(Duration),
+}
+
+impl FollowUp {
+    fn of(fault: SweepFault, extent: FaultExtent) -> Option<Self> {
+        Some(match fault {
+            SweepFault::ReplyLate => Self::Advance(extent.late),
+            SweepFault::ServerRestarted => Self::Disconnect,
+            SweepFault::EventLate | SweepFault::RequestLate => Self::End(SHORT_DELAY),
+            // It stands still, and has the same time again before it learns of that.
+            SweepFault::ClientPaused => Self::End(3 * SHORT_DELAY),
+            SweepFault::ClientCrash => Self::ExpireDead,
+            SweepFault::Outage | SweepFault::ClientOutage if extent.outage < Duration::MAX => {
+                Self::End(extent.outage)
+            }
+            _ => return None,
+        })
     }
-    match fault {
-        SweepFault::ReplyLate => universe.advance(late),
-        SweepFault::EventLate => {
-            // The server's clock may be frozen.
-            tokio::time::sleep(EVENT_DELAY).await;
-            // It is optional.
-            let _ = universe.remove_fault(id);
+
+    async fn after(self, universe: Universe, (id, hits): (u64, Arc<Hits>)) {
+        if hits.until(1).await.is_removed {
+            return;
         }
-        _ => universe.disconnect_all(),
+        match self {
+            Self::Advance(by) => universe.advance(by),
+            Self::Disconnect => universe.disconnect_all(),
+            Self::ExpireDead => {
+                let sessions = universe.sessions();
+                tokio::time::sleep(DEAD_FOR).await;
+                for session in sessions {
+                    // Those of other processes are still connected.
+                    let is_connected = |now: &SessionInfo| now.id == session.id && now.is_connected;
+                    if !universe.sessions().iter().any(is_connected) {
+                        // It may have expired.
+                        let _ = universe.expire(session.id);
+                    }
+                }
+            }
+            Self::End(after) => {
+                tokio::time::sleep(after).await;
+                // It is optional.
+                let _ = universe.remove_fault(id);
+            }
+        }
     }
 }

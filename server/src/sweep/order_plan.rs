@@ -88,7 +88,8 @@ impl OrderPlan {
         let only = options.only_orders.iter().rev();
         let only = only.map(|order| (OrderTask::Only, Goal::Follow(order.clone())));
         let faults = options.faults.iter().copied();
-        let faults = faults.filter(|fault| fault.is_late_event() || options.depth > 1);
+        let faults = faults
+            .filter(|fault| fault.is_late_event() || options.depth > 1 && fault.is_of_orders());
         let faults: Vec<_> = faults.collect();
         Self {
             explorer: Explorer::new((!options.all, options.alike), faults.clone(), options.seed),

@@ -11,13 +11,19 @@ use minikeeper_core::{
         chance::Chance,
         op::FaultOp,
         place::{FaultPlace, PathPattern, PlaceBy},
+        rule::ROLLBACK_MAX,
     },
     journal::entry::JournalEntry,
     order,
 };
 
 use crate::{
-    orders::{choice::RequestOrder, chooser::Goal, fault::SweepFault, run::OrderSeen},
+    orders::{
+        choice::RequestOrder,
+        chooser::Goal,
+        fault::{OUTAGE, SweepFault},
+        run::OrderSeen,
+    },
     story::cut,
     sweep::{
         SweepError, acts,
@@ -46,8 +52,13 @@ pub struct SweepOptions {
     pub runs_max: Option<u64>,
     /// The time after which no run begins. Default: no limit.
     pub time_max: Option<Duration>,
-    /// The faults to try; in orders, with `depth` 1, only `EventLate`. Default: all.
+    /// The faults to try; in orders, with `depth` 1, only `EventLate`, and otherwise the first seven of
+    /// [`SweepFault::ALL`]. Default: [`SweepFault::USUAL`].
     pub faults: Vec<SweepFault>,
+    /// How long an outage lasts, by the server's clock; `Duration::MAX` if it does not end. Default: 1 s.
+    pub outage: Duration,
+    /// How many changes a rollback takes back. Default: 1.
+    pub rollback: u32,
     /// The points to try, instead of those that a run shows: each entry is one run, with one point
     /// or two.
     pub only: Vec<Vec<FaultPoint>>,
@@ -77,9 +88,25 @@ impl SweepOptions {
     /// Checks that each of the faults would be tried.
     ///
     /// # Errors
-    /// When a fault in an order needs a `depth` of 2.
+    /// When a rollback takes nothing back or too much, or a fault cannot act in an order, or needs a `depth` of 2 there.
     pub fn check(&self) -> Result<(), SweepError> {
-        let is_default = self.faults.len() == SweepFault::ALL.len();
+        if !(1..=ROLLBACK_MAX).contains(&self.rollback) {
+            return Err(SweepError(format!(
+                "rollback {}: from 1 to {ROLLBACK_MAX} changes",
+                self.rollback
+            )));
+        }
+        let is_default = self.faults == SweepFault::USUAL;
+        if self.orders && !is_default {
+            if let Some(fault) = self.faults.iter().find(|fault| !fault.is_of_orders()) {
+                let known = &SweepFault::NAMES[..SweepFault::OF_ORDERS];
+                return Err(SweepError(format!(
+                    "fault {:?}: does not act in orders; one of {}",
+                    fault.name(),
+                    known.join(", ")
+                )));
+            }
+        }
         let is_ignored = |fault: &&SweepFault| !fault.is_late_event();
         match self.faults.iter().find(is_ignored) {
             Some(fault) if self.orders && self.depth == 1 && !is_default => {
@@ -101,7 +128,9 @@ impl Default for SweepOptions {
             seed: 0,
             runs_max: None,
             time_max: None,
-            faults: SweepFault::ALL.to_vec(),
+            faults: SweepFault::USUAL.to_vec(),
+            outage: OUTAGE,
+            rollback: 1,
             only: Vec::new(),
             allow_unreached: 0,
             allow_untried: 0,
@@ -186,6 +215,10 @@ pub(crate) struct Run {
     pub(crate) points: Vec<FaultPoint>,
     /// How the place of each point is found; `None` where the conditions of a fault suffice.
     pub(crate) places: Vec<Option<FaultPlace>>,
+    /// How long an outage lasts in it.
+    pub(crate) outage: Duration,
+    /// How many changes a rollback takes back in it.
+    pub(crate) rollback: u32,
     /// The order in which its requests are served; `None` for that in which they come.
     pub(crate) goal: Option<Goal>,
     task: Task,
@@ -395,6 +428,8 @@ impl Plan {
                 number: self.report.runs,
                 points: Vec::new(),
                 places: Vec::new(),
+                outage: self.options.outage,
+                rollback: self.options.rollback,
                 goal: Some(goal),
                 task: Task::Order(task),
             });
@@ -460,6 +495,8 @@ impl Plan {
             number: self.report.runs,
             points: targets.iter().map(|target| target.point.clone()).collect(),
             places: places.collect(),
+            outage: self.options.outage,
+            rollback: self.options.rollback,
             goal: None,
             task: Task::Faults(FaultTask {
                 purpose,

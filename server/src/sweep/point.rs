@@ -8,7 +8,7 @@ use std::{fmt, str::FromStr};
 use minikeeper_core::faults::{fault::Fault, op::FaultOp};
 
 use crate::{
-    orders::fault::{EVENT_DELAY, SweepFault},
+    orders::fault::{FaultExtent, SHORT_DELAY, SweepFault},
     sweep::{SweepError, acts::EVENT},
 };
 
@@ -77,8 +77,8 @@ impl FaultPoint {
     }
 
     /// Returns the fault to inject, without what happens once it has acted.
-    pub(crate) fn to_fault(&self, late: std::time::Duration) -> Result<Fault, SweepError> {
-        let mut fault = self.fault.to_fault(late);
+    pub(crate) fn to_fault(&self, extent: FaultExtent) -> Result<Fault, SweepError> {
+        let mut fault = self.fault.to_fault(extent);
         if self.op != EVENT {
             let op: FaultOp = (self.op.parse())
                 .map_err(|error| SweepError(format!("point \"{self}\": {error}")))?;
@@ -135,7 +135,7 @@ impl FromStr for FaultPoint {
             path,
         };
         // Says what is wrong with the operation or the path now, not in the middle of a run.
-        minikeeper_core::faults::rule::Rule::new(0, point.to_fault(EVENT_DELAY)?)
+        minikeeper_core::faults::rule::Rule::new(0, point.to_fault(FaultExtent::new(SHORT_DELAY))?)
             .map_err(|error| wrong(&error.to_string()))?;
         Ok(point)
     }
@@ -169,6 +169,18 @@ impl FaultPoint {
                     "{what} came after the reply to the next request of its watcher, client {client}"
                 )
             }
+            SweepFault::RequestLate => format!("{what} came 100 ms late"),
+            SweepFault::ClientPaused => format!(
+                "the client stood still for longer than its session's timeout before it got the reply to {what}"
+            ),
+            SweepFault::Outage => format!("the server was out of reach from {what} on"),
+            SweepFault::ClientOutage => {
+                format!("the server was out of reach of this client from {what} on")
+            }
+            SweepFault::ClientCrash => {
+                format!("the program was killed after {what}, and started again")
+            }
+            SweepFault::Rollback => format!("the server came back older after {what}"),
         }
     }
 }

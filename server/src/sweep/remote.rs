@@ -1,15 +1,19 @@
 //! Sweeps of tests in other processes, which ask for each run: the verbs `sweep_...`.
 
 use std::{
+    collections::BTreeMap,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use minikeeper_core::clock::Stopwatch;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::{
     orders::{
@@ -19,7 +23,7 @@ use crate::{
     },
     sweep::{
         SweepError,
-        armed::Armed,
+        armed::{Armed, RunBy},
         plan::{Next, Plan, Run, RunVerdict, SweepOptions},
         report::SweepReport,
     },
@@ -32,10 +36,15 @@ const SWEEPS_MAX: usize = 64;
 /// The longest name of a story's page. Unit: bytes.
 const STORY_BYTES_MAX: usize = 4_096;
 
+/// The maximum number of runs of a sweep that are done at a time.
+const RUNNING_MAX: usize = 256;
+
 /// The sweeps of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
     kept: Mutex<KeptSweeps>,
+    /// Notified when a run has ended.
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +54,7 @@ struct KeptSweeps {
     sweeps: Vec<RemoteSweep>,
 }
 
-/// A sweep whose caller does one run after the other.
+/// A sweep whose caller does the runs.
 #[derive(Debug)]
 struct RemoteSweep {
     number: u64,
@@ -53,8 +62,8 @@ struct RemoteSweep {
     watch: Stopwatch,
     /// The programs of its clients, if it tries orders.
     clients: OrderedClients,
-    /// The run that is being done.
-    running: Option<RemoteRun>,
+    /// The runs that are being done, by number.
+    running: BTreeMap<u64, RemoteRun>,
 }
 
 /// What is known of the clients of a sweep of orders.
@@ -102,6 +111,50 @@ impl Serving {
     }
 }
 
+impl RemoteSweep {
+    fn next(&mut self, number: u64, universe: &Universe) -> Result<Next, SweepError> {
+        // A run with an order holds the requests of every client of the process.
+        let is_alone = self.clients.process.is_some();
+        if is_alone && !self.running.is_empty() || self.running.len() >= RUNNING_MAX {
+            return Err(SweepError(format!(
+                "sweep {number}: {} runs are being done, which is the limit; call sweep_end",
+                self.running.len()
+            )));
+        }
+        let next = self.plan.next(self.watch.elapsed());
+        if let Next::Run(run) = &next {
+            let armed = Armed::new(universe, run, RunBy::Caller)?;
+            let goal = run.goal.as_ref();
+            let serving = goal.map(|goal| Serving::begin(universe, goal, self.clients));
+            let running = RemoteRun {
+                run: run.clone(),
+                armed,
+                serving,
+            };
+            self.running.insert(run.number, running);
+        }
+        Ok(next)
+    }
+
+    /// Returns the number of a run that is being done, `None` for the only one.
+    fn number_of(&self, number: u64, run: Option<u64>) -> Result<u64, SweepError> {
+        let mut running = self.running.keys().copied();
+        match (run, running.len()) {
+            (Some(run), _) if self.running.contains_key(&run) => Ok(run),
+            (Some(run), _) => Err(SweepError(format!(
+                "sweep {number}: run {run} is not being done"
+            ))),
+            (None, 1) => Ok(running.next().unwrap_or_default()),
+            (None, 0) => Err(SweepError(format!(
+                "sweep {number}: no run is being done; call sweep_next"
+            ))),
+            (None, count) => Err(SweepError(format!(
+                "sweep {number}: {count} runs are being done; name one"
+            ))),
+        }
+    }
+}
+
 impl Sweeps {
     /// Begins a sweep. Returns its number.
     pub(crate) fn begin(&self, options: SweepOptions, clients: OrderedClients) -> u64 {
@@ -116,41 +169,34 @@ impl Sweeps {
             plan: Plan::new(options),
             watch: Stopwatch::start(),
             clients,
-            running: None,
+            running: BTreeMap::new(),
         });
         number
     }
 
-    /// Prepares a universe, which no client uses yet, for the next run. Returns `None` if the sweep is
-    /// over.
-    pub(crate) fn next(&self, number: u64, universe: &Universe) -> Result<Option<Run>, SweepError> {
-        self.with(number, |sweep| {
-            if sweep.running.is_some() {
-                return Err(SweepError(format!(
-                    "sweep {number}: the last run has not ended; call sweep_end"
-                )));
-            }
-            match sweep.plan.next(sweep.watch.elapsed()) {
-                Next::Run(run) => {
-                    let armed = Armed::new(universe, &run)?;
-                    let goal = run.goal.as_ref();
-                    let serving = goal.map(|goal| Serving::begin(universe, goal, sweep.clients));
-                    sweep.running = Some(RemoteRun {
-                        run: run.clone(),
-                        armed,
-                        serving,
-                    });
-                    Ok(Some(run))
-                }
-                Next::Wait | Next::Over => Ok(None),
-            }
-        })
-    }
-
-    /// Ends the run that is being done. Returns whether it tells anything about its points.
-    pub(crate) async fn end(
+    /// Prepares a universe, which no client uses yet, for the next run. Waits while what is next depends on runs that
+    /// have not ended. Returns `None` if the sweep is over.
+    pub(crate) async fn next(
         &self,
         number: u64,
+        universe: &Universe,
+    ) -> Result<Option<Run>, SweepError> {
+        loop {
+            let mut ended = pin!(self.ended.notified());
+            // Registered before the plan is asked, so that no end in between is missed.
+            ended.as_mut().enable();
+            match self.with(number, |sweep| sweep.next(number, universe))? {
+                Next::Run(run) => return Ok(Some(run)),
+                Next::Over => return Ok(None),
+                Next::Wait => ended.await,
+            }
+        }
+    }
+
+    /// Ends a run that is being done, `None` for the only one. Returns whether it tells anything about its points.
+    pub(crate) async fn end(
+        &self,
+        (number, run): (u64, Option<u64>),
         verdict: RunVerdict,
         story: Option<String>,
     ) -> Result<bool, SweepError> {
@@ -161,15 +207,13 @@ impl Sweeps {
                 "story: {length} bytes, more than the limit of {STORY_BYTES_MAX} bytes; give the path of a page"
             )));
         }
-        let running = self.with(number, |sweep| Ok(sweep.running.take()))?;
         let RemoteRun {
             run,
             armed,
             serving,
-        } = running.ok_or_else(|| {
-            SweepError(format!(
-                "sweep {number}: no run is being done; call sweep_next"
-            ))
+        } = self.with(number, |sweep| {
+            let run = sweep.number_of(number, run)?;
+            Ok(sweep.running.remove(&run).expect("it is there"))
         })?;
         let mut seen = OrderSeen::default();
         if let Some(serving) = serving {
@@ -182,8 +226,31 @@ impl Sweeps {
             result.order = seen;
             let is_reached = result.is_reached;
             sweep.plan.ended(run, result);
+            self.ended.notify_waiters();
             Ok(is_reached)
         })
+    }
+
+    /// Waits until the clients of the run that is being done have died, at most this long. Returns whether they
+    /// have.
+    pub(crate) async fn crashed(
+        &self,
+        (number, run): (u64, Option<u64>),
+        within: Duration,
+    ) -> Result<bool, SweepError> {
+        let crash = self.with(number, |sweep| {
+            let run = sweep.number_of(number, run)?;
+            Ok(sweep
+                .running
+                .get(&run)
+                .and_then(|running| running.armed.crash()))
+        })?;
+        let Some(crash) = crash else {
+            return Ok(false);
+        };
+        // A fault that is removed ends the wait.
+        let seen = tokio::time::timeout(within, crash.until(1)).await;
+        Ok(seen.is_ok_and(|seen| seen.hits > 0))
     }
 
     pub(crate) fn report(&self, number: u64) -> Result<SweepReport, SweepError> {

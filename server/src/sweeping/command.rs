@@ -15,19 +15,22 @@ use std::{
     time::Duration,
 };
 
-use minikeeper_core::{clock::Stopwatch, config::stories::Stories, recording::Recording};
+use minikeeper_core::{
+    clock::Stopwatch, config::stories::Stories, faults::hits::Hits, recording::Recording,
+};
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 
 use crate::{
     orders::{
+        quiet::Threads,
         run::{OrderSeen, OrderedRun, Stopped},
         serving::{OrderedPrograms, Programs},
     },
     server::{Builder, Server},
     sweep::{
         SweepError,
-        armed::Armed,
+        armed::{Armed, RunBy},
         plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::FaultPoint,
         report::{SweepFailure, SweepReport, printable},
@@ -418,13 +421,13 @@ impl Running<'_> {
             let server = (self.builder)().stories(Stories::Off).start().await;
             server.map_err(|error| SweepError(format!("cannot start a server: {error}")))
         })?;
-        let armed = Armed::new(server.universe(), run)?;
+        let armed = Armed::new(server.universe(), run, RunBy::Command)?;
         let order = run
             .goal
             .as_ref()
             .map(|goal| OrderedRun::begin(server.universe(), goal.clone()));
         let output = self.of.folder.join(format!("output-{job}"));
-        let (mut verdict, seen) = self.run_command((&server, run), order, &output)?;
+        let (mut verdict, seen) = self.run_command((&server, run, &armed), order, &output)?;
         if let Some(stopped @ (Stopped::Endless | Stopped::Crowded)) = &seen.stopped {
             verdict = RunVerdict::Hung(stopped.to_string());
         }
@@ -443,10 +446,10 @@ impl Running<'_> {
         Ok(result)
     }
 
-    /// Runs the command with the address of a server.
+    /// Runs the command with the address of a server, twice if it is killed in between.
     fn run_command(
         &self,
-        (server, run): (&Server, &Run),
+        (server, run, armed): (&Server, &Run, &Armed),
         order: Option<OrderedRun>,
         output: &Path,
     ) -> Result<(RunVerdict, OrderSeen), SweepError> {
@@ -460,25 +463,34 @@ impl Running<'_> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(SweepError("no command".to_owned()));
         };
-        let written = create(output).and_then(|file| Ok((file.try_clone()?, file)));
-        let (out, err) = written.map_err(|error| failed("write the output", error))?;
-        let mut command = waiting(program, arguments);
-        command
-            .env("MINIKEEPER_CONNECT", &address)
-            .env("MINIKEEPER_SWEEP_RUN", run.number.to_string())
-            .stdout(out)
-            .stderr(err);
-        let child = command.spawn();
-        let mut child =
-            child.map_err(|error| failed(&format!("run {}", program.to_string_lossy()), error))?;
-        let process = child.id();
-        self.stop.began(process);
-        if let Some(mut gate) = child.stdin.take() {
-            // It may have been killed.
-            let _ = gate.write_all(b"\n");
-        }
+        let written = create(output).map_err(|error| failed("write the output", error))?;
+        let start = |number: u32| {
+            let outputs = written
+                .try_clone()
+                .and_then(|out| Ok((out, written.try_clone()?)));
+            let (out, err) = outputs.map_err(|error| failed("write the output", error))?;
+            let mut command = waiting(program, arguments);
+            command
+                .env("MINIKEEPER_CONNECT", &address)
+                .env("MINIKEEPER_SWEEP_RUN", run.number.to_string())
+                .env("MINIKEEPER_SWEEP_POINTS", run.text())
+                .env("MINIKEEPER_SWEEP_START", number.to_string())
+                .stdout(out)
+                .stderr(err);
+            let child = command.spawn();
+            let mut child = child
+                .map_err(|error| failed(&format!("run {}", program.to_string_lossy()), error))?;
+            self.stop.began(child.id());
+            if let Some(mut gate) = child.stdin.take() {
+                // It may have been killed.
+                let _ = gate.write_all(b"\n");
+            }
+            Ok::<_, SweepError>(child)
+        };
+        let mut child = start(1)?;
+        let mut process = child.id();
         let is_over = AtomicBool::new(false);
-        let (ended, seen) = thread::scope(|scope| {
+        let (mut ended, seen, restarted) = thread::scope(|scope| {
             let serving = order.map(|run| {
                 let programs = OrderedPrograms {
                     run,
@@ -489,12 +501,34 @@ impl Running<'_> {
                 // An order that cannot be followed tells nothing more.
                 scope.spawn(move || programs.serve(is_over, || kill(process)))
             });
+            let crash = armed.crash().map(|hits| {
+                let (is_over, output) = (&is_over, &written);
+                scope.spawn(move || crash(armed, &hits, process, output, is_over))
+            });
             let ended = wait(&mut child, self.of.run_max, output);
             is_over.store(true, Ordering::Release);
             let seen =
                 serving.map(|serving| serving.join().unwrap_or_else(|_| OrderSeen::broken()));
-            (ended, seen.unwrap_or_default())
+            let restarted = crash.and_then(|crash| crash.join().unwrap_or_default());
+            (ended, seen.unwrap_or_default(), restarted)
         });
+        match restarted {
+            Some(Restarted::Command) => {
+                self.stop.ended(process);
+                child = start(2)?;
+                process = child.id();
+                ended = wait(&mut child, self.of.run_max, output);
+            }
+            // It is killed with the group.
+            Some(Restarted::Process(mut again)) => {
+                if ended.as_ref().is_ok_and(CommandEnd::is_success) {
+                    ended = wait(&mut again, self.of.run_max, output);
+                }
+                kill(process);
+                let _ = again.wait();
+            }
+            None => {}
+        }
         self.stop.ended(process);
         // What it has started and left behind must not use the next run's server.
         kill(process);
@@ -557,6 +591,97 @@ enum CommandEnd {
     TooMuch,
 }
 
+impl CommandEnd {
+    fn is_success(&self) -> bool {
+        matches!(self, Self::Exited(status) if status.success())
+    }
+}
+
+/// What is started again after it was killed.
+#[derive(Debug)]
+enum Restarted {
+    /// The command with all of its processes.
+    Command,
+    /// One of the processes that it has started.
+    Process(Child),
+}
+
+/// Kills the process whose request a fault has acted on, and starts it again, if several of the command are
+/// connected. Otherwise kills the command.
+fn crash(
+    armed: &Armed,
+    hits: &Hits,
+    command: u32,
+    output: &File,
+    is_over: &AtomicBool,
+) -> Option<Restarted> {
+    while hits.until_blocking(1, OUTPUT_PAUSE).hits == 0 {
+        if is_over.load(Ordering::Acquire) {
+            return None;
+        }
+    }
+    let one_of_several = || {
+        let (ports, of_fault) = armed.ports(hits);
+        let owners = Threads::of(Programs::Group(command))?.owning(&ports);
+        let process = *owners.get(&of_fault?)?;
+        let is_alone = owners.values().all(|owner| *owner == process);
+        (!is_alone && process != command).then_some(process)
+    };
+    let again = one_of_several().and_then(|process| {
+        let mut again = same_again(process, command, output)?;
+        kill_one(process);
+        again.spawn().ok()
+    });
+    Some(again.map_or_else(
+        || {
+            kill(command);
+            Restarted::Command
+        },
+        Restarted::Process,
+    ))
+}
+
+/// Returns the command that starts a process again: the same words, folder and environment.
+///
+/// Source: Linux, `proc(5)`.
+#[cfg(unix)]
+fn same_again(process: u32, group: u32, output: &File) -> Option<Command> {
+    use std::os::unix::{
+        ffi::{OsStrExt as _, OsStringExt as _},
+        process::CommandExt as _,
+    };
+    let parts = |name: &str| {
+        let bytes = fs::read(format!("/proc/{process}/{name}")).ok()?;
+        let parts = bytes
+            .split(|byte| *byte == 0)
+            .filter(|part| !part.is_empty());
+        Some(parts.map(<[u8]>::to_vec).collect::<Vec<_>>())
+    };
+    let mut words = parts("cmdline")?.into_iter().map(OsString::from_vec);
+    let program = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    let mut command = Command::new(program);
+    command.arg0(words.next()?).args(words).env_clear();
+    for variable in parts("environ")? {
+        let equals = variable.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = variable.split_at(equals);
+        command.env(OsStr::from_bytes(name), OsStr::from_bytes(&value[1..]));
+    }
+    command
+        .env("MINIKEEPER_SWEEP_START", "2")
+        .current_dir(fs::read_link(format!("/proc/{process}/cwd")).ok()?)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().ok()?)
+        .stderr(output.try_clone().ok()?)
+        .process_group(i32::try_from(group).ok()?);
+    Some(command)
+}
+
+/// The system does not tell how a process was started.
+#[cfg(not(unix))]
+fn same_again(_: u32, _: u32, _: &File) -> Option<Command> {
+    None
+}
+
 /// Waits until a child has ended, or kills it after this time, or when its output is too long.
 fn wait(child: &mut Child, within: Duration, output: &Path) -> io::Result<CommandEnd> {
     let (give_up, over) = mpsc::sync_channel::<()>(1);
@@ -598,6 +723,22 @@ fn kill(process: u32) {
         // It may have ended.
         let _ = kill_process_group(process, Signal::KILL);
     }
+}
+
+/// Kills one process.
+#[cfg(unix)]
+fn kill_one(process: u32) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    if let Some(process) = process {
+        // It may have ended.
+        let _ = kill_process(process, Signal::KILL);
+    }
+}
+
+#[cfg(not(unix))]
+fn kill_one(process: u32) {
+    kill(process);
 }
 
 /// Kills a command with everything that it has started.

@@ -29,7 +29,7 @@ use crate::{
     server::{Builder, Server},
     sweep::{
         SweepError,
-        armed::Armed,
+        armed::{Armed, RunBy},
         plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::FaultPoint,
         report::SweepReport,
@@ -308,29 +308,19 @@ where
             let builder = (self.builder)().stories(Stories::Off);
             let server = builder.start().await.expect("a server starts");
             let server = Arc::new(server);
-            let armed = Armed::new(server.universe(), run);
+            let armed = Armed::new(server.universe(), run, RunBy::Caller);
             let armed = armed.expect("the points come from a run");
             if let Some(goal) = &run.goal {
                 ordering.begin(server.universe(), goal.clone());
             }
-            let test = catch(|| (self.test)(Arc::clone(&server)));
-            let verdict = match test {
-                Err(message) => RunVerdict::Failed(message),
-                Ok(test) => {
-                    let test = CatchPanics(Box::pin(test));
-                    let ended = first_of_both(test, ordering.stopped());
-                    match tokio::time::timeout(self.hang_after, ended).await {
-                        Err(_) => RunVerdict::Hung(format!(
-                            "it did not end within {} s of paused time",
-                            self.hang_after.as_secs_f64()
-                        )),
-                        Ok(Err(stopped)) => RunVerdict::Hung(stopped.to_string()),
-                        Ok(Ok(Err(message))) => RunVerdict::Failed(message),
-                        Ok(Ok(Ok(outcome))) => outcome
-                            .failure()
-                            .map_or(RunVerdict::Passed, RunVerdict::Failed),
-                    }
-                }
+            let start = || self.start(&server, &ordering);
+            let verdict = match armed.crash() {
+                None => start().await,
+                // The clients are gone, and so is the test, which is dropped where it waits.
+                Some(crash) => match first_of_both(start(), crash.until(1)).await {
+                    Ok(verdict) => verdict,
+                    Err(_) => start().await,
+                },
             };
             let seen = ordering.end(verdict != RunVerdict::Passed);
             let failure = match &verdict {
@@ -348,6 +338,26 @@ where
         drop(runtime);
         drop(quiet);
         result
+    }
+
+    /// Does the test, which may have been begun before.
+    async fn start(&self, server: &Arc<Server>, ordering: &Ordering) -> RunVerdict {
+        let test = match catch(|| (self.test)(Arc::clone(server))) {
+            Ok(test) => CatchPanics(Box::pin(test)),
+            Err(message) => return RunVerdict::Failed(message),
+        };
+        let ended = first_of_both(test, ordering.stopped());
+        match tokio::time::timeout(self.hang_after, ended).await {
+            Err(_) => RunVerdict::Hung(format!(
+                "it did not end within {} s of paused time",
+                self.hang_after.as_secs_f64()
+            )),
+            Ok(Err(stopped)) => RunVerdict::Hung(stopped.to_string()),
+            Ok(Ok(Err(message))) => RunVerdict::Failed(message),
+            Ok(Ok(Ok(outcome))) => outcome
+                .failure()
+                .map_or(RunVerdict::Passed, RunVerdict::Failed),
+        }
     }
 
     fn save_story(

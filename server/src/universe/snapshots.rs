@@ -74,16 +74,8 @@ impl Universe {
     #[must_use = "a dropped snapshot cannot be restored"]
     pub fn snapshot(&self) -> Snapshot {
         let shared = Arc::clone(&self.shared);
-        // A broken server takes none: restoring the default mark fails.
-        let mark = shared.turns.alter(|engine, now, effects| {
-            let mark = engine.mark();
-            if let Some(recorder) = effects.observer.recorder() {
-                recorder.mark(now, mark);
-            }
-            mark
-        });
         Snapshot {
-            mark: mark.unwrap_or_default(),
+            mark: shared.mark(),
             shared,
         }
     }
@@ -105,18 +97,10 @@ impl Universe {
         if !Arc::ptr_eq(&self.shared, &snapshot.shared) {
             return Err(RestoreError::OtherUniverse);
         }
-        let mark = snapshot.mark;
-        let restored = self.shared.replace_state(|turns, replacement| {
-            turns.alter(|engine, now, effects| {
-                let is_there = effects.rewind(engine, now, mark);
-                replacement.save(engine);
-                effects.note_replaced(engine.zxid());
-                is_there
-            })
-        });
-        match restored {
-            Some(true) => Ok(()),
-            Some(false) | None => Err(RestoreError::Gone),
+        if self.shared.rewind(snapshot.mark) {
+            Ok(())
+        } else {
+            Err(RestoreError::Gone)
         }
     }
 }
@@ -198,14 +182,7 @@ impl Universe {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        let mark = self.mark;
-        let turns = &self.shared.turns;
-        turns.alter(|engine, now, effects| {
-            engine.forget_mark(mark);
-            if let Some(recorder) = effects.observer.recorder() {
-                recorder.forget(now, mark);
-            }
-        });
+        self.shared.forget_mark(self.mark);
     }
 }
 

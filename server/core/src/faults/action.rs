@@ -74,6 +74,28 @@ pub enum FaultAction {
     CutAfter,
     /// `expire`: carries the request out, replies, and then expires the client's session.
     Expire,
+    /// `pause`: carries the request out and expires the client's session, whose connection stays open: its
+    /// reply is sent later, by this time of the server's clock, and the connection is closed after the same time
+    /// again. To the client this looks as if its process had stood still for longer than the session's timeout: it
+    /// still gets the reply, and learns a little later that its session is gone. Nothing is read from it
+    /// meanwhile. Unit: whole milliseconds.
+    Pause(Duration),
+    /// `outage`: from this request on, serves nothing for this time of the server's clock, or until the fault is
+    /// removed: closes all connections, and new ones at their handshake. Sessions live on, and expire as usual.
+    /// Requests for control are served. The fault acts on every request and handshake that it closes a connection
+    /// for. Unit: whole milliseconds; `Duration::MAX` for no limit.
+    Outage(Duration),
+    /// `client-outage`: like `outage`, but for the session of this request alone.
+    ClientOutage(Duration),
+    /// `crash`: carries the request out, closes all connections without a reply, and from then on serves nothing for the
+    /// sessions that exist now: to the server it looks as if the processes of all clients had been killed. The
+    /// sessions live on until they expire. New sessions are served.
+    Crash,
+    /// `rollback`: carries the request out and replies, takes the last changes back, so many of them, and closes all
+    /// connections, as a server that comes back with an older disk does. A change is what a request, or
+    /// anything between two requests, has altered since the fault was injected; sessions that these changes have
+    /// opened are gone, those that they have closed exist again. The zxid does not go back.
+    Rollback(u32),
     /// `trigger`: does nothing but count and tell which request it matched, so that a test knows
     /// when to act. The faults injected after it are checked, too.
     Trigger,
@@ -100,6 +122,11 @@ impl FaultAction {
         "delay-reply",
         "cut-after",
         "expire",
+        "pause",
+        "outage",
+        "client-outage",
+        "crash",
+        "rollback",
         "trigger",
     ];
 
@@ -125,16 +152,37 @@ impl FaultAction {
             Self::DelayReply(_) => "delay-reply",
             Self::CutAfter => "cut-after",
             Self::Expire => "expire",
+            Self::Pause(_) => "pause",
+            Self::Outage(_) => "outage",
+            Self::ClientOutage(_) => "client-outage",
+            Self::Crash => "crash",
+            Self::Rollback(_) => "rollback",
             Self::Trigger => "trigger",
         }
     }
 
-    /// Returns how long it delays what it acts on.
+    /// Returns how long it delays what it acts on, or how long it lasts; `None` if it has no such time.
     pub const fn delay(self) -> Option<Duration> {
         match self {
-            Self::Delay(by) | Self::DelayEvents(by) | Self::DelayReply(by) => Some(by),
+            Self::Delay(by) | Self::DelayEvents(by) | Self::DelayReply(by) | Self::Pause(by) => {
+                Some(by)
+            }
+            Self::Outage(by) | Self::ClientOutage(by) if by.as_secs() < u64::MAX => Some(by),
             _ => None,
         }
+    }
+
+    /// Returns how long the connection stays open after the reply of a paused client.
+    pub(crate) const fn pause(self) -> Option<Duration> {
+        match self {
+            Self::Pause(by) => Some(by),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it delays the reply to a request that is carried out at once.
+    pub(crate) const fn delays_reply(self) -> bool {
+        matches!(self, Self::DelayReply(_) | Self::Pause(_))
     }
 
     /// Returns whether it acts on events, and not on what clients send.
@@ -143,7 +191,7 @@ impl FaultAction {
     }
 
     /// Returns the action of this name. `delay` and `error` are ignored by actions that do not need
-    /// them.
+    /// them. An outage without a `delay` lasts until it is removed; a rollback takes one change back.
     ///
     /// # Errors
     /// [`FaultError::UnknownAction`], and [`FaultError::Incomplete`] for a delay without a duration
@@ -159,6 +207,7 @@ impl FaultAction {
         delay: Option<Duration>,
         error: Option<ErrorCode>,
     ) -> Result<Self, FaultError> {
+        let lasting = delay.unwrap_or(Duration::MAX);
         let delay = |action| {
             delay.ok_or(FaultError::Incomplete {
                 action,
@@ -182,6 +231,11 @@ impl FaultAction {
             "hold-events" => Self::HoldEvents,
             "cut-after" => Self::CutAfter,
             "expire" => Self::Expire,
+            "pause" => Self::Pause(delay("pause")?),
+            "outage" => Self::Outage(lasting),
+            "client-outage" => Self::ClientOutage(lasting),
+            "crash" => Self::Crash,
+            "rollback" => Self::Rollback(1),
             "trigger" => Self::Trigger,
             name => {
                 return Err(FaultError::UnknownAction {

@@ -1,6 +1,6 @@
 //! Holds delayed requests until they are due.
 
-use std::{collections::BTreeMap, sync::Arc, task::Waker};
+use std::{collections::BTreeMap, sync::Arc, task::Waker, time::Duration};
 
 use minikeeper_engine::{ConnId, Input};
 
@@ -18,6 +18,8 @@ pub(crate) struct Delayed {
     pub(crate) length: usize,
     /// The fault that delays it.
     pub(crate) rule: u64,
+    /// For how long its connection goes on after the reply; `None` if it goes on as usual.
+    pub(crate) pause: Option<Duration>,
     /// The share of the limits that it takes.
     pub(crate) held: Held,
     /// The connection, if its client has left without waiting. Dropped once the request is served.

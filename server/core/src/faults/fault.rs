@@ -275,6 +275,76 @@ impl Fault {
         Self::new(FaultAction::Expire)
     }
 
+    /// Lets a client stand still for longer than its session's timeout: [`FaultAction::Pause`].
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use minikeeper::{Fault, OpCode};
+    /// // It believes that it holds the lock, and for 100 ms hears nothing else.
+    /// let holder = Fault::pause(Duration::from_millis(100)).on(OpCode::GetChildren).at("/lock").once();
+    /// # drop(holder);
+    /// ```
+    #[must_use]
+    pub const fn pause(by: Duration) -> Self {
+        Self::new(FaultAction::Pause(by))
+    }
+
+    /// Serves nothing from a request on: [`FaultAction::Outage`].
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use minikeeper::{Fault, OpCode};
+    /// let down_for_a_second = Fault::outage(Duration::from_secs(1)).on(OpCode::SetData).once();
+    /// let down_until_removed = Fault::outage(Duration::MAX).once();
+    /// # drop((down_for_a_second, down_until_removed));
+    /// ```
+    #[must_use]
+    pub const fn outage(lasting: Duration) -> Self {
+        Self::new(FaultAction::Outage(lasting))
+    }
+
+    /// Serves nothing of a client from a request on: [`FaultAction::ClientOutage`].
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use minikeeper::{Fault, OpCode};
+    /// let cut_off = Fault::client_outage(Duration::from_secs(1)).on(OpCode::SetData).once();
+    /// # drop(cut_off);
+    /// ```
+    #[must_use]
+    pub const fn client_outage(lasting: Duration) -> Self {
+        Self::new(FaultAction::ClientOutage(lasting))
+    }
+
+    /// Lets all clients die: [`FaultAction::Crash`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let while_it_works = Fault::crash().on(OpCode::Create).at("/jobs/*").once();
+    /// # drop(while_it_works);
+    /// ```
+    #[must_use]
+    pub const fn crash() -> Self {
+        Self::new(FaultAction::Crash)
+    }
+
+    /// Takes the last changes back: [`FaultAction::Rollback`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let write_is_forgotten = Fault::rollback(1).on(OpCode::SetData).once();
+    /// # drop(write_is_forgotten);
+    /// ```
+    #[must_use]
+    pub const fn rollback(changes: u32) -> Self {
+        Self::new(FaultAction::Rollback(changes))
+    }
+
     /// Only tells that a request was served: [`FaultAction::Trigger`].
     ///
     /// # Examples

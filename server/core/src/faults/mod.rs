@@ -31,16 +31,17 @@ pub mod rule;
 pub mod who;
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     task::Waker,
     time::Duration,
 };
 
-use minikeeper_engine::{ConnId, Input};
-use minikeeper_protocol::{EventKind, SessionId};
+use minikeeper_engine::{ConnId, Input, Mark};
+use minikeeper_protocol::{EventKind, SessionId, Zxid};
 use parking_lot::{Condvar, Mutex};
 
 use self::{
@@ -50,7 +51,7 @@ use self::{
     fault::Fault,
     hits::{FaultHit, Hits},
     place::FaultPlace,
-    rule::{HeldEvent, Rule, Subject},
+    rule::{HeldEvent, Rule, ShutOut, Subject},
 };
 use crate::{outbox::Outbox, peer::Peer};
 
@@ -161,6 +162,10 @@ pub struct Faults {
     holds_events: AtomicBool,
     /// Whether each request waits until it is picked. Changed under the table's lock.
     holds_requests: AtomicBool,
+    /// How many of the last changes may have to be taken back. Changed under the table's lock.
+    rollback_max: AtomicU32,
+    /// The state before each of the last changes, oldest first.
+    pub(crate) marks: Mutex<VecDeque<(Zxid, Mark)>>,
     table: Mutex<Table>,
     /// Notified when a request waits to be picked.
     came: Condvar,
@@ -274,6 +279,12 @@ impl Faults {
 
     fn set_flags(&self, table: &Table) {
         let holds = |rule: &Rule| rule.fault.action.is_on_events();
+        let taken_back = |rule: &Rule| match rule.fault.action {
+            FaultAction::Rollback(changes) => Some(changes),
+            _ => None,
+        };
+        let most = table.rules.iter().filter_map(taken_back).max();
+        (self.rollback_max).store(most.unwrap_or(0), Ordering::Release);
         self.is_set.store(
             !table.rules.is_empty() || self.hold_requests(),
             Ordering::Release,
@@ -340,15 +351,20 @@ impl Faults {
     }
 
     /// Finds the fault that acts on a request, among those after `after`.
-    pub(crate) fn judge(&self, subject: &Subject<'_>, after: u64) -> Option<Verdict> {
+    pub(crate) fn judge(&self, subject: &Subject<'_>, now_ms: u64, after: u64) -> Option<Verdict> {
         let mut table = self.table.lock();
         let client = table.number(subject);
         let mut verdict: Option<Verdict> = None;
         for rule in table.rules.iter_mut().filter(|rule| rule.id > after) {
-            if !rule.acts_on(subject, client) {
+            let mut action = rule.fault.action;
+            if rule.shuts_out(subject.session, now_ms) {
+                action = FaultAction::Cut;
+            } else if rule.acts_on(subject, client) {
+                rule.begin_outage(subject.session, now_ms);
+            } else {
                 continue;
             }
-            let (action, hits) = (rule.fault.action, Arc::clone(&rule.hits));
+            let hits = Arc::clone(&rule.hits);
             let mut triggers = Vec::new();
             let before = verdict.take();
             let hit = match before {
@@ -495,7 +511,41 @@ impl Faults {
         let of_events = delaying.filter_map(|rule| rule.held.first());
         let of_events = of_events.map(|event| event.until_ms).min();
         let of_requests = table.delayed.next_deadline_ms();
-        of_events.into_iter().chain(of_requests).min()
+        let outages = table.rules.iter().filter_map(|rule| rule.shut_out.as_ref());
+        let of_outages = outages
+            .map(|out| out.until_ms)
+            .filter(|until_ms| *until_ms < u64::MAX);
+        of_events
+            .into_iter()
+            .chain(of_requests)
+            .chain(of_outages.min())
+            .min()
+    }
+
+    /// Ends the outages that are over.
+    pub(crate) fn end_outages(&self, now_ms: u64) {
+        if !self.are_set() {
+            return;
+        }
+        for rule in &mut self.table.lock().rules {
+            rule.shut_out.take_if(|out| out.until_ms <= now_ms);
+        }
+    }
+
+    /// Serves nothing of these sessions any more, until a fault is removed.
+    pub(crate) fn shut_out(&self, id: u64, sessions: Vec<SessionId>) {
+        let mut table = self.table.lock();
+        if let Some(rule) = table.rules.iter_mut().find(|rule| rule.id == id) {
+            rule.shut_out = Some(ShutOut {
+                sessions: Some(sessions),
+                until_ms: u64::MAX,
+            });
+        }
+    }
+
+    /// Returns how many of the last changes may have to be taken back.
+    pub(crate) fn rollback_max(&self) -> u32 {
+        self.rollback_max.load(Ordering::Relaxed)
     }
 
     /// Takes the next request whose delay is over.

@@ -23,6 +23,9 @@ use crate::{
 /// The maximum number of operations that a fault names: all of them.
 const OPS_MAX: usize = OpCode::ALL.len() + 3;
 
+/// The maximum number of changes that are taken back. A mark of the state is kept for each.
+pub const ROLLBACK_MAX: u32 = 1_000;
+
 /// A client's message, with its session and address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
@@ -44,6 +47,15 @@ pub(crate) struct HeldEvent {
     pub(crate) until_ms: u64,
 }
 
+/// Whom a fault no longer serves.
+#[derive(Debug)]
+pub(crate) struct ShutOut {
+    /// `None` for everyone.
+    pub(crate) sessions: Option<Vec<SessionId>>,
+    /// Until when, in milliseconds since the start; `u64::MAX` if until the fault is removed.
+    pub(crate) until_ms: u64,
+}
+
 /// An injected fault.
 #[derive(Debug)]
 pub struct Rule {
@@ -52,6 +64,8 @@ pub struct Rule {
     pub(crate) hits: Arc<Hits>,
     /// Events it holds, oldest first.
     pub(crate) held: Vec<HeldEvent>,
+    /// Whom it no longer serves, since it has acted.
+    pub(crate) shut_out: Option<ShutOut>,
     /// Where it acts, in place of the other conditions of the fault.
     pub(crate) place: Option<FaultPlace>,
     glob: Option<Glob>,
@@ -82,6 +96,7 @@ impl Rule {
             fault,
             hits: Arc::default(),
             held: Vec::new(),
+            shut_out: None,
             place: None,
             glob,
             matches: 0,
@@ -93,7 +108,9 @@ impl Rule {
     pub(crate) fn acts_on(&mut self, subject: &Subject<'_>, client: Option<u32>) -> bool {
         let is_met = match self.fault.action {
             FaultAction::Refuse | FaultAction::HoldEvents | FaultAction::DelayEvents(_) => false,
-            FaultAction::Error(_) => !matches!(subject.input, Input::Connect { .. }),
+            FaultAction::Error(_) | FaultAction::Pause(_) | FaultAction::ClientOutage(_) => {
+                !matches!(subject.input, Input::Connect { .. })
+            }
             _ => true,
         };
         if let Some(place) = &mut self.place {
@@ -106,6 +123,28 @@ impl Rule {
             && (ops.is_empty() || ops.iter().any(|op| op.is_of(subject.input)))
             && self.is_about(subject.input)
             && self.decide()
+    }
+
+    /// Returns whether it closes the connection of this session, whatever it sends.
+    pub(crate) fn shuts_out(&self, session: SessionId, now_ms: u64) -> bool {
+        self.shut_out.as_ref().is_some_and(|out| {
+            now_ms < out.until_ms
+                && (out.sessions.as_ref()).is_none_or(|sessions| sessions.contains(&session))
+        })
+    }
+
+    /// Begins an outage, if this is one, with a message of this session.
+    pub(crate) fn begin_outage(&mut self, session: SessionId, now_ms: u64) {
+        let (lasting, sessions) = match self.fault.action {
+            FaultAction::Outage(lasting) => (lasting, None),
+            FaultAction::ClientOutage(lasting) => (lasting, Some(vec![session])),
+            _ => return,
+        };
+        let lasting_ms = u64::try_from(lasting.as_millis()).unwrap_or(u64::MAX);
+        self.shut_out = Some(ShutOut {
+            sessions,
+            until_ms: now_ms.saturating_add(lasting_ms),
+        });
     }
 
     /// Returns whether it stops every ping of this session. A fault that acts a limited number of
@@ -272,6 +311,17 @@ fn check(fault: &Fault) -> Result<(), FaultError> {
             action,
             needs: "an error code other than 0, which is success",
         }),
+        FaultAction::Rollback(0) => Err(FaultError::Incomplete {
+            action,
+            needs: "a number of changes of at least 1",
+        }),
+        FaultAction::Rollback(changes) if changes > ROLLBACK_MAX => Err(FaultError::Incomplete {
+            action,
+            needs: "a number of changes of at most 1,000",
+        }),
+        FaultAction::ClientOutage(_) | FaultAction::Pause(_) if fault.ops == [FaultOp::Connect] => {
+            pointless("the handshake: the client has no session yet")
+        }
         FaultAction::Error(_) if fault.ops == [FaultOp::Connect] => {
             pointless("the handshake, whose reply has no field for an error: use cut or refuse")
         }

@@ -16,7 +16,7 @@ use minikeeper_protocol::{
 
 use crate::{
     ensemble::ServerMode,
-    faults::{self, action::FaultAction, delayed::Delayed},
+    faults::{self, Verdict, action::FaultAction, delayed::Delayed},
     journal::record::RecordKind,
     limits::{self, Breach, Held},
     outbox::{Close, Outbox},
@@ -675,8 +675,7 @@ impl Connection {
             self.shared.turns.faults.note_served(self.id);
         }
         if let Some(verdict) = delays {
-            let by = verdict.action.delay().unwrap_or_default();
-            return match self.delay_reply(out, from, frame.len(), verdict.rule, by) {
+            return match self.delay_reply(out, from, frame.len(), &verdict) {
                 Ok(true) => {
                     verdict.begun();
                     Flow::Delayed
@@ -699,8 +698,7 @@ impl Connection {
         out: &mut Vec<u8>,
         from: usize,
         length: usize,
-        rule: u64,
-        by: Duration,
+        verdict: &Verdict,
     ) -> Result<bool, CloseCause> {
         let mut held = Held::default();
         let UniverseState { limits, config, .. } = &*self.shared;
@@ -712,11 +710,13 @@ impl Connection {
             outbox: self.outbox.clone(),
             input: None,
             length,
-            rule,
+            rule: verdict.rule,
+            pause: verdict.action.pause(),
             held,
             kept: None,
             writer: None,
         };
+        let by = verdict.action.delay().unwrap_or_default();
         let result = fault_turn::delay_reply(&self.shared, by, delayed, out, from);
         Ok(match result {
             Ok(()) => true,
@@ -763,6 +763,7 @@ impl Connection {
             input: Some(input),
             length: frame.len(),
             rule,
+            pause: None,
             held,
             kept: None,
             writer: None,

@@ -77,7 +77,8 @@ fn judge(shared: &UniverseState, conn: ConnId, input: &Input, after: u64) -> Opt
         },
         peer: &peer,
     };
-    shared.turns.faults.judge(&subject, after)
+    let now_ms = shared.turns.clock().elapsed_ms();
+    shared.turns.faults.judge(&subject, now_ms, after)
 }
 
 /// Serves a request as a fault demands. Returns the verdict, too, if it is to delay the reply: the
@@ -96,23 +97,44 @@ pub(crate) fn serve(
             .turns
             .note_fault(request.conn, &request.input, *rule, action.name());
     }
+    shared.mark_for_rollback();
     let mut leftover = carry_out(shared, action, request, out, wakes);
-    if let Some(FaultAction::DelayReply(_)) = action
-        && leftover.close.is_none()
-    {
+    shared.mark_for_rollback();
+    if action.is_some_and(FaultAction::delays_reply) && leftover.close.is_none() {
         return (leftover, verdict);
     }
     if let Some(verdict) = verdict {
         let session = session_of(shared, conn);
-        if action == Some(FaultAction::Expire) {
-            // The reply is on its way.
-            let owner = SessionSelector::from(session);
-            shared.turns.expire(|locked| locked.find(&owner));
-            leftover.close.get_or_insert(Close::Injected);
+        if let Some(why) = follow(shared, &verdict, session) {
+            leftover.close.get_or_insert(why);
         }
         verdict.done(session);
     }
     (leftover, None)
+}
+
+/// Does what follows a request that was served. Returns why its connection must close, if it must.
+fn follow(shared: &UniverseState, verdict: &Verdict, session: SessionId) -> Option<Close> {
+    let turns = &shared.turns;
+    match verdict.action {
+        // The reply is on its way.
+        FaultAction::Expire => expire(shared, session),
+        FaultAction::Outage(_) => turns.close_all(Close::Injected),
+        FaultAction::Crash => {
+            let sessions =
+                turns.read(|locked| locked.engine.sessions().map(|(id, ..)| id).collect());
+            turns.faults.shut_out(verdict.rule, sessions);
+            turns.close_all(Close::Injected);
+        }
+        FaultAction::Rollback(changes) => shared.roll_back(changes),
+        _ => return None,
+    }
+    Some(Close::Injected)
+}
+
+fn expire(shared: &UniverseState, session: SessionId) {
+    let owner = SessionSelector::from(session);
+    shared.turns.expire(|locked| locked.find(&owner));
 }
 
 /// Returns the session of a connection; NONE if it has none, or has closed.
@@ -143,7 +165,7 @@ fn carry_out(
     };
     let (reply, cuts) = match action {
         Some(FaultAction::DropRequest) => return Leftover::default(),
-        Some(FaultAction::Cut) => {
+        Some(FaultAction::Cut | FaultAction::Outage(_) | FaultAction::ClientOutage(_)) => {
             wakes.extend(late.and_then(|outbox| outbox.close(Close::Injected)));
             return cut();
         }
@@ -151,10 +173,10 @@ fn carry_out(
             input.refuse(error);
             (ReplyFate::Sent, false)
         }
-        Some(FaultAction::LoseReply) => (ReplyFate::Lost, true),
+        Some(FaultAction::LoseReply | FaultAction::Crash) => (ReplyFate::Lost, true),
         Some(FaultAction::NeverAnswer) => (ReplyFate::Lost, false),
         Some(FaultAction::CutReply) => (ReplyFate::Half, true),
-        Some(FaultAction::CutAfter) => (ReplyFate::Sent, true),
+        Some(FaultAction::CutAfter | FaultAction::Rollback(_)) => (ReplyFate::Sent, true),
         _ => (ReplyFate::Sent, false),
     };
     let aftermath = Aftermath { reply, cuts, late };
@@ -192,16 +214,12 @@ pub(crate) fn delay(
     by: Duration,
     delayed: Delayed,
 ) -> Result<(), Box<Delayed>> {
-    let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-    let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
     if let Some(input) = &delayed.input {
         shared
             .turns
             .note_fault(delayed.conn, input, delayed.rule, "delay");
     }
-    shared.turns.faults.delay(until_ms, delayed)?;
-    shared.turns.alarm.rearm_for(Some(until_ms));
-    Ok(())
+    wait(shared, by, delayed)
 }
 
 /// Lets a request wait until a caller picks it. Returns it if that is over.
@@ -218,19 +236,28 @@ pub(crate) fn delay_reply(
     out: &mut Vec<u8>,
     from: usize,
 ) -> Result<(), Box<Delayed>> {
-    let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-    let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
     let outbox = Arc::clone(&delayed.outbox);
+    let pauses = delayed.pause.is_some().then_some(delayed.conn);
+    if pauses.is_some() {
+        outbox.begin_pause();
+    }
     if let Some(start) = aftermath::last_reply(out, from) {
         outbox.hold_reply(out.split_off(start));
     }
-    shared
-        .turns
-        .faults
-        .delay(until_ms, delayed)
-        .inspect_err(|_| {
-            outbox.end_delay();
-        })?;
+    wait(shared, by, delayed).inspect_err(|_| {
+        outbox.end_delay();
+    })?;
+    if let Some(conn) = pauses {
+        expire(shared, session_of(shared, conn));
+    }
+    Ok(())
+}
+
+/// Lets a request or reply wait. Returns it if its fault has been removed.
+fn wait(shared: &UniverseState, by: Duration, delayed: Delayed) -> Result<(), Box<Delayed>> {
+    let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+    let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
+    shared.turns.faults.delay(until_ms, delayed)?;
     shared.turns.alarm.rearm_for(Some(until_ms));
     Ok(())
 }
@@ -288,7 +315,7 @@ pub(crate) fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
         };
         if verdict
             .as_ref()
-            .is_some_and(|verdict| matches!(verdict.action, FaultAction::DelayReply(_)))
+            .is_some_and(|verdict| verdict.action.delays_reply())
         {
             delayed.outbox.hold_reply(Vec::new());
         }
@@ -299,6 +326,7 @@ pub(crate) fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
         }
         if let Some(verdict) = verdict {
             delayed.rule = verdict.rule;
+            delayed.pause = verdict.action.pause();
             let by = verdict.action.delay().unwrap_or_default();
             match delay_reply(shared, by, delayed, &mut Vec::new(), 0) {
                 Ok(()) => {
@@ -307,6 +335,13 @@ pub(crate) fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
                 }
                 Err(back) => delayed = *back,
             }
+        }
+    }
+    if let Some(by) = delayed.pause.take() {
+        wakes.extend(delayed.outbox.send_held());
+        match wait(shared, by, delayed) {
+            Ok(()) => return wakes.into_iter().for_each(Waker::wake),
+            Err(back) => delayed = *back,
         }
     }
     let Delayed {
@@ -339,5 +374,6 @@ pub fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
     for delayed in released.delayed {
         serve_late(shared, delayed);
     }
+    shared.forget_rollback();
     released.faults
 }

@@ -14,6 +14,7 @@
 
 pub mod fault_turn;
 pub(crate) mod handshake_deadlines;
+pub(crate) mod marks;
 #[expect(
     missing_docs,
     reason = "no user sees its items, and their names say enough"

@@ -36,6 +36,10 @@ fn tick(shared: &UniverseState) {
         .handshakes
         .close_due(shared.turns.clock().elapsed_ms());
     shared.limits.expired(&shared.config, closed);
+    shared
+        .turns
+        .faults
+        .end_outages(shared.turns.clock().elapsed_ms());
     fault_turn::serve_due(shared);
     fault_turn::send_delayed_events(shared, None);
 }

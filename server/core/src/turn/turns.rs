@@ -346,6 +346,7 @@ impl Turns {
         // kept only for such a request.
         drop(self.faults.remove(None));
         drop(self.faults.remove(Some(PICKED)));
+        self.faults.marks.lock().clear();
         self.close_all(Close::Shutdown);
         self.activity.notify_recorded();
     }

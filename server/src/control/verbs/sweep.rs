@@ -10,7 +10,7 @@ use crate::{
         parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, Method, Outcome, Verb},
     },
-    orders::choice::RequestOrder,
+    orders::{choice::RequestOrder, fault::SweepFault},
     sweep::{
         SweepError,
         plan::{Run, RunVerdict, SweepOptions},
@@ -25,6 +25,12 @@ const SWEEP: Parameter = Parameter::required(
     "sweep",
     ParameterKind::Count(u64::MAX),
     "The number that sweep_start returned",
+);
+
+const RUN: Parameter = Parameter::optional(
+    "run",
+    ParameterKind::Count(u64::MAX),
+    "The number of the run, if several are being done",
 );
 
 pub(super) const VERBS: &[Verb] = &[
@@ -67,8 +73,20 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "faults",
                 ParameterKind::Text,
-                "The faults to try, separated by commas: reply-lost,session-expired",
+                "The faults to try, separated by commas, or `all`: reply-lost,session-expired; by default all but outage, \
+                 client-outage, client-crash and rollback",
             ),
+            Parameter::optional(
+                "outage_ms",
+                ParameterKind::DurationMs,
+                "How long an outage lasts, by the server's clock; 0 if it does not end; by default 1,000",
+            ),
+            Parameter::required(
+                "rollback",
+                ParameterKind::Count(1_000),
+                "How many changes a rollback takes back",
+            )
+            .with_default("1"),
             Parameter::optional(
                 "only",
                 ParameterKind::Text,
@@ -139,7 +157,9 @@ pub(super) const VERBS: &[Verb] = &[
         name: "sweep_next",
         method: Method::Post,
         docs: "Inject the faults of a sweep's next run into this universe, which no client uses yet\n\n\
-               Returns the number of the run, 0 if the sweep is over. The first runs have no faults.",
+               Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be \
+               done at a time, each in a universe of its own, but not with `orders`: waits until one ends if that \
+               decides what is next.",
         parameters: &[SWEEP],
         plain: None,
         answer: &[
@@ -149,15 +169,37 @@ pub(super) const VERBS: &[Verb] = &[
                 .help("Its points, or its order; empty for a run without faults"),
             Field::new("sentence", FieldKind::Text).help("What goes wrong, in a sentence"),
         ],
-        handler: Handler::AtOnce(|call| {
-            let next = sweeps(call).next(call.arguments.count("sweep")?, &call.universe);
-            let run = next.map_err(refused)?;
-            let points = run.as_ref().map_or(&[][..], |run| &run.points[..]);
-            Ok(json!({
-                "run": run.as_ref().map_or(0, |run| run.number),
-                "points": run.as_ref().map_or_else(String::new, Run::text),
-                "sentence": FaultPoint::sentences(points),
-            }))
+        handler: Handler::Waits(|call| {
+            Box::pin(async move {
+                let sweep = call.arguments.count("sweep")?;
+                let next = sweeps(call).next(sweep, &call.universe).await;
+                let run = next.map_err(refused)?;
+                let points = run.as_ref().map_or(&[][..], |run| &run.points[..]);
+                Ok(json!({
+                    "run": run.as_ref().map_or(0, |run| run.number),
+                    "points": run.as_ref().map_or_else(String::new, Run::text),
+                    "sentence": FaultPoint::sentences(points),
+                }))
+            })
+        }),
+    },
+    Verb {
+        name: "sweep_crashed",
+        method: Method::Post,
+        docs: "Wait until the clients of a sweep's run have died, by the fault `client-crash`\n\n\
+               Then stop the test where it is, and begin it again in the same universe: the server serves nothing \
+               of the sessions from before. The outcome of the run is that of the second start. Returns false if it \
+               times out, the run ends, or has no such fault.",
+        parameters: &[SWEEP, RUN, super::waiting::WITHIN],
+        plain: None,
+        answer: &[Field::new("is_crashed", FieldKind::Flag).help("Whether they have died")],
+        handler: Handler::Waits(|call| {
+            Box::pin(async move {
+                let sweep = call.arguments.count("sweep")?;
+                let within = call.arguments.duration("within_ms")?;
+                let crashed = sweeps(call).crashed((sweep, run(call)), within).await;
+                Ok(json!({"is_crashed": crashed.map_err(refused)?}))
+            })
         }),
     },
     Verb {
@@ -166,6 +208,7 @@ pub(super) const VERBS: &[Verb] = &[
         docs: "End the run of a sweep with the outcome of the test, and remove its faults",
         parameters: &[
             SWEEP,
+            RUN,
             Parameter::required(
                 "outcome",
                 ParameterKind::OneOf(&["passed", "failed", "hung"]),
@@ -193,7 +236,8 @@ pub(super) const VERBS: &[Verb] = &[
                     _ => RunVerdict::Hung(message),
                 };
                 let sweep = call.arguments.count("sweep")?;
-                let ended = sweeps(call).end(sweep, verdict, text("story")).await;
+                let ended = sweeps(call).end((sweep, run(call)), verdict, text("story"));
+                let ended = ended.await;
                 Ok(json!({"is_reached": ended.map_err(refused)?}))
             })
         }),
@@ -241,6 +285,11 @@ fn sweeps(call: &Call) -> &Sweeps {
     &call.controls.sweeps
 }
 
+/// Returns the number of the run that the caller names.
+fn run(call: &Call) -> Option<u64> {
+    (call.arguments.given("run")).and_then(crate::control::parameter::whole)
+}
+
 fn refused(error: SweepError) -> ControlError {
     ControlError::bad_input(error.to_string())
 }
@@ -264,7 +313,17 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
         more_max: number("more"),
         ..SweepOptions::default()
     };
-    if let Some(faults) = text("faults") {
+    match number("outage_ms") {
+        Some(0) => options.outage = Duration::MAX,
+        Some(outage_ms) => options.outage = Duration::from_millis(outage_ms),
+        None => {}
+    }
+    if let Some(rollback) = number("rollback").and_then(|changes| u32::try_from(changes).ok()) {
+        options.rollback = rollback;
+    }
+    if text("faults") == Some("all") {
+        options.faults = SweepFault::ALL.to_vec();
+    } else if let Some(faults) = text("faults") {
         let faults = faults.split(',').map(|fault| fault.trim().parse());
         options.faults = faults.collect::<Result<_, _>>()?;
     }

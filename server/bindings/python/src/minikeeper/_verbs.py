@@ -239,7 +239,9 @@ class Story:
 class SweepNext:
     """The result of `sweep_next`.
 
-    Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+    Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be done
+    at a time, each in a universe of its own, but not with `orders`: waits until one ends if that decides what is
+    next.
     """
 
     run: int
@@ -516,7 +518,7 @@ class Verbs:
     def inject(
         self,
         *,
-        action: Literal["refuse", "delay", "drop-request", "lose-reply", "never-answer", "error", "cut", "cut-reply", "hold-events", "delay-events", "delay-reply", "cut-after", "expire", "trigger"],
+        action: Literal["refuse", "delay", "drop-request", "lose-reply", "never-answer", "error", "cut", "cut-reply", "hold-events", "delay-events", "delay-reply", "cut-after", "expire", "pause", "outage", "client-outage", "crash", "rollback", "trigger"],
         op: Optional[str] = None,
         path: Optional[str] = None,
         session: Optional[str] = None,
@@ -816,6 +818,8 @@ class Verbs:
         runs: Optional[int] = None,
         time_ms: Optional[int] = None,
         faults: Optional[str] = None,
+        outage_ms: Optional[int] = None,
+        rollback: int = 1,
         only: Optional[str] = None,
         orders: bool = False,
         changes: Optional[str] = None,
@@ -837,7 +841,11 @@ class Verbs:
         - `seed`: The order in which points are tried; by default 0
         - `runs`: The maximum number of runs
         - `time_ms`: The time after which no run begins, in milliseconds
-        - `faults`: The faults to try, separated by commas: reply-lost,session-expired
+        - `faults`: The faults to try, separated by commas, or `all`: reply-lost,session-expired; by default all but
+          outage, client-outage, client-crash and rollback
+        - `outage_ms`: How long an outage lasts, by the server's clock, in milliseconds; 0 if it does not end; by
+          default 1,000
+        - `rollback`: How many changes a rollback takes back; by default 1
         - `only`: The points of the only run, as a report names them, with + between two; or its order
         - `orders`: Whether to try the orders in which requests can be served, instead of faults
         - `changes`: With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a fault)
@@ -859,11 +867,13 @@ class Verbs:
             {
                 "depth": depth,
                 "seed": seed,
+                "rollback": rollback,
                 **given(
                     all=all,
                     runs=runs,
                     time_ms=time_ms,
                     faults=faults,
+                    outage_ms=outage_ms,
                     only=only,
                     orders=orders,
                     changes=changes,
@@ -880,17 +890,42 @@ class Verbs:
     def sweep_next(self, sweep: int) -> SweepNext:
         """Inject the faults of a sweep's next run into this universe, which no client uses yet.
 
-        Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+        Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be
+        done at a time, each in a universe of its own, but not with `orders`: waits until one ends if that decides
+        what is next.
 
         - `sweep`: The number that sweep_start returned
         """
         answer = self._control.do("sweep_next", {"sweep": sweep})
         return SweepNext(run=answer["run"], points=answer["points"], sentence=answer["sentence"])
 
+    def sweep_crashed(self, sweep: int, *, run: Optional[int] = None, within_ms: int = 10000) -> bool:
+        """Wait until the clients of a sweep's run have died, by the fault `client-crash`.
+
+        Then stop the test where it is, and begin it again in the same universe: the server serves nothing of the
+        sessions from before. The outcome of the run is that of the second start. Returns false if it times out,
+        the run ends, or has no such fault.
+
+        - `sweep`: The number that sweep_start returned
+        - `run`: The number of the run, if several are being done
+        - `within_ms`: The limit of the wait, in real time, in milliseconds; by default 10000
+        """
+        return cast("bool", self._control.do(
+            "sweep_crashed",
+            {
+                "sweep": sweep,
+                "within_ms": within_ms,
+                **given(
+                    run=run,
+                ),
+            },
+        )["is_crashed"])
+
     def sweep_end(
         self,
         sweep: int,
         *,
+        run: Optional[int] = None,
         outcome: Literal["passed", "failed", "hung"],
         message: Optional[str] = None,
         story: Optional[str] = None,
@@ -898,6 +933,7 @@ class Verbs:
         """End the run of a sweep with the outcome of the test, and remove its faults.
 
         - `sweep`: The number that sweep_start returned
+        - `run`: The number of the run, if several are being done
         - `outcome`: How the test ended
         - `message`: Why it failed
         - `story`: The page with the story of the failure, which the report names
@@ -908,6 +944,7 @@ class Verbs:
                 "sweep": sweep,
                 "outcome": outcome,
                 **given(
+                    run=run,
                     message=message,
                     story=story,
                 ),

@@ -7,7 +7,9 @@ import java.util.Map;
 /**
  * The result of {@code sweepNext}.
  *
- * <p>Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+ * <p>Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be done
+ * at a time, each in a universe of its own, but not with {@code orders}: waits until one ends if that decides what is
+ * next.
  */
 public final class SweepNext extends Answer {
   SweepNext(Map<String, Object> json) {

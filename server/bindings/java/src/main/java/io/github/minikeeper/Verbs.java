@@ -387,7 +387,11 @@ abstract class Verbs {
    * <li>{@code seed}: The order in which points are tried; by default 0
    * <li>{@code runs}: The maximum number of runs
    * <li>{@code time_ms}: The time after which no run begins, in milliseconds
-   * <li>{@code faults}: The faults to try, separated by commas: reply-lost,session-expired
+   * <li>{@code faults}: The faults to try, separated by commas, or `all`: reply-lost,session-expired; by default all
+   * but outage, client-outage, client-crash and rollback
+   * <li>{@code outage_ms}: How long an outage lasts, by the server's clock, in milliseconds; 0 if it does not end; by
+   * default 1,000
+   * <li>{@code rollback}: How many changes a rollback takes back; by default 1
    * <li>{@code only}: The points of the only run, as a report names them, with + between two; or its order
    * <li>{@code orders}: Whether to try the orders in which requests can be served, instead of faults
    * <li>{@code changes}: With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a
@@ -413,7 +417,9 @@ abstract class Verbs {
   /**
    * Inject the faults of a sweep's next run into this universe, which no client uses yet.
    *
-   * <p>Returns the number of the run, 0 if the sweep is over. The first runs have no faults.
+   * <p>Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be done
+   * at a time, each in a universe of its own, but not with {@code orders}: waits until one ends if that decides what
+   * is next.
    *
    * @param sweep The number that sweep_start returned
    */
@@ -422,11 +428,30 @@ abstract class Verbs {
   }
 
   /**
+   * Wait until the clients of a sweep's run have died, by the fault `client-crash`.
+   *
+   * <p>Then stop the test where it is, and begin it again in the same universe: the server serves nothing of the
+   * sessions from before. The outcome of the run is that of the second start. Returns false if it times out, the run
+   * ends, or has no such fault.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code sweep}: The number that sweep_start returned
+   * <li>{@code run}: The number of the run, if several are being done
+   * <li>{@code within_ms}: The limit of the wait, in real time, in milliseconds; by default 10000
+   * </ul>
+   */
+  public boolean sweepCrashed(Map<String, ?> fields) {
+    return Boolean.TRUE.equals(control().act("sweep_crashed", fields).get("is_crashed"));
+  }
+
+  /**
    * End the run of a sweep with the outcome of the test, and remove its faults.
    *
    * <p>The fields:
    * <ul>
    * <li>{@code sweep}: The number that sweep_start returned
+   * <li>{@code run}: The number of the run, if several are being done
    * <li>{@code outcome}: How the test ended
    * <li>{@code message}: Why it failed
    * <li>{@code story}: The page with the story of the failure, which the report names
