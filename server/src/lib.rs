@@ -143,6 +143,7 @@ pub use sweep::{
     plan::SweepOptions,
     point::FaultPoint,
     report::{SweepFailure, SweepReport, SweepState},
+    rule::{RuleUse, SweepRule},
 };
 #[cfg(feature = "sweep")]
 pub use sweeping::in_process::{Sweep, SweepOutcome};

@@ -14,7 +14,7 @@ use std::{
 };
 
 use minikeeper::{
-    FaultPoint, RequestOrder, Server, SweepError, SweepFault, SweepOptions, SweepState,
+    FaultPoint, RequestOrder, Server, SweepError, SweepFault, SweepOptions, SweepRule, SweepState,
     sweeping::command::{CommandSweep, SweepStop, supervise},
 };
 
@@ -62,6 +62,19 @@ pub(crate) struct SweepArgs {
     /// With --orders: the command starts with N clients; their requests are served as soon as each has one
     #[arg(long, value_name = "N", requires = "orders")]
     clients: Option<u16>,
+    /// Expect failures: a fault or point, "raises" and a part of the output, "because" and the reason; may be given
+    /// several times
+    #[arg(long, value_name = "RULE", conflicts_with = "orders")]
+    allow: Vec<SweepRule>,
+    /// Do not try points: a fault or point, "because" and the reason; may be given several times
+    #[arg(long, value_name = "RULE", conflicts_with = "orders")]
+    leave_out: Vec<SweepRule>,
+    /// End with the first failure, once it is confirmed
+    #[arg(long)]
+    first: bool,
+    /// Let a run also fail if it leaves other znodes, clients or watches than the runs without faults
+    #[arg(long, conflicts_with = "orders")]
+    compare: bool,
     /// Do only the run with this point, + stands between two, or this order; may be given several times
     #[arg(long, value_name = "POINT")]
     only: Vec<String>,
@@ -197,6 +210,10 @@ impl SweepArgs {
         options.allow_unreached = self.allow_unreached;
         options.allow_untried = self.allow_untried;
         options.time_max = self.time.map(Duration::from_secs);
+        options.allow.clone_from(&self.allow);
+        options.leave_out.clone_from(&self.leave_out);
+        options.first = self.first;
+        options.compare = self.compare;
         options.outage = self.outage_ms;
         options.rollback = self.rollback;
         if !self.faults.is_empty() {
@@ -225,6 +242,9 @@ impl SweepArgs {
         }
         if options.rollback != usual.rollback {
             again += &format!(" --rollback {}", options.rollback);
+        }
+        if options.compare {
+            again += " --compare";
         }
         if options.orders {
             again += " --orders";

@@ -11,9 +11,13 @@ pub(crate) enum PointState {
     Untried,
     /// An equivalent point is tried instead.
     Equivalent,
+    /// A rule says not to try it.
+    LeftOut,
     /// It passed in the sweep that this one resumes.
     PassedEarlier,
     Passed,
+    /// It failed as a rule says.
+    Allowed,
     Failed,
     /// It failed, and passed when it was repeated.
     Flaky,
@@ -23,15 +27,17 @@ pub(crate) enum PointState {
 
 impl PointState {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Failed,
         Self::Hung,
         Self::Flaky,
         Self::Passed,
+        Self::Allowed,
         Self::PassedEarlier,
         Self::NotReached,
         Self::Untried,
         Self::Equivalent,
+        Self::LeftOut,
     ];
 
     /// Returns its name.
@@ -39,6 +45,8 @@ impl PointState {
         match self {
             Self::Untried => "untried",
             Self::Equivalent => "equivalent",
+            Self::LeftOut => "left-out",
+            Self::Allowed => "allowed",
             Self::PassedEarlier => "passed-earlier",
             Self::Passed => "passed",
             Self::Failed => "failed",

@@ -134,6 +134,11 @@ impl Model {
         model
     }
 
+    /// Returns a pattern for what a path of the first run is in another.
+    pub(crate) fn pattern(&self, path: &str) -> String {
+        self.names.pattern(path)
+    }
+
     /// Learns from another run without faults. Returns whether names are new.
     pub(crate) fn learn(&mut self, entries: &[JournalEntry]) -> bool {
         let acts = acts_of(entries);

@@ -220,8 +220,8 @@ impl Sweeps {
             let ended = tokio::task::spawn_blocking(|| serving.end()).await;
             seen = ended.unwrap_or_else(|_| OrderSeen::broken());
         }
+        let mut result = armed.end(verdict).await;
         self.with(number, |sweep| {
-            let mut result = armed.end(verdict);
             result.story = story;
             result.order = seen;
             let is_reached = result.is_reached;

@@ -1,6 +1,7 @@
 //! What a sweep has found, as text and as a page.
 
 use std::{
+    collections::BTreeMap,
     fmt::{self, Write as _},
     time::Duration,
 };
@@ -14,6 +15,7 @@ use crate::{
         map::SweepMap,
         order_report::{FailedOrder, OrderCoverage},
         point::FaultPoint,
+        rule::RuleUse,
         timeline::{SweepTimeline, is_shown},
     },
 };
@@ -86,6 +88,8 @@ pub struct SweepReport {
     pub earlier: u64,
     /// The number of points at which the test passed.
     pub passed: u64,
+    /// The number of points at which it failed as an [allowance](crate::SweepOptions::allow) says.
+    pub allowed: u64,
     /// The number of points at which it failed.
     pub failed: u64,
     /// The number of points at which it did not end in time.
@@ -104,6 +108,13 @@ pub struct SweepReport {
     /// The number of entries of a run that the journal has dropped, or that are beyond 100,000: the
     /// places in them were not tried.
     pub unseen: u64,
+    /// The failures that the test expects, and how many points failed so.
+    pub allowances: Vec<RuleUse>,
+    /// What the test leaves out, and how many points that are.
+    pub left_out: Vec<RuleUse>,
+    /// What some run of the test was to reach, by [`Universe::sometimes`](crate::Universe::sometimes), and whether
+    /// one has.
+    pub goals: BTreeMap<String, bool>,
     /// Whether the sweep has ended by itself.
     pub is_over: bool,
     /// Whether it was interrupted, for example by a signal.
@@ -331,6 +342,15 @@ impl SweepReport {
         if self.left > self.allow_untried {
             reasons.push(format!("{} not tried", were(self.left)));
         }
+        let unmet = self.goals.iter().filter(|(_, is_reached)| !**is_reached);
+        let unmet: Vec<_> = unmet.map(|(goal, _)| format!("{goal:?}")).collect();
+        if !unmet.is_empty() && !self.is_only {
+            let s = plural(unmet.len() as u64);
+            reasons.push(format!(
+                "no run has reached the goal{s} {}",
+                unmet.join(", ")
+            ));
+        }
         if self.unseen > 0 && !self.is_only {
             reasons.push(format!(
                 "the places of {} journal entries are not known: raise --journal-bytes, or sweep a test of fewer \
@@ -455,6 +475,10 @@ impl SweepReport {
             ..
         } = self;
         let ms = self.elapsed.as_millis();
+        let allowed = match self.allowed {
+            0 => String::new(),
+            count => format!("{count} allowed to fail, "),
+        };
         let state = self.state();
         let mut line = state.name().to_owned();
         let reasons = self.reasons();
@@ -489,7 +513,7 @@ impl SweepReport {
         }
         let _ = write!(
             line,
-            ": {tried} of {points} points tried: {passed} passed, {failed} failed, {hung} hung, \
+            ": {tried} of {points} points tried: {passed} passed, {allowed}{failed} failed, {hung} hung, \
              {not_reached} not reached; {runs} runs in {}.{:03} s, seed {}",
             ms / 1_000,
             ms % 1_000,
@@ -507,11 +531,36 @@ impl SweepReport {
             let s = plural(self.equivalent);
             let _ = write!(line, "; {} equivalent point{s} left out", self.equivalent);
         }
+        let left_out = self.left_out.iter().map(|rule| rule.points).sum();
+        if left_out > 0 {
+            let s = plural(left_out);
+            let _ = write!(line, "; {left_out} point{s} left out by rules");
+        }
         if self.flaky > 0 {
             let s = plural(self.flaky);
             let _ = write!(line, "; {} failure{s} did not happen again", self.flaky);
         }
         line
+    }
+
+    /// Says what the rules of the test were used for, also those that were not.
+    fn write_rules(&self, f: &mut String) -> fmt::Result {
+        let (allowed, left_out) = (self.allowances.iter(), self.left_out.iter());
+        let rules = allowed.map(|rule| ("Allowed", rule));
+        let mut rules = rules
+            .chain(left_out.map(|rule| ("Left out", rule)))
+            .peekable();
+        if rules.peek().is_some() {
+            writeln!(f)?;
+        }
+        for (what, RuleUse { rule, points }) in rules {
+            let s = plural(*points);
+            match points {
+                0 => writeln!(f, "{what}: {rule}: not needed, remove it")?,
+                _ => writeln!(f, "{what}: {rule}: {points} point{s}")?,
+            }
+        }
+        Ok(())
     }
 
     /// Returns the report for people. `repeat` makes the command that does a failed run again.
@@ -571,6 +620,7 @@ impl SweepReport {
                 }
             }
         }
+        self.write_rules(f)?;
         if !self.unreached.is_empty() {
             writeln!(
                 f,

@@ -436,7 +436,7 @@ impl Running<'_> {
             let universe = server.universe();
             self.save((universe, armed.recording()), run, &verdict, &output)
         });
-        let mut result = armed.end(verdict);
+        let mut result = self.runtime.block_on(armed.end(verdict));
         result.story = story.flatten();
         result.order = seen;
         let _ = fs::remove_file(&output);
