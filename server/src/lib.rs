@@ -139,6 +139,7 @@ pub use server::{Builder, Server};
 #[cfg(feature = "control")]
 pub use sweep::{
     SweepError,
+    coverage::Coverage,
     order_report::OrderCoverage,
     plan::SweepOptions,
     point::FaultPoint,

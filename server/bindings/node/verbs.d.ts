@@ -627,6 +627,11 @@ export interface Verbs {
     outcome: Outcome;
     /** Why it failed */
     message?: string | undefined;
+    /**
+     * Where in the program it failed, such as test_job.py:17; failures with the same message, place and first
+     * difference in the journal are one group
+     */
+    place?: string | undefined;
     /** The page with the story of the failure, which the report names */
     story?: string | undefined;
   }): Promise<boolean>;

@@ -66,6 +66,8 @@ pub(crate) struct MapRow {
     pub(crate) op: String,
     pub(crate) nth: u64,
     pub(crate) path: String,
+    /// In which state of a lock the client is there; empty if it has to do with none.
+    pub(crate) lock: &'static str,
     pub(crate) states: Vec<(SweepFault, PointState)>,
 }
 
@@ -96,7 +98,12 @@ pub(crate) struct SweepMap {
 
 impl SweepMap {
     /// Adds a point behind those that were added. The points of one place follow each other.
-    pub(crate) fn add(&mut self, place: Option<usize>, point: &FaultPoint, state: PointState) {
+    pub(crate) fn add(
+        &mut self,
+        (place, lock): (Option<usize>, &'static str),
+        point: &FaultPoint,
+        state: PointState,
+    ) {
         if let Some(row) = self.rows.last_mut()
             && row.is_of(place, point)
         {
@@ -108,6 +115,7 @@ impl SweepMap {
                 op: point.op.clone(),
                 nth: point.nth,
                 path: point.path.clone(),
+                lock,
                 states: vec![(point.fault, state)],
             });
         } else {

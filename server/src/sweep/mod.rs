@@ -8,12 +8,13 @@
 //! failed one that matter, and [`order_report`] tells of them. A [`rule`] says which failures a test expects; an [`oracle`]
 //! compares what a run leaves with what those without faults have left.
 //! [`armed`] injects the faults of a run into a universe. [`report`] tells what was found, with a
-//! [`map`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
+//! [`map`] and the [`coverage`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
 //! Three callers run tests so: [`sweeping`](crate::sweeping) on paused time in the process, and a command
 //! for `minikeeper sweep`; and the verbs `sweep_...`, through [`remote`], tests in other languages.
 
 pub(crate) mod acts;
 pub(crate) mod armed;
+pub(crate) mod coverage;
 pub(crate) mod map;
 pub(crate) mod model;
 pub(crate) mod names;

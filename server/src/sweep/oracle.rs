@@ -154,7 +154,7 @@ impl Oracle {
             let count = seen.map_or(0, |(count, _)| *count);
             if count != expected.count {
                 let times = |count: usize| match count {
-                    0 => "not".to_owned(),
+                    0 => "not at all".to_owned(),
                     1 => "once".to_owned(),
                     count => format!("{count} times"),
                 };
@@ -267,7 +267,7 @@ mod tests {
         let none = end(&[("z", "/jobs", "")]);
         assert_eq!(
             oracle.differences(&none),
-            ["z /jobs/1 is there not, and once without faults"]
+            ["z /jobs/1 is there not at all, and once without faults"]
         );
     }
 

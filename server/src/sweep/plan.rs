@@ -311,6 +311,8 @@ pub(crate) struct RunResult {
     pub(crate) missing: u64,
     /// The page with the story of a failure.
     pub(crate) story: Option<String>,
+    /// Where in the program it failed, if that is known.
+    pub(crate) place: Option<String>,
     /// What was left, if it is compared.
     pub(crate) end: Option<End>,
     /// The goals that the run has noted, and whether it has reached them.
@@ -328,6 +330,7 @@ impl RunResult {
             entries: Vec::new(),
             missing: 0,
             story: None,
+            place: None,
             end: None,
             goals: BTreeMap::new(),
             order: OrderSeen::default(),
@@ -663,7 +666,8 @@ impl Plan {
                     [one] => {
                         let place = one.in_map().flatten();
                         let map = &mut self.report.map;
-                        map.add(place, &one.point, PointState::Untried);
+                        let lock = place.map_or("", |place| model.lock_at(place));
+                        map.add((place, lock), &one.point, PointState::Untried);
                     }
                     _ => self.report.map.pairs += 1,
                 }
@@ -707,7 +711,8 @@ impl Plan {
                 Some(_) if is_tried(point) => PointState::PassedEarlier,
                 Some(_) => PointState::Untried,
             };
-            self.report.map.add(Some(*place), point, state);
+            let place = (Some(*place), model.lock_at(*place));
+            self.report.map.add(place, point, state);
         }
         self.singles = points
             .into_iter()
@@ -719,6 +724,7 @@ impl Plan {
             .collect();
         self.report.earlier = self.report.points - self.singles.len() as u64;
         shuffle(&mut self.singles, &mut self.chance);
+        most_different_first(&mut self.singles, model);
     }
 
     /// Learns from a run in which no fault acted, so that it is one without faults.
@@ -856,6 +862,9 @@ impl Plan {
             &result.entries,
             result.story,
         );
+        failure.place = result.place;
+        failure.difference =
+            (self.model.as_ref()).and_then(|model| model.difference_from(&result.entries));
         if self.report.needs_timeline(&failure) {
             let clients = self.model.as_ref().map(|model| {
                 let mut clients = model.clients_in(&result.entries);
@@ -1006,6 +1015,38 @@ fn bytes_of(targets: &[Target]) -> usize {
 fn shuffle(points: &mut [Target], chance: &mut Chance) {
     for last in (1..points.len()).rev() {
         points.swap(last, chance.below(last + 1));
+    }
+}
+
+/// Orders points, of which the last is the first to be tried, so that those which have the least in common with
+/// the ones before come first: other faults at other operations, then other paths and states of locks.
+fn most_different_first(points: &mut [Target], model: &Model) {
+    /// How often each key has come so far.
+    type Counts<K> = BTreeMap<K, u64>;
+    fn count<K: Ord>(counts: &mut Counts<K>, key: K) -> u64 {
+        let count = counts.entry(key).or_default();
+        *count += 1;
+        *count
+    }
+    let (mut places, mut at_operations) = (Counts::new(), Counts::new());
+    let (mut faults, mut operations) = (Counts::new(), Counts::new());
+    let mut ranks = Vec::new();
+    for Target { point, known } in points.iter() {
+        let (fault, op) = (point.fault, &point.op[..]);
+        let lock = match known {
+            Known::Place(place) => model.lock_at(*place),
+            Known::Behind(_) | Known::Named => "",
+        };
+        ranks.push((
+            count(&mut places, (fault, op, &point.path[..], lock)),
+            count(&mut at_operations, (fault, op)),
+            count(&mut faults, fault) + count(&mut operations, op),
+        ));
+    }
+    let mut ranked: Vec<_> = ranks.into_iter().zip(points.iter().cloned()).collect();
+    order::sort_by_key(&mut ranked, |(rank, _)| std::cmp::Reverse(*rank));
+    for (place, (_, target)) in points.iter_mut().zip(ranked) {
+        *place = target;
     }
 }
 
@@ -1235,9 +1276,9 @@ mod tests {
         let sizes: Vec<_> = report.groups().iter().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1]);
         let text = report.to_string();
-        assert!(text.contains("--only 'reply-lost:1:create:2:/a'"), "{text}");
+        assert!(text.contains("--only 'reply-lost:1:create:1:/a'"), "{text}");
         assert!(
-            text.contains("when the reply to the 2nd create of /a by client 1 was lost"),
+            text.contains("and likewise at 1 further point:\n     reply-lost:1:create:2:/a"),
             "{text}"
         );
     }

@@ -287,6 +287,12 @@ pub(super) const VERBS: &[Verb] = &[
             ),
             Parameter::optional("message", ParameterKind::Text, "Why it failed"),
             Parameter::optional(
+                "place",
+                ParameterKind::Text,
+                "Where in the program it failed, such as test_job.py:17; failures with the same message, place and first \
+                 difference in the journal are one group",
+            ),
+            Parameter::optional(
                 "story",
                 ParameterKind::Text,
                 "The page with the story of the failure, which the report names",
@@ -307,7 +313,7 @@ pub(super) const VERBS: &[Verb] = &[
                     _ => RunVerdict::Hung(message),
                 };
                 let sweep = call.arguments.count("sweep")?;
-                let ended = sweeps(call).end((sweep, run(call)), verdict, text("story"));
+                let ended = sweeps(call).end((sweep, run(call)), (verdict, text("place")), text("story"));
                 let ended = ended.await;
                 Ok(json!({"is_reached": ended.map_err(refused)?}))
             })
@@ -346,6 +352,8 @@ pub(super) const VERBS: &[Verb] = &[
             Field::new("hung", FieldKind::Count),
             Field::new("not_reached", FieldKind::Count),
             Field::new("left", FieldKind::Count).help("The number of points that were not tried"),
+            Field::new("coverage", FieldKind::Texts)
+                .help("How many points of each kind were tried, such as `operation create: 3 of 12`"),
             Field::new("unreached", FieldKind::Texts).help("The points that were not reached"),
             Field::new("failures", FieldKind::Texts).help("The points of the runs that failed"),
         ],
@@ -449,6 +457,7 @@ fn report(call: &Call) -> Outcome {
         "hung": report.hung,
         "not_reached": report.not_reached,
         "left": report.left,
+        "coverage": report.coverage().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "unreached": report.unreached.iter().map(|points| text_of(points)).collect::<Vec<_>>(),
         "failures": report.failures.iter().map(SweepFailure::text).collect::<Vec<_>>(),
     }))

@@ -976,6 +976,7 @@ class Verbs:
         run: Optional[int] = None,
         outcome: Literal["passed", "failed", "hung"],
         message: Optional[str] = None,
+        place: Optional[str] = None,
         story: Optional[str] = None,
     ) -> bool:
         """End the run of a sweep with the outcome of the test, and remove its faults.
@@ -984,6 +985,8 @@ class Verbs:
         - `run`: The number of the run, if several are being done
         - `outcome`: How the test ended
         - `message`: Why it failed
+        - `place`: Where in the program it failed, such as test_job.py:17; failures with the same message, place and
+          first difference in the journal are one group
         - `story`: The page with the story of the failure, which the report names
         """
         return cast("bool", self._control.do(
@@ -994,6 +997,7 @@ class Verbs:
                 **given(
                     run=run,
                     message=message,
+                    place=place,
                     story=story,
                 ),
             },

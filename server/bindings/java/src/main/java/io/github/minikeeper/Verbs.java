@@ -487,6 +487,8 @@ abstract class Verbs {
    * <li>{@code run}: The number of the run, if several are being done
    * <li>{@code outcome}: How the test ended
    * <li>{@code message}: Why it failed
+   * <li>{@code place}: Where in the program it failed, such as test_job.py:17; failures with the same message, place
+   * and first difference in the journal are one group
    * <li>{@code story}: The page with the story of the failure, which the report names
    * </ul>
    */
