@@ -31,8 +31,11 @@ class MinikeeperError extends Error {
   }
 }
 
-/** Calls the verbs of one server. Each call uses a new connection, and none is retried. */
+/** Calls the verbs of one server. Each call uses a new connection, unless there is an agent, and none is retried. */
 class Control {
+  /** Keeps connections open between calls, for a caller with many of them, which ends it. */
+  agent = false;
+
   /** The address of control while the server is down, which `go_down` returned. */
   #side;
 
@@ -53,6 +56,7 @@ class Control {
   of(universe) {
     const control = new Control(this.connectString, this.token, universe);
     control.#side = this.#side;
+    control.agent = this.agent;
     return control;
   }
 
@@ -63,18 +67,18 @@ class Control {
   }
 
   /** Calls a verb that changes something or waits. */
-  async act(verb, body = {}) {
-    const answer = await this.#ask('POST', verb, verb, JSON.stringify(body), body.within_ms ?? 0);
+  async act(verb, body = {}, { withinMs = body.within_ms ?? 0, signal } = {}) {
+    const answer = await this.#ask('POST', verb, verb, JSON.stringify(body), withinMs, signal);
     if (verb === 'go_down' && answer.control !== undefined) this.#side = splitAddress(answer.control);
     if (verb === 'come_up' || verb === 'restart') this.#side = undefined;
     return answer;
   }
 
-  async #ask(method, verb, path, body, withinMs) {
+  async #ask(method, verb, path, body, withinMs, signal) {
     let status;
     let text;
     try {
-      ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs));
+      ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs, signal));
     } catch (error) {
       if (error instanceof MinikeeperError) throw new MinikeeperError(`${verb}: ${error.message}`);
       // Nothing listens there, or what listens is not control.
@@ -119,7 +123,17 @@ class Control {
     }
   }
 
-  #exchange({ host, port }, method, path, body, timeout) {
+  async #exchange(...given) {
+    try {
+      return await this.#exchangeBy(this.agent, ...given);
+    } catch (error) {
+      // The server has closed a kept connection before this request, such as in a restart.
+      if (!error.isStale) throw error;
+      return this.#exchangeBy(false, ...given);
+    }
+  }
+
+  #exchangeBy(agent, { host, port }, method, path, body, timeout, signal) {
     const headers = { Accept: 'application/json' };
     if (this.token !== undefined) headers.Authorization = `Bearer ${this.token}`;
     if (body !== undefined) {
@@ -129,7 +143,7 @@ class Control {
     const endless = (what) => new MinikeeperError(`the answer of ${host}:${port} ${what}; is it a minikeeper?`);
     return new Promise((resolve, reject) => {
       // Without an agent, the connection closes after the answer.
-      const options = { host, port, method, path: this.prefix + path, headers, agent: false };
+      const options = { host, port, method, path: this.prefix + path, headers, agent, signal };
       const request = http.request(options, (response) => {
         const pieces = [];
         let length = 0;
@@ -144,7 +158,10 @@ class Control {
       request.setTimeout(timeout, () => request.destroy(new Error(`no answer within ${timeout} ms`)));
       const total = limits.ms + timeout;
       const late = setTimeout(() => request.destroy(endless(`did not end within ${total} ms`)), total);
-      request.on('error', reject);
+      request.on('error', (error) => {
+        const isStale = request.reusedSocket && ['ECONNRESET', 'EPIPE'].includes(error.code);
+        reject(isStale ? Object.assign(error, { isStale }) : error);
+      });
       request.on('close', () => clearTimeout(late));
       request.end(body);
     });

@@ -268,6 +268,11 @@ export interface SweepOptions extends StoryOptions {
   only?: string | undefined;
   /** How long a run may take, by default 60,000; one that takes longer has hung. */
   runTimeMs?: number | undefined;
+  /**
+   * How many runs are done at a time, each in its universe, from 1, the default, to 256; runs that overlap share the variables of
+   * the module. Not with `orders`.
+   */
+  jobs?: number | undefined;
   /** How many points may stay unreached in a sweep that is clean nevertheless, by default 0 */
   allowUnreached?: number | undefined;
   /** How many points `timeMs` or `runs` may leave untried in a sweep that is clean nevertheless, by default 0 */

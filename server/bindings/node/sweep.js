@@ -2,6 +2,7 @@
 
 // Runs a test once for every fault at every place where it can happen. The server decides what each run tries.
 
+const http = require('node:http');
 const path = require('node:path');
 
 const { MinikeeperError } = require('./control.js');
@@ -10,15 +11,18 @@ const { checkOptions } = require('./options.js');
 const { addressOfSweep } = require('./program.js');
 const { testOf, titleOf } = require('./runners.js');
 const { failureOf, fileNameOf, filesOf, save, storyOf } = require('./story.js');
-const { camelCased } = require('./values.js');
+const { camelCased, fields } = require('./values.js');
 
 const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
 
 const OPTIONS = [
-  ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs'],
+  ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs', 'jobs'],
   ...['allowUnreached', 'allowUntried', 'title', 'throws', 'stories'],
   ...['orders', 'changes', 'more', 'alike', 'clients'],
 ];
+
+/** What the server accepts. */
+const JOBS_MAX = 256;
 
 /** How many sweeps of this process have had a title. */
 const titles = new Map();
@@ -75,20 +79,17 @@ async function sweep(server, ...given) {
   const { file, pattern } = testOf();
   const repeat = repeatCommand(file, pattern);
   const title = unique(options.title ?? titleOf());
-  const { runTimeMs = 60_000, throws = true, stories } = options;
+  const { runTimeMs = 60_000, jobs = 1, throws = true, stories } = options;
   const { faults, timeMs, runs, depth, seed, all, allowUnreached, allowUntried } = options;
-  const number = await server.sweepStart(depth, seed, {
-    ...{ timeMs, runs, all, allowUnreached, allowUntried },
+  checkJobs(jobs, options.orders);
+  const started = await server._api.act('sweep_start', fields({
+    ...{ depth, seed, timeMs, runs, all, allowUnreached, allowUntried },
     ...ofOrders(options),
     faults: Array.isArray(faults) ? faults.join(',') : faults,
     only: process.env[VARIABLE] || options.only,
-  });
-  const unwatch = watch();
-  try {
-    for (let count = 1; await doRun(server, number, count, { test, title, runTimeMs, stories }); count += 1);
-  } finally {
-    unwatch();
-  }
+  }));
+  const number = started.sweep;
+  await new Sweep(server, number, test, { title, runTimeMs, stories }).doRuns(jobs);
   const report = camelCased(await server._api.read('sweep_report', { sweep: number, title, repeat }));
   if (!report.isClean) {
     try {
@@ -122,32 +123,109 @@ function unique(title) {
   return count === 1 ? title : `${title} ${count}`;
 }
 
-/** Does the next run of a sweep. Returns whether there was one. */
-async function doRun(server, number, count, { test, title, runTimeMs, stories }) {
-  const universe = await server.createUniverse(`sweep-${number}-${count}`);
-  const owner = {};
-  let run;
-  let outcome;
-  try {
-    const next = await universe.sweepNext(number);
-    if (next.run === 0) return false;
-    run = new SweepRun(next);
-    outcome = await outcomeOf('the run', () => runAs(owner, () => test(universe, run)), runTimeMs);
-    const story = outcome.error && (await saveStory(universe, `${title} ${run.points}`.trim(), outcome.error, stories));
-    const { error } = outcome;
-    await universe.sweepEnd(number, { outcome: outcome.name, message: error && failureOf(error), story });
-  } finally {
+function checkJobs(jobs, orders) {
+  if (!Number.isInteger(jobs) || jobs < 1 || jobs > JOBS_MAX) {
+    throw new TypeError(`jobs: ${jobs} is not a whole number from 1 to ${JOBS_MAX}`);
+  }
+  if (orders && jobs > 1) throw new TypeError('jobs: 1 with orders: true, because an order holds the requests of the whole process');
+}
+
+/** The runs of a sweep, each in a universe of its own. */
+class Sweep {
+  #server;
+  #api;
+  #agent = new http.Agent({ keepAlive: true });
+  #number;
+  #test;
+  #settings;
+  #universes = 0;
+  /** The end of the last call of `sweep_next`, which may have to wait until other runs have ended. */
+  #asked = Promise.resolve();
+  #failed = new AbortController();
+
+  constructor(server, number, test, settings) {
+    this.#server = server;
+    this.#api = server._api.of(server.name);
+    this.#api.agent = this.#agent;
+    this.#number = number;
+    this.#test = test;
+    this.#settings = settings;
+  }
+
+  /** Does all runs, so many at a time. */
+  async doRuns(jobs) {
+    const unwatch = watch();
     try {
-      const { error } = await outcomeOf('the cleanup of the run', () => run?._end(), runTimeMs);
-      // The outcome of a run that did not pass tells more.
-      if (error !== undefined && outcome?.name === 'passed') throw error;
+      // All end before this does: what has failed must not leave runs behind.
+      await Promise.allSettled(Array.from({ length: jobs }, () => this.#work()));
     } finally {
-      await universe.dropUniverse();
-      if (outcome?.name === 'passed') release(owner);
-      else giveUp(owner);
+      unwatch();
+      this.#agent.destroy();
+    }
+    const { signal } = this.#failed;
+    if (signal.aborted) throw signal.reason;
+  }
+
+  async #work() {
+    try {
+      while (!this.#failed.signal.aborted && (await this.#doRun()));
+    } catch (error) {
+      this.#failed.abort(error);
     }
   }
-  return true;
+
+  /** Does the next run. Returns whether there was one. */
+  async #doRun() {
+    const { title, runTimeMs, stories } = this.#settings;
+    const universe = await this.#createUniverse();
+    const owner = {};
+    let run;
+    let outcome;
+    try {
+      const next = await this.#next(universe);
+      if (next === undefined) return false;
+      run = new SweepRun(next);
+      outcome = await outcomeOf('the run', () => runAs(owner, () => this.#test(universe, run)), runTimeMs);
+      const { name, error } = outcome;
+      const story = error && (await saveStory(universe, `${title} ${run.points}`.trim(), error, stories));
+      const message = error && failureOf(error);
+      await universe._api.act('sweep_end', fields({ sweep: this.#number, run: run.number, outcome: name, message, story }));
+    } finally {
+      try {
+        const { error } = await outcomeOf('the cleanup of the run', () => run?._end(), runTimeMs);
+        // The outcome of a run that did not pass tells more.
+        if (error !== undefined && outcome?.name === 'passed') throw error;
+      } finally {
+        await this.#api.of().act('drop_universe', { name: universe.name });
+        if (outcome?.name === 'passed') release(owner);
+        else giveUp(owner);
+      }
+    }
+    return true;
+  }
+
+  async #createUniverse() {
+    this.#universes += 1;
+    const name = `sweep-${this.#number}-${this.#universes}`;
+    const { connect_string: connectString } = await this.#api.act('create_universe', { name });
+    const universe = this.#server._universe(name, connectString);
+    universe._api.agent = this.#agent;
+    return universe;
+  }
+
+  /** Prepares a universe for the next run. Returns that, undefined if the sweep is over. */
+  #next(universe) {
+    // One call after the other: with several, those that wait would keep the universes of runs that may never be.
+    const next = this.#asked.then(async () => {
+      if (this.#failed.signal.aborted) return undefined;
+      // It may wait for the end of a run.
+      const options = { withinMs: this.#settings.runTimeMs, signal: this.#failed.signal };
+      const { run, points, sentence } = await universe._api.act('sweep_next', { sweep: this.#number }, options);
+      return run === 0 ? undefined : { run, points, sentence };
+    });
+    this.#asked = next.catch(() => {});
+    return next;
+  }
 }
 
 /** Says how `use` has ended: it passed, it failed with an error, or it hung. */

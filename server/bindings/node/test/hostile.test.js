@@ -142,3 +142,26 @@ test('answer that takes for ever is refused', async (t) => {
     await assert.rejects(new Universe(address).dump(), { message: /did not end within 100 ms|longer than the limit/ });
   }
 });
+
+test('kept connection that the server has closed is replaced', async (t) => {
+  const { Control } = internal('control.js');
+  const sockets = [];
+  const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}';
+  const server = net.createServer((socket) => {
+    sockets.push(socket);
+    let count = 0;
+    socket.on('error', () => {});
+    socket.on('data', () => {
+      count += 1;
+      // It closes the first connection as a second request arrives.
+      if (sockets.length === 1 && count === 2) socket.destroy();
+      else socket.write(answer);
+    });
+    t.after(() => socket.destroy());
+  });
+  const control = new Control(await listening(t, server));
+  control.agent = new http.Agent({ keepAlive: true });
+  t.after(() => control.agent.destroy());
+  for (let count = 1; count <= 2; count += 1) assert.deepEqual(await control.act('freeze'), {});
+  assert.equal(sockets.length, 2);
+});

@@ -191,6 +191,45 @@ test('sweep that does not try every point is incomplete, unless the test allows 
   assert.ok((await sweep(server, twoRequests, { faults, allowUnreached: notReached })).isClean);
 });
 
+test('several runs are done at a time, each with its universe, and find the same', async (t) => {
+  const { server, stories } = await setUp(t);
+  const faults = ['reply-lost', 'request-lost', 'connection-cut', 'session-expired', 'server-restarted'];
+  const begun = [];
+  let meet;
+  const met = new Promise((resolve) => {
+    meet = resolve;
+  });
+  const report = await sweep(server, async (universe, run) => {
+    begun.push({ name: universe.name, ...run });
+    // No run with a fault ends before four of them have begun.
+    if (run.points !== '' && begun.filter(({ points }) => points !== '').length === 4) meet();
+    if (run.points !== '') await met;
+    await twice(universe, run);
+  }, { stories, faults, all: true, throws: false, jobs: 4 });
+  assert.deepEqual([...new Set(report.failures)].sort(), LOST);
+  assert.deepEqual([report.failed, report.hung, report.tried], [LOST.length, 0, report.points]);
+  assert.equal(new Set(begun.map(({ name }) => name)).size, report.runs);
+  assert.deepEqual(begun.map(({ number }) => number).sort((a, b) => a - b), Array.from({ length: report.runs }, (_, at) => at + 1));
+  assert.deepEqual(await server.universes(), []);
+  for (const jobs of [0, 1.5, '4', 257]) {
+    await assert.rejects(sweep(server, twice, { jobs }), { name: 'TypeError', message: /^jobs: .* is not a whole number from 1 to 256$/ });
+  }
+  await assert.rejects(sweep(server, twice, { jobs: 2, orders: true }), { name: 'TypeError', message: /^jobs: 1 with orders: true/ });
+});
+
+test('error of one of several runs ends the sweep, after the others', async (t) => {
+  const { server, stories } = await setUp(t);
+  const ended = [];
+  const using = async (universe, run) => {
+    await once42(universe, run);
+    if (run.points !== '') run.after(() => Promise.reject(new Error('not closed')));
+    run.after(() => ended.push(run.number));
+  };
+  await assert.rejects(sweep(server, using, { stories, jobs: 4 }), /^Error: not closed$/);
+  assert.ok(ended.length >= 3);
+  assert.deepEqual(await server.universes(), []);
+});
+
 test('run that hangs is found and cleaned up, and does not stop the sweep', async (t) => {
   const { server, stories } = await setUp(t);
   const hang = 'request-lost:1:create:1:/orders/42';

@@ -197,11 +197,12 @@ export async function useEveryName(server: Server, first: Client, second: Client
   await universe.startRecording(1_000_000);
   exactly<string>()(await universe.stopRecording());
 
-  const started = exactly<number>()(await universe.sweepStart(1, 0, { all: false, runs: 9, faults: 'reply-lost' }));
+  const started = exactly<number>()(await universe.sweepStart(1, 0, 1, { all: false, runs: 9, faults: 'reply-lost' }));
   const swept: Universe = await server.createUniverse('swept');
   const next: SweepNext = await swept.sweepNext(started);
   exactly<number>()(next.run);
   exactly<string>()(next.points + next.sentence);
+  exactly<boolean>()(await swept.sweepCrashed(started, { run: next.run, withinMs: 1 }));
   exactly<boolean>()(await swept.sweepEnd(started, { outcome: 'passed', message: undefined, story: undefined }));
   exactly<string>()(await universe.sweepReport(started, { repeat: 'again {}', title: 'uses' }));
   await swept.dropUniverse();
@@ -278,7 +279,7 @@ export async function useAlone(): Promise<void> {
       exactly<string>()(run.points + run.sentence);
       run.after(() => universe.now());
     },
-    { ...options, runTimeMs: 60_000, title: 'alone', throws: false, stories: 'off' },
+    { ...options, runTimeMs: 60_000, jobs: 2, title: 'alone', throws: false, stories: 'off' },
   );
   exactly<boolean>()(report.isClean);
   exactly<string>()(report.summary + report.text + report.html);
