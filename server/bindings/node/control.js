@@ -36,6 +36,9 @@ class Control {
   /** Keeps connections open between calls, for a caller with many of them, which ends it. */
   agent = false;
 
+  /** Makes each call. */
+  around = (call) => call();
+
   /** The address of control while the server is down, which `go_down` returned. */
   #side;
 
@@ -78,7 +81,8 @@ class Control {
     let status;
     let text;
     try {
-      ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs, signal));
+      const call = () => this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs, signal);
+      ({ status, text } = await this.around(call));
     } catch (error) {
       if (error instanceof MinikeeperError) throw new MinikeeperError(`${verb}: ${error.message}`);
       // Nothing listens there, or what listens is not control.

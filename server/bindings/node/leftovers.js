@@ -4,6 +4,7 @@
 // leaves must not keep the process alive after the last test.
 
 const { AsyncLocalStorage, createHook } = require('node:async_hooks');
+const { Socket } = require('node:net');
 
 const context = new AsyncLocalStorage();
 
@@ -55,4 +56,67 @@ function giveUp(owner) {
   release(owner);
 }
 
-module.exports = { giveUp, release, runAs, watch };
+/**
+ * What can die in the middle, as a process does. Its code cannot be stopped, but its sockets are closed, and no other connects.
+ * `hasDied` asks whether it is to die.
+ */
+class Mortal {
+  isDead = false;
+  #hasDied;
+  #die;
+  #sockets = new Set();
+
+  constructor(hasDied) {
+    guardSockets();
+    this.#hasDied = hasDied;
+    this.death = new Promise((resolve) => {
+      this.#die = resolve;
+    });
+  }
+
+  /** Asks whether it is to die, and lets it. Returns whether it is dead. */
+  async ask() {
+    // The question has no owner: else it would wait for its own answer.
+    if (!this.isDead && (await runAs(undefined, this.#hasDied))) this.die();
+    return this.isDead;
+  }
+
+  die() {
+    this.isDead = true;
+    for (const socket of this.#sockets) socket.destroy();
+    this.#die();
+  }
+
+  /** Resolves if it is alive, and otherwise never. */
+  async mayGoOn() {
+    if (await this.ask()) await new Promise(() => {});
+  }
+
+  /** Connects a socket if it is alive. */
+  async connect(socket, connect) {
+    await this.mayGoOn();
+    if (socket.destroyed) return;
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    connect();
+  }
+}
+
+let isGuarded = false;
+
+/** Lets the owner of a socket decide whether it connects. */
+function guardSockets() {
+  if (isGuarded) return;
+  isGuarded = true;
+  const { connect } = Socket.prototype;
+  Socket.prototype.connect = function connectUnlessDead(...given) {
+    const mortal = context.getStore()?.mortal;
+    if (mortal === undefined) return connect.apply(this, given);
+    // So that what is written waits.
+    this.connecting = true;
+    mortal.connect(this, () => connect.apply(this, given)).catch((error) => this.destroy(error));
+    return this;
+  };
+}
+
+module.exports = { Mortal, giveUp, release, runAs, watch };

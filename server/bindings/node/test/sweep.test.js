@@ -230,6 +230,126 @@ test('error of one of several runs ends the sweep, after the others', async (t) 
   assert.deepEqual(await server.universes(), []);
 });
 
+/** A test of a process that takes a job, and writes its result. */
+function takesJob(isSound) {
+  return async (universe, run) => {
+    if (run.start === 1) await universe.seed({ '/job': '' });
+    const call = await connect(universe, run);
+    const isNew = await call('create', '/job/taken').then(() => true, (error) => {
+      if (error.name !== 'NODE_EXISTS') throw error;
+      return false;
+    });
+    // Planted: it takes its own znode of before for that of another process.
+    if (isNew || isSound) {
+      await call('create', '/job/result').catch((error) => {
+        if (error.name !== 'NODE_EXISTS') throw error;
+      });
+    }
+    assert.deepEqual((await universe.children('/job')).sort(), ['result', 'taken']);
+  };
+}
+
+test('run in which the client dies begins again in its universe', async (t) => {
+  const { server, stories } = await setUp(t);
+  for (const jobs of [1, 4]) {
+    const starts = [];
+    const options = { stories, faults: ['client-crash'], all: true, throws: false, jobs };
+    const counted = (use) => (universe, run) => {
+      starts.push({ ...run, universe: universe.name });
+      return use(universe, run);
+    };
+    const planted = await sweep(server, counted(takesJob(false)), options);
+    assert.deepEqual([...new Set(planted.failures)], ['client-crash:1:create:1:/job/taken'], planted.text);
+    assert.match(planted.text, /AssertionError/);
+    starts.length = 0;
+    const sound = await sweep(server, counted(takesJob(true)), options);
+    assert.deepEqual([sound.state, sound.tried], ['clean', sound.points], sound.text);
+    assert.ok(sound.points >= 2);
+    const second = starts.filter(({ start }) => start === 2);
+    assert.deepEqual(
+      starts.filter(({ fault, start }) => fault === 'client-crash' && start === 1),
+      second.map((run) => ({ ...run, start: 1 })),
+    );
+    assert.equal(second.length, sound.tried);
+    assert.ok(starts.filter(({ points }) => points === '').every(({ fault, start }) => fault === undefined && start === 1));
+  }
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('client that has died does nothing any more, and its cleanup does not count', async (t) => {
+  const { server, stories } = await setUp(t);
+  const cleaned = [];
+  const dead = [];
+  await sweep(server, async (universe, run) => {
+    const isFirst = run.fault !== undefined && run.start === 1;
+    if (run.start === 1) await universe.seed({ '/orders': '' });
+    run.after(() => cleaned.push(run.start));
+    if (isFirst) {
+      run.after(() => universe.create('/cleanup'));
+      run.after(() => Promise.reject(new Error('not counted')));
+    }
+    await retried(universe, run, async (call) => {
+      await call('create', '/orders/42').catch(async (error) => {
+        if (error.name === 'NODE_EXISTS') return;
+        // What a process that is dead would not do.
+        if (isFirst) {
+          const ghosts = [universe.create('/verb'), connect(universe, run).then((again) => again('create', '/client'))];
+          dead.push(...ghosts);
+          await Promise.any(ghosts);
+        }
+        throw error;
+      });
+    });
+    assert.deepEqual(await universe.children('/'), ['zookeeper', 'orders']);
+    assert.deepEqual(await universe.children('/orders'), ['42']);
+  }, { stories, faults: ['client-crash'], all: true });
+  assert.ok(dead.length >= 2);
+  assert.ok(cleaned.filter((start) => start === 2).length >= dead.length / 2);
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('options say what outages and rollbacks are', async (t) => {
+  const { server, stories } = await setUp(t);
+  const options = { stories, throws: false };
+  const outage = { ...options, only: 'outage:1:create:1:/orders/42', runTimeMs: HANGS_AFTER_MS };
+  const patient = async (universe, run) => {
+    await universe.seed({ '/orders': '' });
+    const client = zookeeper.createClient(universe.connectString, { spinDelay: 10, retries: 0 });
+    run.after(() => client.close());
+    let connected = once(client, 'connected');
+    client.connect();
+    for (let isPlaced = false; !isPlaced; ) {
+      await connected;
+      connected = once(client, 'connected');
+      isPlaced = await promisify(client.create.bind(client))('/orders/42').catch((error) => {
+        if (error.name !== 'CONNECTION_LOSS') throw error;
+      });
+    }
+  };
+  const short = await sweep(server, patient, { ...outage, outageMs: 20 });
+  assert.equal(short.state, 'clean', short.text);
+  const endless = await sweep(server, patient, { ...outage, outageMs: 0 });
+  assert.deepEqual([endless.hung, endless.failures], [1, [outage.only]], endless.text);
+  const two = async (universe, run) => {
+    const call = await connect(universe, run);
+    await call('create', '/a');
+    await call('create', '/b').catch(() => {});
+    assert.equal((await universe.children('/')).join(), 'zookeeper,a,b');
+  };
+  for (const [rollback, children] of [[1, 'zookeeper,a'], [2, 'zookeeper']]) {
+    const only = 'rollback:1:create:1:/b';
+    const report = await sweep(server, two, { ...options, rollback, only });
+    assert.deepEqual(report.failures, [only], report.text);
+    assert.ok(report.text.includes(`+ '${children}'\n`), report.text);
+  }
+  const tried = new Set();
+  await sweep(server, (universe, run) => {
+    tried.add(run.fault);
+    return once42(universe, run);
+  }, { ...options, faults: 'all', all: true, outageMs: 20, jobs: 4 });
+  for (const fault of ['reply-lost', 'client-crash', 'outage', 'client-outage', 'rollback']) assert.ok(tried.has(fault), fault);
+});
+
 test('run that hangs is found and cleaned up, and does not stop the sweep', async (t) => {
   const { server, stories } = await setUp(t);
   const hang = 'request-lost:1:create:1:/orders/42';
