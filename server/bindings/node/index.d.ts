@@ -434,6 +434,8 @@ export interface SweepReport {
   points: number;
   tried: number;
   passed: number;
+  /** How many points failed as `allow` says */
+  allowed: number;
   failed: number;
   hung: number;
   notReached: number;

@@ -66,7 +66,7 @@ class SweepRun {
 
   sometimes(goal, holds = true) {
     if (typeof goal !== 'string' || goal === '') throw new TypeError('sometimes: the goal must be a text');
-    const noted = this.#universe._api.act('sometimes', { goal, holds: Boolean(holds) }).then(() => {});
+    const noted = this.#universe.sometimes(goal, { holds: Boolean(holds) });
     // The end of the run waits for it, whether the test does or not.
     noted.catch(() => {});
     this.#noted.push(noted);
@@ -305,8 +305,8 @@ class Sweep {
     // One call after the other: with several, those that wait would keep the universes of runs that may never be.
     const next = this.#asked.then(async () => {
       if (this.#failed.signal.aborted) return undefined;
-      // It may wait for the end of a run.
-      const options = { withinMs: this.#settings.runTimeMs, signal: this.#failed.signal };
+      // It may wait for the end of a run, which may begin twice.
+      const options = { withinMs: 2 * this.#settings.runTimeMs, signal: this.#failed.signal };
       const { run, points, sentence } = await universe._api.act('sweep_next', { sweep: this.#number }, options);
       return run === 0 ? undefined : { run, points, sentence };
     });

@@ -46,6 +46,21 @@ async function retried(universe, run, use) {
   }
 }
 
+/** Creates a znode with a client that connects again. */
+async function withOneClient(universe, run, ...given) {
+  const client = zookeeper.createClient(universe.connectString, { spinDelay: 10, retries: 0 });
+  run.after(() => client.close());
+  let connected = once(client, 'connected');
+  client.connect();
+  for (let isCreated = false; !isCreated; ) {
+    await connected;
+    connected = once(client, 'connected');
+    isCreated = await promisify(client.create.bind(client))(...given).catch((error) => {
+      if (error.name !== 'CONNECTION_LOSS') throw error;
+    });
+  }
+}
+
 /** A test of what places an order. */
 function placesOneOrder(place) {
   return async (universe, run) => {
@@ -308,23 +323,98 @@ test('client that has died does nothing any more, and its cleanup does not count
   assert.deepEqual(await server.universes(), []);
 });
 
+test('failures that the test expects are allowed, and points are left out', async (t) => {
+  const { server, stories } = await setUp(t);
+  const faults = ['reply-lost', 'request-lost', 'server-restarted'];
+  const report = (rules) => sweep(server, twice, { stories, throws: false, all: true, faults, ...rules });
+  const leaveOut = [{ fault: 'server-restarted', reason: 'it is like a lost reply' }];
+  const place = { fault: 'reply-lost', client: 1, op: 'create', path: '/orders/*', reason: 'orders are told apart later' };
+  const own = [assert.AssertionError, Error, /2 !== 1\s*$/, /^assertionerror:/gi, 'AssertionError', '2 !== 1'];
+  for (const raises of own) {
+    const allowed = await report({ leaveOut, allow: [{ ...place, raises }] });
+    assert.deepEqual([allowed.state, allowed.allowed, allowed.failed], ['clean', 1, 0], allowed.text);
+    assert.match(allowed.text, /Allowed: reply-lost:1:create:\*:\/orders\/\* raises .* because orders are told apart later: 1 point\b/);
+    assert.match(allowed.text, /Left out: server-restarted because it is like a lost reply: \d+ points?\b/);
+  }
+  for (const other of [{ raises: TypeError }, { raises: /3 !== 1/ }, { raises: 'TypeError' }, { raises: Error, path: '/others/*' }]) {
+    const failed = await report({ leaveOut, allow: [{ ...place, ...other }] });
+    assert.deepEqual([failed.allowed, failed.failures], [0, [LOST[0]]], failed.text);
+  }
+  const one = await report({ leaveOut: [{ ...place, fault: 'reply-lost' }] });
+  assert.deepEqual(one.failures, [LOST[1]], one.text);
+});
+
+test('rules that the server could not read are refused', async (t) => {
+  const { server } = await setUp(t);
+  const rule = { fault: 'reply-lost', raises: 'a', reason: 'b' };
+  for (const [given, message] of [
+    [{ allow: rule }, /^allow: not an array/],
+    [{ allow: [null] }, /^allow\[0\]: the options must be an object/],
+    [{ allow: [rule, { ...rule, reason: ' ' }] }, /^allow\[1\]: the reason is missing/],
+    [{ leaveOut: [{ fault: 'reply-lost' }] }, /^leaveOut\[0\]: the reason is missing/],
+    [{ leaveOut: [rule] }, /^leaveOut\[0\]: unknown option "raises"/],
+    [{ leaveOut: [{ reason: 'b' }] }, /^leaveOut\[0\]: the fault is missing/],
+    [{ allow: [{ ...rule, raises: undefined }] }, /^allow\[0\]: raises must be/],
+    [{ allow: [{ ...rule, raises: Date }] }, /^allow\[0\]: raises must be/],
+    [{ allow: [{ ...rule, raises: '' }] }, /^allow\[0\]: raises must be/],
+    [{ allow: [{ ...rule, raises: 'a\nb' }] }, /^allow\[0\].raises: "a\\nb" must not contain/],
+    [{ allow: [{ ...rule, reason: 'b because c' }] }, /^allow\[0\].reason: .* must not contain " because "/],
+    [{ allow: [{ ...rule, path: '/a raises b' }] }, /^allow\[0\]: .* must not contain " raises "/],
+  ]) {
+    await assert.rejects(sweep(server, once42, given), { name: 'TypeError', message });
+  }
+  await assert.rejects(sweep(server, once42, { leaveOut: [{ fault: 'reply-eaten', reason: 'b' }] }), { status: 400, message: /reply-eaten/ });
+});
+
+test('sweep with `first` ends at the first failure', async (t) => {
+  const { server, stories } = await setUp(t);
+  const options = { stories, throws: false, faults: ['reply-lost', 'server-restarted'], all: true };
+  const whole = await sweep(server, twice, options);
+  const first = await sweep(server, twice, { ...options, first: true });
+  assert.deepEqual([whole.failed, first.failed], [2, 1]);
+  assert.ok(first.runs < whole.runs && first.left > 0, first.text);
+});
+
+test('sweep with `compare` finds what a test does not look at', async (t) => {
+  const { server, stories } = await setUp(t);
+  const blind = async (universe, run) => {
+    await universe.seed({ '/orders': '' });
+    await withOneClient(universe, run, '/orders/order-', null, PERSISTENT_SEQUENTIAL);
+  };
+  const options = { stories, throws: false, faults: ['reply-lost', 'request-lost'], all: true };
+  assert.equal((await sweep(server, blind, options)).state, 'clean');
+  const compared = await sweep(server, blind, { ...options, compare: true });
+  assert.deepEqual(compared.failures, [LOST[0]], compared.text);
+});
+
+test('goal that no run reaches makes a sweep incomplete', async (t) => {
+  const { server, stories } = await setUp(t);
+  const options = { stories, throws: false, faults: ['reply-lost', 'client-crash'] };
+  const noting = (goals) => async (universe, run) => {
+    // Neither is awaited.
+    for (const [goal, holds] of goals(run)) run.sometimes(goal, holds);
+    await once42(universe, run);
+  };
+  const reached = await sweep(server, noting((run) => [['a reply was lost', run.fault === 'reply-lost'], ['it ran']]), options);
+  assert.equal(reached.state, 'clean', reached.text);
+  const begun = await sweep(server, noting((run) => [['it began again', run.start === 2]]), options);
+  assert.equal(begun.state, 'clean', begun.text);
+  const missed = await sweep(server, noting(() => [['a pig flew', false]]), options);
+  assert.deepEqual([missed.state, missed.failed], ['incomplete', 0], missed.text);
+  assert.match(missed.reasons.join(), /a pig flew/);
+  await assert.rejects(sweep(server, noting(() => [['']]), { ...options, throws: true }), { name: 'SweepError', message: /the goal must be a text/ });
+  // The server refuses it, though the test does not wait.
+  await assert.rejects(sweep(server, noting(() => [['x'.repeat(201)]]), options), { name: 'MinikeeperError', message: /200 characters/ });
+  assert.deepEqual(await server.universes(), []);
+});
+
 test('options say what outages and rollbacks are', async (t) => {
   const { server, stories } = await setUp(t);
   const options = { stories, throws: false };
   const outage = { ...options, only: 'outage:1:create:1:/orders/42', runTimeMs: HANGS_AFTER_MS };
   const patient = async (universe, run) => {
     await universe.seed({ '/orders': '' });
-    const client = zookeeper.createClient(universe.connectString, { spinDelay: 10, retries: 0 });
-    run.after(() => client.close());
-    let connected = once(client, 'connected');
-    client.connect();
-    for (let isPlaced = false; !isPlaced; ) {
-      await connected;
-      connected = once(client, 'connected');
-      isPlaced = await promisify(client.create.bind(client))('/orders/42').catch((error) => {
-        if (error.name !== 'CONNECTION_LOSS') throw error;
-      });
-    }
+    await withOneClient(universe, run, '/orders/42');
   };
   const short = await sweep(server, patient, { ...outage, outageMs: 20 });
   assert.equal(short.state, 'clean', short.text);

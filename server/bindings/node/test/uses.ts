@@ -209,6 +209,8 @@ export async function useEveryName(server: Server, first: Client, second: Client
   const next: SweepNext = await swept.sweepNext(started);
   exactly<number>()(next.run);
   exactly<string>()(next.points + next.sentence);
+  exactly<string[]>()((await swept.sweepFaults()).faults);
+  exactly<void>()(await swept.sometimes('it is swept', { holds: true }));
   exactly<boolean>()(await swept.sweepCrashed(started, { run: next.run, withinMs: 1 }));
   exactly<boolean>()(await swept.sweepEnd(started, { outcome: 'passed', message: undefined, story: undefined }));
   exactly<string>()(await universe.sweepReport(started, { repeat: 'again {}', title: 'uses' }));
@@ -303,8 +305,8 @@ export async function useAlone(): Promise<void> {
   exactly<string>()(report.summary + report.text + report.html);
   exactly<string | undefined>()(report.page);
   exactly<string[]>()(report.failures);
-  const { runs, points, tried, passed, failed, hung, notReached } = report;
-  exactly<number>()(runs + points + tried + passed + failed + hung + notReached);
+  const { runs, points, tried, passed, allowed, failed, hung, notReached } = report;
+  exactly<number>()(runs + points + tried + passed + allowed + failed + hung + notReached);
   exactly<SweepReport>()(exactly<SweepError>()(new SweepError(report)).report);
   const disposed: AsyncDisposable[] = [server, await server.inject({ action: 'cut', path: '/x', optional: true })];
   for (const one of disposed.reverse()) await one[Symbol.asyncDispose]();
