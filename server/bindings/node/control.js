@@ -31,10 +31,10 @@ class MinikeeperError extends Error {
   }
 }
 
-/** Calls the verbs of one server. Each call uses a new connection, unless there is an agent, and none is retried. */
+/** Calls the verbs of one server. Each call uses a new connection, unless the caller keeps some, and none is retried. */
 class Control {
-  /** Keeps connections open between calls, for a caller with many of them, which ends it. */
-  agent = false;
+  /** The connections of a caller with many calls, which closes them. */
+  kept;
 
   /** Makes each call. */
   around = (call) => call();
@@ -59,7 +59,7 @@ class Control {
   of(universe) {
     const control = new Control(this.connectString, this.token, universe);
     control.#side = this.#side;
-    control.agent = this.agent;
+    control.kept = this.kept;
     return control;
   }
 
@@ -127,27 +127,22 @@ class Control {
     }
   }
 
-  async #exchange(...given) {
-    try {
-      return await this.#exchangeBy(this.agent, ...given);
-    } catch (error) {
-      // The server has closed a kept connection before this request, such as in a restart.
-      if (!error.isStale) throw error;
-      return this.#exchangeBy(false, ...given);
-    }
-  }
-
-  #exchangeBy(agent, { host, port }, method, path, body, timeout, signal) {
+  #exchange({ host, port }, method, path, body, timeout, signal) {
     const headers = { Accept: 'application/json' };
     if (this.token !== undefined) headers.Authorization = `Bearer ${this.token}`;
     if (body !== undefined) {
       headers['Content-Type'] = 'application/json';
       headers['Content-Length'] = Buffer.byteLength(body);
     }
+    if (this.kept !== undefined) {
+      const lines = Object.entries({ Host: `${host}:${port}`, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+      const request = `${method} ${this.prefix}${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
+      return this.kept.exchange({ host, port }, request, { timeout, bytesMax: limits.bytes, signal });
+    }
     const endless = (what) => new MinikeeperError(`the answer of ${host}:${port} ${what}; is it a minikeeper?`);
     return new Promise((resolve, reject) => {
       // Without an agent, the connection closes after the answer.
-      const options = { host, port, method, path: this.prefix + path, headers, agent, signal };
+      const options = { host, port, method, path: this.prefix + path, headers, agent: false };
       const request = http.request(options, (response) => {
         const pieces = [];
         let length = 0;
@@ -162,10 +157,7 @@ class Control {
       request.setTimeout(timeout, () => request.destroy(new Error(`no answer within ${timeout} ms`)));
       const total = limits.ms + timeout;
       const late = setTimeout(() => request.destroy(endless(`did not end within ${total} ms`)), total);
-      request.on('error', (error) => {
-        const isStale = request.reusedSocket && ['ECONNRESET', 'EPIPE'].includes(error.code);
-        reject(isStale ? Object.assign(error, { isStale }) : error);
-      });
+      request.on('error', reject);
       request.on('close', () => clearTimeout(late));
       request.end(body);
     });

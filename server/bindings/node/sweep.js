@@ -2,10 +2,10 @@
 
 // Runs a test once for every fault at every place where it can happen. The server decides what each run tries.
 
-const http = require('node:http');
 const path = require('node:path');
 
 const { MinikeeperError } = require('./control.js');
+const { KeptConnections } = require('./kept.js');
 const { Mortal, giveUp, release, runAs, watch } = require('./leftovers.js');
 const { checkOptions } = require('./options.js');
 const { addressOfSweep } = require('./program.js');
@@ -168,7 +168,7 @@ function checkJobs(jobs, orders) {
 class Sweep {
   #server;
   #api;
-  #agent = new http.Agent({ keepAlive: true });
+  #kept = new KeptConnections();
   #number;
   #test;
   #settings;
@@ -180,7 +180,7 @@ class Sweep {
   constructor(server, number, test, settings) {
     this.#server = server;
     this.#api = server._api.of(server.name);
-    this.#api.agent = this.#agent;
+    this.#api.kept = this.#kept;
     this.#number = number;
     this.#test = test;
     this.#settings = settings;
@@ -194,7 +194,7 @@ class Sweep {
       await Promise.allSettled(Array.from({ length: jobs }, () => this.#work()));
     } finally {
       unwatch();
-      this.#agent.destroy();
+      this.#kept.destroy();
     }
     const { signal } = this.#failed;
     if (signal.aborted) throw signal.reason;
@@ -291,7 +291,7 @@ class Sweep {
   /** Returns a universe for what may die. */
   #universeOf({ name, connectString }, mortal) {
     const universe = this.#server._universe(name, connectString);
-    universe._api.agent = this.#agent;
+    universe._api.kept = this.#kept;
     universe._api.around = async (call) => {
       await mortal?.mayGoOn();
       // A kept connection belongs to no run.
