@@ -8,24 +8,33 @@ const { Socket } = require('node:net');
 
 const context = new AsyncLocalStorage();
 
-/** What keeps a process alive, by the number that Node gives it: its owner, and a weak reference. */
-const owned = new Map();
+/** How many references an owner keeps before it forgets those to what is gone. */
+const REFERENCES_MAX = 1_000;
 
 /** The sweeps that run, and the runs that were given up and may go on. */
 let watched = 0;
 
 const hook = createHook({
-  init(id, _type, _trigger, resource) {
+  init(_id, type, _trigger, resource) {
+    // Most are promises.
+    if (type === 'PROMISE' || typeof resource?.unref !== 'function') return;
     const owner = context.getStore();
-    if (owner === undefined || typeof resource?.unref !== 'function') return;
+    if (owner === undefined) return;
     // It is not complete yet.
     if (owner.isGivenUp) queueMicrotask(() => resource.unref());
-    else owned.set(id, { owner, resource: new WeakRef(resource) });
-  },
-  destroy(id) {
-    owned.delete(id);
+    else own(owner, resource);
   },
 });
+
+/** Notes what keeps a process alive. Without the hook `destroy`, which would make each promise dearer. */
+function own(owner, resource) {
+  owner.resources ??= { references: [], max: REFERENCES_MAX };
+  const { resources } = owner;
+  resources.references.push(new WeakRef(resource));
+  if (resources.references.length < resources.max) return;
+  resources.references = resources.references.filter((one) => one.deref() !== undefined);
+  resources.max = Math.max(REFERENCES_MAX, 2 * resources.references.length);
+}
 
 /** Watches what the runs of a sweep create. Returns a function that ends it. */
 function watch() {
@@ -44,7 +53,7 @@ function runAs(owner, use) {
 
 /** Forgets what the owner has created. */
 function release(owner) {
-  for (const [id, one] of owned) if (one.owner === owner) owned.delete(id);
+  owner.resources = undefined;
 }
 
 /** Lets the process end in spite of what the owner has created, and of what it still creates. */
@@ -52,7 +61,7 @@ function giveUp(owner) {
   owner.isGivenUp = true;
   // It may go on, so that the end of the sweep is not the end of its watch.
   watched += 1;
-  for (const one of owned.values()) if (one.owner === owner) one.resource.deref()?.unref();
+  for (const one of owner.resources?.references ?? []) one.deref()?.unref();
   release(owner);
 }
 
