@@ -135,7 +135,9 @@ class Control {
       headers['Content-Length'] = Buffer.byteLength(body);
     }
     if (this.kept !== undefined) {
-      const lines = Object.entries({ Host: `${host}:${port}`, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+      const named = { Host: `${host.includes(':') ? `[${host}]` : host}:${port}`, ...headers };
+      for (const [name, value] of Object.entries(named)) http.validateHeaderValue(name, value);
+      const lines = Object.entries(named).map(([name, value]) => `${name}: ${value}\r\n`);
       const request = `${method} ${this.prefix}${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
       return this.kept.exchange({ host, port }, request, { timeout, bytesMax: limits.bytes, signal });
     }

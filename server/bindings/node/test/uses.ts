@@ -305,6 +305,7 @@ export async function useAlone(): Promise<void> {
   exactly<string>()(report.summary + report.text + report.html);
   exactly<string | undefined>()(report.page);
   exactly<string[]>()(report.failures);
+  exactly<string[]>()(report.coverage);
   const { runs, points, tried, passed, allowed, failed, hung, notReached } = report;
   exactly<number>()(runs + points + tried + passed + allowed + failed + hung + notReached);
   exactly<SweepReport>()(exactly<SweepError>()(new SweepError(report)).report);
