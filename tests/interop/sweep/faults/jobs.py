@@ -79,6 +79,8 @@ def finish(zk, name):
     for result in transaction.commit():
         if isinstance(result, KazooException):
             print(f"{name} is finished already, or no longer ours: {result!r}")
+            if isinstance(result, NoNodeError):
+                raise result
 
 
 def set_up(zk):
