@@ -16,7 +16,7 @@ const ANSWER_MS_MAX = 300_000;
 /** The parameters of verbs whose names differ here. */
 const WIRE_NAMES = [
   ...['allow_none', 'allow_unreached', 'allow_untried', 'at_least', 'at_most', 'by_ms', 'bytes_max'],
-  ...['delay_ms', 'idle_ms', 'in_data', 'in_order', 'quiet_ms', 'sort_by', 'time_ms', 'ttl_ms', 'within_ms'],
+  ...['delay_ms', 'idle_ms', 'in_data', 'in_order', 'leave_out', 'outage_ms', 'quiet_ms', 'sort_by', 'time_ms', 'ttl_ms', 'within_ms'],
 ];
 
 /**
@@ -31,8 +31,14 @@ class MinikeeperError extends Error {
   }
 }
 
-/** Calls the verbs of one server. Each call uses a new connection, and none is retried. */
+/** Calls the verbs of one server. Each call uses a new connection, unless the caller keeps some, and none is retried. */
 class Control {
+  /** The connections of a caller with many calls, which closes them. */
+  kept;
+
+  /** Makes each call. */
+  around = (call) => call();
+
   /** The address of control while the server is down, which `go_down` returned. */
   #side;
 
@@ -53,6 +59,7 @@ class Control {
   of(universe) {
     const control = new Control(this.connectString, this.token, universe);
     control.#side = this.#side;
+    control.kept = this.kept;
     return control;
   }
 
@@ -63,18 +70,19 @@ class Control {
   }
 
   /** Calls a verb that changes something or waits. */
-  async act(verb, body = {}) {
-    const answer = await this.#ask('POST', verb, verb, JSON.stringify(body), body.within_ms ?? 0);
+  async act(verb, body = {}, { withinMs = body.within_ms ?? 0, signal } = {}) {
+    const answer = await this.#ask('POST', verb, verb, JSON.stringify(body), withinMs, signal);
     if (verb === 'go_down' && answer.control !== undefined) this.#side = splitAddress(answer.control);
     if (verb === 'come_up' || verb === 'restart') this.#side = undefined;
     return answer;
   }
 
-  async #ask(method, verb, path, body, withinMs) {
+  async #ask(method, verb, path, body, withinMs, signal) {
     let status;
     let text;
     try {
-      ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs));
+      const call = () => this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs, signal);
+      ({ status, text } = await this.around(call));
     } catch (error) {
       if (error instanceof MinikeeperError) throw new MinikeeperError(`${verb}: ${error.message}`);
       // Nothing listens there, or what listens is not control.
@@ -119,12 +127,17 @@ class Control {
     }
   }
 
-  #exchange({ host, port }, method, path, body, timeout) {
+  #exchange({ host, port }, method, path, body, timeout, signal) {
     const headers = { Accept: 'application/json' };
     if (this.token !== undefined) headers.Authorization = `Bearer ${this.token}`;
     if (body !== undefined) {
       headers['Content-Type'] = 'application/json';
       headers['Content-Length'] = Buffer.byteLength(body);
+    }
+    if (this.kept !== undefined) {
+      const lines = Object.entries({ Host: `${host}:${port}`, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+      const request = `${method} ${this.prefix}${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
+      return this.kept.exchange({ host, port }, request, { timeout, bytesMax: limits.bytes, signal });
     }
     const endless = (what) => new MinikeeperError(`the answer of ${host}:${port} ${what}; is it a minikeeper?`);
     return new Promise((resolve, reject) => {

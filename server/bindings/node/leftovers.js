@@ -4,27 +4,37 @@
 // leaves must not keep the process alive after the last test.
 
 const { AsyncLocalStorage, createHook } = require('node:async_hooks');
+const { Socket } = require('node:net');
 
 const context = new AsyncLocalStorage();
 
-/** What keeps a process alive, by the number that Node gives it: its owner, and a weak reference. */
-const owned = new Map();
+/** How many references an owner keeps before it forgets those to what is gone. */
+const REFERENCES_MAX = 1_000;
 
 /** The sweeps that run, and the runs that were given up and may go on. */
 let watched = 0;
 
 const hook = createHook({
-  init(id, _type, _trigger, resource) {
+  init(_id, type, _trigger, resource) {
+    // Most are promises.
+    if (type === 'PROMISE' || typeof resource?.unref !== 'function') return;
     const owner = context.getStore();
-    if (owner === undefined || typeof resource?.unref !== 'function') return;
+    if (owner === undefined) return;
     // It is not complete yet.
     if (owner.isGivenUp) queueMicrotask(() => resource.unref());
-    else owned.set(id, { owner, resource: new WeakRef(resource) });
-  },
-  destroy(id) {
-    owned.delete(id);
+    else own(owner, resource);
   },
 });
+
+/** Notes what keeps a process alive. Without the hook `destroy`, which would make each promise dearer. */
+function own(owner, resource) {
+  owner.resources ??= { references: [], max: REFERENCES_MAX };
+  const { resources } = owner;
+  resources.references.push(new WeakRef(resource));
+  if (resources.references.length < resources.max) return;
+  resources.references = resources.references.filter((one) => one.deref() !== undefined);
+  resources.max = Math.max(REFERENCES_MAX, 2 * resources.references.length);
+}
 
 /** Watches what the runs of a sweep create. Returns a function that ends it. */
 function watch() {
@@ -43,7 +53,7 @@ function runAs(owner, use) {
 
 /** Forgets what the owner has created. */
 function release(owner) {
-  for (const [id, one] of owned) if (one.owner === owner) owned.delete(id);
+  owner.resources = undefined;
 }
 
 /** Lets the process end in spite of what the owner has created, and of what it still creates. */
@@ -51,8 +61,71 @@ function giveUp(owner) {
   owner.isGivenUp = true;
   // It may go on, so that the end of the sweep is not the end of its watch.
   watched += 1;
-  for (const one of owned.values()) if (one.owner === owner) one.resource.deref()?.unref();
+  for (const one of owner.resources?.references ?? []) one.deref()?.unref();
   release(owner);
 }
 
-module.exports = { giveUp, release, runAs, watch };
+/**
+ * What can die in the middle, as a process does. Its code cannot be stopped, but its sockets are closed, and no other connects.
+ * `hasDied` asks whether it is to die.
+ */
+class Mortal {
+  isDead = false;
+  #hasDied;
+  #die;
+  #sockets = new Set();
+
+  constructor(hasDied) {
+    guardSockets();
+    this.#hasDied = hasDied;
+    this.death = new Promise((resolve) => {
+      this.#die = resolve;
+    });
+  }
+
+  /** Asks whether it is to die, and lets it. Returns whether it is dead. */
+  async ask() {
+    // The question has no owner: else it would wait for its own answer.
+    if (!this.isDead && (await runAs(undefined, this.#hasDied))) this.die();
+    return this.isDead;
+  }
+
+  die() {
+    this.isDead = true;
+    for (const socket of this.#sockets) socket.destroy();
+    this.#die();
+  }
+
+  /** Resolves if it is alive, and otherwise never. */
+  async mayGoOn() {
+    if (await this.ask()) await new Promise(() => {});
+  }
+
+  /** Connects a socket if it is alive. */
+  async connect(socket, connect) {
+    await this.mayGoOn();
+    if (socket.destroyed) return;
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    connect();
+  }
+}
+
+let isGuarded = false;
+
+/** Lets the owner of a socket decide whether it connects. */
+function guardSockets() {
+  if (isGuarded) return;
+  isGuarded = true;
+  const { connect } = Socket.prototype;
+  Socket.prototype.connect = function connectUnlessDead(...given) {
+    const mortal = context.getStore()?.mortal;
+    if (mortal === undefined) return connect.apply(this, given);
+    // So that what is written waits.
+    this.connecting = true;
+    mortal.connect(this, () => connect.apply(this, given)).catch((error) => this.destroy(error));
+    return this;
+  };
+}
+
+module.exports = { Mortal, giveUp, release, runAs, watch };

@@ -5,20 +5,32 @@
 const path = require('node:path');
 
 const { MinikeeperError } = require('./control.js');
-const { giveUp, release, runAs, watch } = require('./leftovers.js');
+const { KeptConnections } = require('./kept.js');
+const { Mortal, giveUp, release, runAs, watch } = require('./leftovers.js');
 const { checkOptions } = require('./options.js');
 const { addressOfSweep } = require('./program.js');
+const { allowText, leaveOutText, messageOf } = require('./rules.js');
 const { testOf, titleOf } = require('./runners.js');
-const { failureOf, fileNameOf, filesOf, save, storyOf } = require('./story.js');
-const { camelCased } = require('./values.js');
+const { fileNameOf, filesOf, save, storyOf } = require('./story.js');
+const { camelCased, fields } = require('./values.js');
 
 const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
 
 const OPTIONS = [
-  ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs'],
+  ...['faults', 'timeMs', 'runs', 'depth', 'seed', 'all', 'only', 'runTimeMs', 'jobs'],
+  ...['outageMs', 'rollback', 'first', 'compare', 'allow', 'leaveOut'],
   ...['allowUnreached', 'allowUntried', 'title', 'throws', 'stories'],
   ...['orders', 'changes', 'more', 'alike', 'clients'],
 ];
+
+/** What the server accepts. */
+const JOBS_MAX = 256;
+
+/** Points with the fault that kills the clients. */
+const CRASHES = /(^|\+)client-crash:/;
+
+/** How long a start of the test that has died may clean up: what asks a server that does not answer would never end. */
+const ABANDONED_MS = 100;
 
 /** How many sweeps of this process have had a title. */
 const titles = new Map();
@@ -33,19 +45,37 @@ class SweepError extends Error {
   }
 }
 
-/** One run of the test, in a universe of its own. */
+/** A call of the test in a run, in a universe of that. */
 class SweepRun {
+  #universe;
   #cleanups = [];
   #hasEnded = false;
+  #noted = [];
 
-  constructor({ run, points, sentence }) {
-    Object.assign(this, { number: run, points, sentence });
+  constructor(universe, { run, points, sentence }, start) {
+    this.#universe = universe;
+    const fault = points === '' || points.startsWith('order:') ? undefined : points.split(':', 1)[0];
+    Object.assign(this, { number: run, start, fault, points, sentence });
   }
 
   after(cleanup) {
     this.#cleanups.push(cleanup);
     // A run that was given up may go on.
     if (this.#hasEnded) this._end().catch(() => {});
+  }
+
+  sometimes(goal, holds = true) {
+    if (typeof goal !== 'string' || goal === '') throw new TypeError('sometimes: the goal must be a text');
+    const noted = this.#universe.sometimes(goal, { holds: Boolean(holds) });
+    // The end of the run waits for it, whether the test does or not.
+    noted.catch(() => {});
+    this.#noted.push(noted);
+    return noted;
+  }
+
+  /** Waits until the server knows all goals. */
+  async _note() {
+    await Promise.all(this.#noted);
   }
 
   /** Calls the cleanups, last first, and all of them. */
@@ -61,6 +91,13 @@ class SweepRun {
     }
     if (errors.length > 0) throw errors[0];
   }
+
+  /** Calls the cleanups of a start that has died, none of which waits for another: they may never end. */
+  async _abandon() {
+    this.#hasEnded = true;
+    const cleanups = this.#cleanups.splice(0).reverse();
+    await Promise.allSettled(cleanups.map(async (cleanup) => cleanup()));
+  }
 }
 
 async function sweep(server, ...given) {
@@ -75,20 +112,18 @@ async function sweep(server, ...given) {
   const { file, pattern } = testOf();
   const repeat = repeatCommand(file, pattern);
   const title = unique(options.title ?? titleOf());
-  const { runTimeMs = 60_000, throws = true, stories } = options;
-  const { faults, timeMs, runs, depth, seed, all, allowUnreached, allowUntried } = options;
-  const number = await server.sweepStart(depth, seed, {
-    ...{ timeMs, runs, all, allowUnreached, allowUntried },
+  const { runTimeMs = 60_000, jobs = 1, throws = true, stories } = options;
+  const { faults, outageMs, rollback, timeMs, runs, depth, seed, all, first, compare, allowUnreached, allowUntried } = options;
+  checkJobs(jobs, options.orders);
+  const started = await server._api.act('sweep_start', fields({
+    ...{ outageMs, rollback, timeMs, runs, depth, seed, all, first, compare, allowUnreached, allowUntried },
+    ...{ allow: allowText(options.allow), leaveOut: leaveOutText(options.leaveOut) },
     ...ofOrders(options),
     faults: Array.isArray(faults) ? faults.join(',') : faults,
     only: process.env[VARIABLE] || options.only,
-  });
-  const unwatch = watch();
-  try {
-    for (let count = 1; await doRun(server, number, count, { test, title, runTimeMs, stories }); count += 1);
-  } finally {
-    unwatch();
-  }
+  }));
+  const number = started.sweep;
+  await new Sweep(server, number, test, { title, runTimeMs, stories, allow: options.allow }).doRuns(jobs);
   const report = camelCased(await server._api.read('sweep_report', { sweep: number, title, repeat }));
   if (!report.isClean) {
     try {
@@ -122,36 +157,166 @@ function unique(title) {
   return count === 1 ? title : `${title} ${count}`;
 }
 
-/** Does the next run of a sweep. Returns whether there was one. */
-async function doRun(server, number, count, { test, title, runTimeMs, stories }) {
-  const universe = await server.createUniverse(`sweep-${number}-${count}`);
-  const owner = {};
-  let run;
-  let outcome;
-  try {
-    const next = await universe.sweepNext(number);
-    if (next.run === 0) return false;
-    run = new SweepRun(next);
-    outcome = await outcomeOf('the run', () => runAs(owner, () => test(universe, run)), runTimeMs);
-    const story = outcome.error && (await saveStory(universe, `${title} ${run.points}`.trim(), outcome.error, stories));
-    const { error } = outcome;
-    await universe.sweepEnd(number, { outcome: outcome.name, message: error && failureOf(error), story });
-  } finally {
-    try {
-      const { error } = await outcomeOf('the cleanup of the run', () => run?._end(), runTimeMs);
-      // The outcome of a run that did not pass tells more.
-      if (error !== undefined && outcome?.name === 'passed') throw error;
-    } finally {
-      await universe.dropUniverse();
-      if (outcome?.name === 'passed') release(owner);
-      else giveUp(owner);
-    }
+function checkJobs(jobs, orders) {
+  if (!Number.isInteger(jobs) || jobs < 1 || jobs > JOBS_MAX) {
+    throw new TypeError(`jobs: ${jobs} is not a whole number from 1 to ${JOBS_MAX}`);
   }
-  return true;
+  if (orders && jobs > 1) throw new TypeError('jobs: 1 with orders: true, because an order holds the requests of the whole process');
 }
 
-/** Says how `use` has ended: it passed, it failed with an error, or it hung. */
-async function outcomeOf(what, use, runTimeMs) {
+/** The runs of a sweep, each in a universe of its own. */
+class Sweep {
+  #server;
+  #api;
+  #kept = new KeptConnections();
+  #number;
+  #test;
+  #settings;
+  #universes = 0;
+  /** The end of the last call of `sweep_next`, which may have to wait until other runs have ended. */
+  #asked = Promise.resolve();
+  #failed = new AbortController();
+
+  constructor(server, number, test, settings) {
+    this.#server = server;
+    this.#api = server._api.of(server.name);
+    this.#api.kept = this.#kept;
+    this.#number = number;
+    this.#test = test;
+    this.#settings = settings;
+  }
+
+  /** Does all runs, so many at a time. */
+  async doRuns(jobs) {
+    const unwatch = watch();
+    try {
+      // All end before this does: what has failed must not leave runs behind.
+      await Promise.allSettled(Array.from({ length: jobs }, () => this.#work()));
+    } finally {
+      unwatch();
+      this.#kept.destroy();
+    }
+    const { signal } = this.#failed;
+    if (signal.aborted) throw signal.reason;
+  }
+
+  async #work() {
+    try {
+      while (!this.#failed.signal.aborted && (await this.#doRun()));
+    } catch (error) {
+      this.#failed.abort(error);
+    }
+  }
+
+  /** Does the next run. Returns whether there was one. */
+  async #doRun() {
+    const { title, runTimeMs, stories, allow } = this.#settings;
+    const place = await this.#createUniverse();
+    // Unlike those that the test gets, it cannot die.
+    const universe = this.#universeOf(place);
+    let start;
+    let outcome;
+    try {
+      const next = await this.#next(universe);
+      if (next === undefined) return false;
+      start = this.#begin(place, next, 1);
+      outcome = await start.outcome;
+      if (start.mortal?.isDead) {
+        await this.#abandon(start);
+        start = this.#begin(place, next, 2);
+        outcome = await start.outcome;
+      }
+      const { name, error } = outcome;
+      await start.run._note();
+      const story = error && (await saveStory(universe, `${title} ${next.points}`.trim(), error, stories));
+      const message = error && messageOf(error, allow);
+      await universe._api.act('sweep_end', fields({ sweep: this.#number, run: next.run, outcome: name, message, story }));
+    } finally {
+      try {
+        const { error } = await outcomeOf('the cleanup of the run', () => start?.run._end(), runTimeMs);
+        // The outcome of a run that did not pass tells more.
+        if (error !== undefined && outcome?.name === 'passed') throw error;
+      } finally {
+        await this.#api.of().act('drop_universe', { name: place.name });
+        if (outcome?.name === 'passed') release(start);
+        else if (start !== undefined) giveUp(start);
+      }
+    }
+    return true;
+  }
+
+  /** Calls the test. Returns the call, which owns what the test creates. */
+  #begin(place, next, number) {
+    const start = {};
+    // Only a process that is still in its first start dies.
+    if (number === 1 && CRASHES.test(next.points)) start.mortal = this.#mortal(place, next);
+    const universe = this.#universeOf(place, start.mortal);
+    start.run = new SweepRun(universe, next, number);
+    const call = () => runAs(start, () => this.#test(universe, start.run));
+    start.outcome = outcomeOf('the run', call, this.#settings.runTimeMs, start.mortal?.death).then(async (outcome) => {
+      // The test may have ended by what its clients were told as they died.
+      await start.mortal?.ask();
+      return outcome;
+    });
+    return start;
+  }
+
+  /** Returns what dies when the fault of this run kills its clients. */
+  #mortal(place, next) {
+    const control = this.#universeOf(place)._api;
+    const hasDied = async (withinMs) => {
+      const body = { sweep: this.#number, run: next.run, within_ms: withinMs };
+      // A run that has ended has no such fault any more.
+      return control.act('sweep_crashed', body).then((answer) => answer.is_crashed, () => false);
+    };
+    const mortal = new Mortal(() => hasDied(0));
+    hasDied(this.#settings.runTimeMs).then((is) => is && mortal.die());
+    return mortal;
+  }
+
+  /** Ends a start of the test that has died, as far as possible. */
+  async #abandon(start) {
+    const ended = runAs(start, () => start.run._abandon());
+    await outcomeOf('the cleanup of a dead start', () => ended, ABANDONED_MS);
+    giveUp(start);
+  }
+
+  async #createUniverse() {
+    this.#universes += 1;
+    const name = `sweep-${this.#number}-${this.#universes}`;
+    const { connect_string: connectString } = await this.#api.act('create_universe', { name });
+    return { name, connectString };
+  }
+
+  /** Returns a universe for what may die. */
+  #universeOf({ name, connectString }, mortal) {
+    const universe = this.#server._universe(name, connectString);
+    universe._api.kept = this.#kept;
+    universe._api.around = async (call) => {
+      await mortal?.mayGoOn();
+      // A kept connection belongs to no run.
+      return runAs(undefined, call);
+    };
+    return universe;
+  }
+
+  /** Prepares a universe for the next run. Returns that, undefined if the sweep is over. */
+  #next(universe) {
+    // One call after the other: with several, those that wait would keep the universes of runs that may never be.
+    const next = this.#asked.then(async () => {
+      if (this.#failed.signal.aborted) return undefined;
+      // It may wait for the end of a run, which may begin twice.
+      const options = { withinMs: 2 * this.#settings.runTimeMs, signal: this.#failed.signal };
+      const { run, points, sentence } = await universe._api.act('sweep_next', { sweep: this.#number }, options);
+      return run === 0 ? undefined : { run, points, sentence };
+    });
+    this.#asked = next.catch(() => {});
+    return next;
+  }
+}
+
+/** Says how `use` has ended: it passed, it failed with an error, or it hung. Does not wait for what has died. */
+async function outcomeOf(what, use, runTimeMs, death) {
   let timer;
   const late = new Promise((resolve) => {
     const error = new Error(`${what} did not end within ${runTimeMs} ms`);
@@ -165,7 +330,8 @@ async function outcomeOf(what, use, runTimeMs) {
       return { name: 'failed', error: error ?? new Error(`the test threw ${error}`) };
     }
   })();
-  const outcome = await Promise.race([done, late]);
+  const dead = death?.then(() => ({ name: 'died' }));
+  const outcome = await Promise.race([done, late, ...(dead === undefined ? [] : [dead])]);
   clearTimeout(timer);
   return outcome;
 }

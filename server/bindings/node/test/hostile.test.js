@@ -142,3 +142,78 @@ test('answer that takes for ever is refused', async (t) => {
     await assert.rejects(new Universe(address).dump(), { message: /did not end within 100 ms|longer than the limit/ });
   }
 });
+
+/** A control API whose sweep keeps its connections to a server that answers each request so, given its number and its socket. */
+async function keeping(t, answer) {
+  const { Control } = internal('control.js');
+  const { KeptConnections } = internal('kept.js');
+  let count = 0;
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', () => {
+      count += 1;
+      answer(count, socket);
+    });
+    t.after(() => socket.destroy());
+  });
+  const control = new Control(await listening(t, server));
+  control.kept = new KeptConnections();
+  t.after(() => control.kept.destroy());
+  return control;
+}
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n{"text":"\u00e4\u00f6\u00fc"}\n';
+
+test('kept connection is used again, in whatever pieces answers come', async (t) => {
+  const sockets = new Set();
+  const bytes = Buffer.from(OK);
+  const control = await keeping(t, (count, socket) => {
+    sockets.add(socket);
+    socket.setNoDelay();
+    const send = (at) => {
+      if (at < bytes.length) socket.write(bytes.subarray(at, at + count), () => setImmediate(send, at + count));
+    };
+    send(0);
+  });
+  for (let count = 1; count <= 8; count += 1) assert.deepEqual(await control.act('freeze'), { text: '\u00e4\u00f6\u00fc' });
+  assert.equal(sockets.size, 1);
+  await Promise.all([control.act('freeze'), control.read('now')]);
+  assert.equal(sockets.size, 2);
+});
+
+test('kept connection that the server has closed is replaced', async (t) => {
+  const sockets = new Set();
+  const control = await keeping(t, (count, socket) => {
+    sockets.add(socket);
+    // The third request closes the connection; the fifth answer says that it is the last one of its connection.
+    if (count === 3) socket.destroy();
+    else socket.write(count === 5 ? OK.replace('\r\n', '\r\nConnection: close\r\n') : OK);
+  });
+  for (let count = 1; count <= 5; count += 1) await control.act('freeze');
+  assert.equal(sockets.size, 3);
+});
+
+test('kept connection refuses what is no answer', async (t) => {
+  const { limits } = internal('control.js');
+  const answers = [
+    ['HTTP/1.1 200 OK\r\n\r\n', /no status or no length/],
+    ['SSH-2.0-x\r\nContent-Length: 1\r\n\r\n', /no status or no length/],
+    [`HTTP/1.1 200 OK\r\nContent-Length: ${limits.bytes + 1}\r\n\r\n`, /longer than the limit of 268435456 bytes/],
+    ['x'.repeat(20_000), /the head of the answer exceeds 16384 bytes/],
+    ['HTTP/1.1 400 Bad Request\r\nContent-Length: 13\r\n\r\n{"error":"a"}', /^a$/],
+    ['HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\noops', /^freeze: status 200: oops$/],
+  ];
+  for (const [answer, message] of answers) {
+    const control = await keeping(t, (_, socket) => socket.write(answer));
+    await assert.rejects(control.act('freeze'), { name: 'MinikeeperError', message });
+  }
+  // A server that is gone in the middle may have done it: it is not asked again.
+  const cut = await keeping(t, (count, socket) => (count === 2 ? socket.end(OK.slice(0, 9)) : socket.write(OK)));
+  await cut.act('freeze');
+  await assert.rejects(cut.act('freeze'), { name: 'MinikeeperError', message: /the connection was closed/ });
+  const silent = await keeping(t, () => {});
+  const controller = new AbortController();
+  const given = silent.act('freeze', {}, { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(given, { message: /the call was given up/ });
+});

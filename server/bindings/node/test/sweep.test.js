@@ -46,6 +46,21 @@ async function retried(universe, run, use) {
   }
 }
 
+/** Creates a znode with a client that connects again. */
+async function withOneClient(universe, run, ...given) {
+  const client = zookeeper.createClient(universe.connectString, { spinDelay: 10, retries: 0 });
+  run.after(() => client.close());
+  let connected = once(client, 'connected');
+  client.connect();
+  for (let isCreated = false; !isCreated; ) {
+    await connected;
+    connected = once(client, 'connected');
+    isCreated = await promisify(client.create.bind(client))(...given).catch((error) => {
+      if (error.name !== 'CONNECTION_LOSS') throw error;
+    });
+  }
+}
+
 /** A test of what places an order. */
 function placesOneOrder(place) {
   return async (universe, run) => {
@@ -155,7 +170,9 @@ test('options choose what is tried', async (t) => {
   assert.ok(one.every((points) => /^re(ply|quest)-lost:[^+]+$/.test(points)), one);
   const allowUntried = 10_000;
   assert.equal((await triedWith({ runs: 4, allowUntried })).length, 2);
-  assert.ok((await triedWith({ depth: 2, runs: 60, allowUntried })).some((points) => points.includes('+')));
+  // Whether the client connects again before a run ends is a matter of time.
+  const pairs = { depth: 2, runs: 60, allowUntried, allowUnreached: 10 };
+  assert.ok((await triedWith(pairs)).some((points) => points.includes('+')));
   await assert.rejects(triedWith({ faults: ['reply-eaten'] }), { status: 400, message: /reply-eaten.*reply-lost/ });
   await assert.rejects(triedWith({ maxRuns: 1 }), { name: 'TypeError', message: /^sweep: unknown option "maxRuns"; did you mean "runs"\?/ });
   assert.deepEqual(await server.universes(), []);
@@ -189,6 +206,240 @@ test('sweep that does not try every point is incomplete, unless the test allows 
   const { notReached, unreached } = await incomplete(twoRequests);
   assert.ok(notReached > 0 && unreached.length === notReached);
   assert.ok((await sweep(server, twoRequests, { faults, allowUnreached: notReached })).isClean);
+});
+
+test('several runs are done at a time, each with its universe, and find the same', async (t) => {
+  const { server, stories } = await setUp(t);
+  const faults = ['reply-lost', 'request-lost', 'connection-cut', 'session-expired', 'server-restarted'];
+  const begun = [];
+  let meet;
+  const met = new Promise((resolve) => {
+    meet = resolve;
+  });
+  const report = await sweep(server, async (universe, run) => {
+    begun.push({ name: universe.name, ...run });
+    // No run with a fault ends before four of them have begun.
+    if (run.points !== '' && begun.filter(({ points }) => points !== '').length === 4) meet();
+    if (run.points !== '') await met;
+    await twice(universe, run);
+  }, { stories, faults, all: true, throws: false, jobs: 4 });
+  assert.deepEqual([...new Set(report.failures)].sort(), LOST);
+  assert.deepEqual([report.failed, report.hung, report.tried], [LOST.length, 0, report.points]);
+  assert.equal(new Set(begun.map(({ name }) => name)).size, report.runs);
+  assert.deepEqual(begun.map(({ number }) => number).sort((a, b) => a - b), Array.from({ length: report.runs }, (_, at) => at + 1));
+  assert.deepEqual(await server.universes(), []);
+  for (const jobs of [0, 1.5, '4', 257]) {
+    await assert.rejects(sweep(server, twice, { jobs }), { name: 'TypeError', message: /^jobs: .* is not a whole number from 1 to 256$/ });
+  }
+  await assert.rejects(sweep(server, twice, { jobs: 2, orders: true }), { name: 'TypeError', message: /^jobs: 1 with orders: true/ });
+});
+
+test('error of one of several runs ends the sweep, after the others', async (t) => {
+  const { server, stories } = await setUp(t);
+  const ended = [];
+  const using = async (universe, run) => {
+    await once42(universe, run);
+    if (run.points !== '') run.after(() => Promise.reject(new Error('not closed')));
+    run.after(() => ended.push(run.number));
+  };
+  await assert.rejects(sweep(server, using, { stories, jobs: 4 }), /^Error: not closed$/);
+  assert.ok(ended.length >= 3);
+  assert.deepEqual(await server.universes(), []);
+});
+
+/** A test of a process that takes a job, and writes its result. */
+function takesJob(isSound) {
+  return async (universe, run) => {
+    if (run.start === 1) await universe.seed({ '/job': '' });
+    const call = await connect(universe, run);
+    const isNew = await call('create', '/job/taken').then(() => true, (error) => {
+      if (error.name !== 'NODE_EXISTS') throw error;
+      return false;
+    });
+    // Planted: it takes its own znode of before for that of another process.
+    if (isNew || isSound) {
+      await call('create', '/job/result').catch((error) => {
+        if (error.name !== 'NODE_EXISTS') throw error;
+      });
+    }
+    assert.deepEqual((await universe.children('/job')).sort(), ['result', 'taken']);
+  };
+}
+
+test('run in which the client dies begins again in its universe', async (t) => {
+  const { server, stories } = await setUp(t);
+  for (const jobs of [1, 4]) {
+    const starts = [];
+    const options = { stories, faults: ['client-crash'], all: true, throws: false, jobs };
+    const counted = (use) => (universe, run) => {
+      starts.push({ ...run, universe: universe.name });
+      return use(universe, run);
+    };
+    const planted = await sweep(server, counted(takesJob(false)), options);
+    assert.deepEqual([...new Set(planted.failures)], ['client-crash:1:create:1:/job/taken'], planted.text);
+    assert.match(planted.text, /AssertionError/);
+    starts.length = 0;
+    const sound = await sweep(server, counted(takesJob(true)), options);
+    assert.deepEqual([sound.state, sound.tried], ['clean', sound.points], sound.text);
+    assert.ok(sound.points >= 2);
+    const second = starts.filter(({ start }) => start === 2);
+    assert.deepEqual(
+      starts.filter(({ fault, start }) => fault === 'client-crash' && start === 1),
+      second.map((run) => ({ ...run, start: 1 })),
+    );
+    assert.equal(second.length, sound.tried);
+    assert.ok(starts.filter(({ points }) => points === '').every(({ fault, start }) => fault === undefined && start === 1));
+  }
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('client that has died does nothing any more, and its cleanup does not count', async (t) => {
+  const { server, stories } = await setUp(t);
+  const cleaned = [];
+  const dead = [];
+  await sweep(server, async (universe, run) => {
+    const isFirst = run.fault !== undefined && run.start === 1;
+    if (run.start === 1) await universe.seed({ '/orders': '' });
+    run.after(() => cleaned.push(run.start));
+    if (isFirst) {
+      run.after(() => universe.create('/cleanup'));
+      run.after(() => Promise.reject(new Error('not counted')));
+    }
+    await retried(universe, run, async (call) => {
+      await call('create', '/orders/42').catch(async (error) => {
+        if (error.name === 'NODE_EXISTS') return;
+        // What a process that is dead would not do.
+        if (isFirst) {
+          const ghosts = [universe.create('/verb'), connect(universe, run).then((again) => again('create', '/client'))];
+          dead.push(...ghosts);
+          await Promise.any(ghosts);
+        }
+        throw error;
+      });
+    });
+    assert.deepEqual(await universe.children('/'), ['zookeeper', 'orders']);
+    assert.deepEqual(await universe.children('/orders'), ['42']);
+  }, { stories, faults: ['client-crash'], all: true });
+  assert.ok(dead.length >= 2);
+  assert.ok(cleaned.filter((start) => start === 2).length >= dead.length / 2);
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('failures that the test expects are allowed, and points are left out', async (t) => {
+  const { server, stories } = await setUp(t);
+  const faults = ['reply-lost', 'request-lost', 'server-restarted'];
+  const report = (rules) => sweep(server, twice, { stories, throws: false, all: true, faults, ...rules });
+  const leaveOut = [{ fault: 'server-restarted', reason: 'it is like a lost reply' }];
+  const place = { fault: 'reply-lost', client: 1, op: 'create', path: '/orders/*', reason: 'orders are told apart later' };
+  const own = [assert.AssertionError, Error, /2 !== 1\s*$/, /^assertionerror:/gi, 'AssertionError', '2 !== 1'];
+  for (const raises of own) {
+    const allowed = await report({ leaveOut, allow: [{ ...place, raises }] });
+    assert.deepEqual([allowed.state, allowed.allowed, allowed.failed], ['clean', 1, 0], allowed.text);
+    assert.match(allowed.text, /Allowed: reply-lost:1:create:\*:\/orders\/\* raises .* because orders are told apart later: 1 point\b/);
+    assert.match(allowed.text, /Left out: server-restarted because it is like a lost reply: \d+ points?\b/);
+  }
+  for (const other of [{ raises: TypeError }, { raises: /3 !== 1/ }, { raises: 'TypeError' }, { raises: Error, path: '/others/*' }]) {
+    const failed = await report({ leaveOut, allow: [{ ...place, ...other }] });
+    assert.deepEqual([failed.allowed, failed.failures], [0, [LOST[0]]], failed.text);
+  }
+  const one = await report({ leaveOut: [{ ...place, fault: 'reply-lost' }] });
+  assert.deepEqual(one.failures, [LOST[1]], one.text);
+});
+
+test('rules that the server could not read are refused', async (t) => {
+  const { server } = await setUp(t);
+  const rule = { fault: 'reply-lost', raises: 'a', reason: 'b' };
+  for (const [given, message] of [
+    [{ allow: rule }, /^allow: not an array/],
+    [{ allow: [null] }, /^allow\[0\]: the options must be an object/],
+    [{ allow: [rule, { ...rule, reason: ' ' }] }, /^allow\[1\]: the reason is missing/],
+    [{ leaveOut: [{ fault: 'reply-lost' }] }, /^leaveOut\[0\]: the reason is missing/],
+    [{ leaveOut: [rule] }, /^leaveOut\[0\]: unknown option "raises"/],
+    [{ leaveOut: [{ reason: 'b' }] }, /^leaveOut\[0\]: the fault is missing/],
+    [{ allow: [{ ...rule, raises: undefined }] }, /^allow\[0\]: raises must be/],
+    [{ allow: [{ ...rule, raises: Date }] }, /^allow\[0\]: raises must be/],
+    [{ allow: [{ ...rule, raises: '' }] }, /^allow\[0\]: raises must be/],
+    [{ allow: [{ ...rule, raises: 'a\nb' }] }, /^allow\[0\].raises: "a\\nb" must not contain/],
+    [{ allow: [{ ...rule, reason: 'b because c' }] }, /^allow\[0\].reason: .* must not contain " because "/],
+    [{ allow: [{ ...rule, path: '/a raises b' }] }, /^allow\[0\]: .* must not contain " raises "/],
+  ]) {
+    await assert.rejects(sweep(server, once42, given), { name: 'TypeError', message });
+  }
+  await assert.rejects(sweep(server, once42, { leaveOut: [{ fault: 'reply-eaten', reason: 'b' }] }), { status: 400, message: /reply-eaten/ });
+});
+
+test('sweep with `first` ends at the first failure', async (t) => {
+  const { server, stories } = await setUp(t);
+  const options = { stories, throws: false, faults: ['reply-lost', 'server-restarted'], all: true };
+  const whole = await sweep(server, twice, options);
+  const first = await sweep(server, twice, { ...options, first: true });
+  assert.deepEqual([whole.failed, first.failed], [2, 1]);
+  assert.ok(first.runs < whole.runs && first.left > 0, first.text);
+});
+
+test('sweep with `compare` finds what a test does not look at', async (t) => {
+  const { server, stories } = await setUp(t);
+  const blind = async (universe, run) => {
+    await universe.seed({ '/orders': '' });
+    await withOneClient(universe, run, '/orders/order-', null, PERSISTENT_SEQUENTIAL);
+  };
+  const options = { stories, throws: false, faults: ['reply-lost', 'request-lost'], all: true };
+  assert.equal((await sweep(server, blind, options)).state, 'clean');
+  const compared = await sweep(server, blind, { ...options, compare: true });
+  assert.deepEqual(compared.failures, [LOST[0]], compared.text);
+});
+
+test('goal that no run reaches makes a sweep incomplete', async (t) => {
+  const { server, stories } = await setUp(t);
+  const options = { stories, throws: false, faults: ['reply-lost', 'client-crash'] };
+  const noting = (goals) => async (universe, run) => {
+    // Neither is awaited.
+    for (const [goal, holds] of goals(run)) run.sometimes(goal, holds);
+    await once42(universe, run);
+  };
+  const reached = await sweep(server, noting((run) => [['a reply was lost', run.fault === 'reply-lost'], ['it ran']]), options);
+  assert.equal(reached.state, 'clean', reached.text);
+  const begun = await sweep(server, noting((run) => [['it began again', run.start === 2]]), options);
+  assert.equal(begun.state, 'clean', begun.text);
+  const missed = await sweep(server, noting(() => [['a pig flew', false]]), options);
+  assert.deepEqual([missed.state, missed.failed], ['incomplete', 0], missed.text);
+  assert.match(missed.reasons.join(), /a pig flew/);
+  await assert.rejects(sweep(server, noting(() => [['']]), { ...options, throws: true }), { name: 'SweepError', message: /the goal must be a text/ });
+  // The server refuses it, though the test does not wait.
+  await assert.rejects(sweep(server, noting(() => [['x'.repeat(201)]]), options), { name: 'MinikeeperError', message: /200 characters/ });
+  assert.deepEqual(await server.universes(), []);
+});
+
+test('options say what outages and rollbacks are', async (t) => {
+  const { server, stories } = await setUp(t);
+  const options = { stories, throws: false };
+  const outage = { ...options, only: 'outage:1:create:1:/orders/42', runTimeMs: HANGS_AFTER_MS };
+  const patient = async (universe, run) => {
+    await universe.seed({ '/orders': '' });
+    await withOneClient(universe, run, '/orders/42');
+  };
+  const short = await sweep(server, patient, { ...outage, outageMs: 20 });
+  assert.equal(short.state, 'clean', short.text);
+  const endless = await sweep(server, patient, { ...outage, outageMs: 0 });
+  assert.deepEqual([endless.hung, endless.failures], [1, [outage.only]], endless.text);
+  const two = async (universe, run) => {
+    const call = await connect(universe, run);
+    await call('create', '/a');
+    await call('create', '/b').catch(() => {});
+    assert.equal((await universe.children('/')).join(), 'zookeeper,a,b');
+  };
+  for (const [rollback, children] of [[1, 'zookeeper,a'], [2, 'zookeeper']]) {
+    const only = 'rollback:1:create:1:/b';
+    const report = await sweep(server, two, { ...options, rollback, only });
+    assert.deepEqual(report.failures, [only], report.text);
+    assert.ok(report.text.includes(`+ '${children}'\n`), report.text);
+  }
+  const tried = new Set();
+  await sweep(server, (universe, run) => {
+    tried.add(run.fault);
+    return once42(universe, run);
+  }, { ...options, faults: 'all', all: true, outageMs: 20, jobs: 4 });
+  for (const fault of ['reply-lost', 'client-crash', 'outage', 'client-outage', 'rollback']) assert.ok(tried.has(fault), fault);
 });
 
 test('run that hangs is found and cleaned up, and does not stop the sweep', async (t) => {

@@ -12,6 +12,7 @@ import {
   Universe,
   withServer,
   type Advice,
+  type AllowedFailure,
   type ChangesSince,
   type Contender,
   type Deadlock,
@@ -39,6 +40,7 @@ import {
   type SweepFault,
   type SweepNext,
   type SweepOptions,
+  type SweepPlace,
   type SweepReport,
   type SweepRun,
   type TakenSnapshot,
@@ -176,6 +178,11 @@ export async function useEveryName(server: Server, first: Client, second: Client
     { action: 'drop-request', path: '/never', optional: true },
     { action: 'never-answer', path: '/never', optional: true },
     { action: 'expire', op: 'delete', path: '/never', client: 1, optional: true },
+    { action: 'pause', delayMs: 1, op: 'delete', path: '/never', optional: true },
+    { action: 'outage', path: '/never', optional: true },
+    { action: 'client-outage', delayMs: 1, path: '/never', optional: true },
+    { action: 'crash', path: '/never', optional: true },
+    { action: 'rollback', path: '/never', optional: true },
     { action: 'cut-after', op: 'request', path: '/never', client: undefined, optional: true },
     { action: 'trigger', op: 'any', session: session.id, optional: true },
     { action: 'delay-reply', op: 'setData', path: '/never', delayMs: 1, optional: true },
@@ -197,11 +204,14 @@ export async function useEveryName(server: Server, first: Client, second: Client
   await universe.startRecording(1_000_000);
   exactly<string>()(await universe.stopRecording());
 
-  const started = exactly<number>()(await universe.sweepStart(1, 0, { all: false, runs: 9, faults: 'reply-lost' }));
+  const started = exactly<number>()(await universe.sweepStart(1, 0, 1, { all: false, runs: 9, faults: 'reply-lost' }));
   const swept: Universe = await server.createUniverse('swept');
   const next: SweepNext = await swept.sweepNext(started);
   exactly<number>()(next.run);
   exactly<string>()(next.points + next.sentence);
+  exactly<string[]>()((await swept.sweepFaults()).faults);
+  exactly<void>()(await swept.sometimes('it is swept', { holds: true }));
+  exactly<boolean>()(await swept.sweepCrashed(started, { run: next.run, withinMs: 1 }));
   exactly<boolean>()(await swept.sweepEnd(started, { outcome: 'passed', message: undefined, story: undefined }));
   exactly<string>()(await universe.sweepReport(started, { repeat: 'again {}', title: 'uses' }));
   await swept.dropUniverse();
@@ -268,6 +278,14 @@ export async function useAlone(): Promise<void> {
   withServer({ stories: 'off', minSessionTimeoutMs: 100, maxSessionTimeoutMs: 200 }, () => {});
   await tellIfFailed({ name: 'alone', passed: true }, server, { stories: undefined });
   const faults: SweepFault[] = ['reply-lost', 'request-lost'];
+  const allow: AllowedFailure[] = [
+    { fault: 'session-expired', raises: 'SESSION_EXPIRED', reason: 'the caller asks again' },
+    { fault: 'reply-lost', raises: MinikeeperError, op: 'create', path: '/orders/*', client: 1, reason: 'it may have been placed' },
+    { fault: 'outage', raises: /connection/i, reason: 'its retries are over' },
+  ];
+  const leaveOut: SweepPlace[] = [{ fault: 'event-late', reason: 'it has no watches' }];
+  const asked: SweepOptions = { faults: 'all', allow, leaveOut, outageMs: 0, rollback: 2, first: true, compare: true };
+  exactly<number | undefined>()(asked.outageMs);
   const options: SweepOptions = { faults, timeMs: 10_000, runs: 9, depth: 1, seed: 1, all: false, only: undefined };
   const report: SweepReport = await sweep(
     server,
@@ -276,16 +294,19 @@ export async function useAlone(): Promise<void> {
       exactly<SweepRun>()(run);
       exactly<number>()(run.number);
       exactly<string>()(run.points + run.sentence);
+      exactly<SweepFault | undefined>()(run.fault);
+      exactly<1 | 2>()(run.start);
+      if (run.fault !== undefined) await run.sometimes('a run with a fault', run.start === 2);
       run.after(() => universe.now());
     },
-    { ...options, runTimeMs: 60_000, title: 'alone', throws: false, stories: 'off' },
+    { ...options, runTimeMs: 60_000, jobs: 2, title: 'alone', throws: false, stories: 'off' },
   );
   exactly<boolean>()(report.isClean);
   exactly<string>()(report.summary + report.text + report.html);
   exactly<string | undefined>()(report.page);
   exactly<string[]>()(report.failures);
-  const { runs, points, tried, passed, failed, hung, notReached } = report;
-  exactly<number>()(runs + points + tried + passed + failed + hung + notReached);
+  const { runs, points, tried, passed, allowed, failed, hung, notReached } = report;
+  exactly<number>()(runs + points + tried + passed + allowed + failed + hung + notReached);
   exactly<SweepReport>()(exactly<SweepError>()(new SweepError(report)).report);
   const disposed: AsyncDisposable[] = [server, await server.inject({ action: 'cut', path: '/x', optional: true })];
   for (const one of disposed.reverse()) await one[Symbol.asyncDispose]();
@@ -304,6 +325,12 @@ export async function misuse(server: Server, fault: Fault): Promise<void> {
   await server.inject({ action: 'delay-reply' });
   // @ts-expect-error so does a delay of events
   await server.inject({ action: 'delay-events', path: '/a' });
+  // @ts-expect-error so does a pause
+  await server.inject({ action: 'pause' });
+  // @ts-expect-error a handshake has no session that could be paused
+  await server.inject({ action: 'pause', delayMs: 1, op: 'connect' });
+  // @ts-expect-error a crash has none
+  await server.inject({ action: 'crash', delayMs: 1 });
   // @ts-expect-error an expiry has none
   await server.inject({ action: 'expire', delayMs: 1 });
   // @ts-expect-error an event has no operation
@@ -314,6 +341,12 @@ export async function misuse(server: Server, fault: Fault): Promise<void> {
   await server.inject({ action: 'trigger', client: '1' });
   // @ts-expect-error an unknown fault of a sweep
   await sweep(server, () => {}, { faults: ['lose-reply'] });
+  // @ts-expect-error a rule without a reason
+  await sweep(server, () => {}, { leaveOut: [{ fault: 'reply-lost' }] });
+  // @ts-expect-error an expected failure without an error
+  await sweep(server, () => {}, { allow: [{ fault: 'reply-lost', reason: 'none' }] });
+  // @ts-expect-error what is raised is an error
+  await sweep(server, () => {}, { allow: [{ fault: 'reply-lost', raises: Date, reason: 'none' }] });
   // @ts-expect-error at most two faults
   await sweep(server, () => {}, { depth: 3 });
   // @ts-expect-error an error needs its name
