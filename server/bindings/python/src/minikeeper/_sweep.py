@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
+import itertools
 import os
 import pathlib
 import re
+import selectors
 import shlex
 import signal
 import sys
@@ -15,15 +18,16 @@ import time
 import traceback
 import weakref
 from types import FrameType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, NoReturn, Optional, Set, Tuple, Union
 
 import pytest
 from _pytest.outcomes import Failed
 from _pytest.runner import runtestprotocol
 
-from . import _story
+from . import _forks, _story
+from ._control import Asked
 from ._errors import MinikeeperError
-from ._values import names_nearest
+from ._values import given, names_nearest
 from .server import Server, server_of_sweep
 from .universe import Universe
 
@@ -36,12 +40,40 @@ SHOWN_MAX = 3
 INTERRUPTS_MAX = 3
 
 
+# A process gets this time more than its run, which is interrupted then, and tells where it was.
+GRACE_S = 5.0
+
+# Between two looks at processes which may have died.
+POLL_S = 0.5
+
+
 class RunHung(Failed):
     """A run did not end in time."""
 
 
+@dataclasses.dataclass
+class Run:
+    """A run that has begun."""
+
+    number: int
+    points: str
+    universe: Universe
+
+
+@dataclasses.dataclass
+class Result:
+    """What a run has shown."""
+
+    outcome: Literal["passed", "failed", "hung"] = "passed"
+    failure: Optional[str] = None
+    story: Optional[str] = None
+    """The page with the story of the failure."""
+    sections: List[Tuple[str, str]] = dataclasses.field(default_factory=list)
+    """For the report of the test."""
+
+
 class Sweep:
-    """The sweep of one test: its runs, one after the other."""
+    """The sweep of one test: its runs, the first in this process, and the others in forked ones if possible."""
 
     @names_nearest
     def __init__(
@@ -55,6 +87,7 @@ class Sweep:
         seed: int = 0,
         all: bool = False,
         run_time_s: float = 60,
+        jobs: int = 4,
         allow_unreached: int = 0,
         allow_untried: int = 0,
         orders: bool = False,
@@ -88,6 +121,9 @@ class Sweep:
         if orders:
             # The threads of the process tell when no further request is coming.
             self._options.update(of_orders, orders=True, process=os.getpid())
+        if jobs < 1:
+            raise TypeError(f"jobs is {jobs}; the least is 1")
+        self._jobs = 1 if orders else jobs
         self._run_time_s = run_time_s
         # A debugger takes its time.
         self._is_debugged = bool(item.config.getoption("usepdb", False))
@@ -97,17 +133,19 @@ class Sweep:
         self._server: Optional[Server] = None
         self._sweep: Optional[int] = None
         self._is_over = False
+        # Why runs are not forked, though several may be done at a time.
+        self._why_here: Optional[str] = None
         # The first run that failed with these points.
         self._failed: Dict[str, int] = {}
         self._sections: List[Tuple[str, str]] = []
+        self._properties = len(item.user_properties)
+        # In a forked process: sends a result, and ends the process.
+        self._send: Optional[Callable[[Any], NoReturn]] = None
+        self._run: Optional[Run] = None
         self._reset()
 
     def _reset(self) -> None:
-        self._universe: Optional[Universe] = None
-        self._run, self._points = 0, ""
-        self._failure: Optional[str] = None
-        self._outcome: Literal["passed", "failed", "hung"] = "passed"
-        self._story: Optional[pathlib.Path] = None
+        self._result = Result()
         self._deadline = time.monotonic() + self._run_time_s
         self._interrupts = 0
         self._threads: Set[threading.Thread] = set(threading.enumerate())
@@ -115,119 +153,246 @@ class Sweep:
     @property
     def is_running(self) -> bool:
         """Whether a run has begun and not ended."""
-        return self._universe is not None
+        return self._run is not None
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is the process of a single run, which others are done beside."""
+        return self._send is not None
+
+    @property
+    def universe(self) -> Optional[Universe]:
+        """The universe of the run, if it has one before its fixtures."""
+        return None if self._run is None else self._run.universe
 
     # Called by the fixture `minikeeper`.
 
     def begin_run(self, server: Server, universe: Universe) -> None:
-        """Injects the faults of the next run into a new universe. Skips the rest of the test if the sweep is over."""
+        """Injects the faults of the next run into a new universe, unless `universe` has them. Skips the rest of the test if the sweep is over."""
         if "minikeeper_server" in self._item.fixturenames:  # type: ignore[attr-defined]
             message = "a server of a run's own cannot keep the sweep: use minikeeper without minikeeper_server"
             pytest.fail(f"{MARK}: {message}", pytrace=False)
         if self._sweep is None:
             try:
-                self._sweep = server.sweep_start(**self._options)
+                self._sweep = int(server._control.do("sweep_start", given(**self._options))["sweep"])
             except MinikeeperError as error:
                 raise Failed(f"{MARK}: {error}", pytrace=False) from None
             self._server = server
-        next = universe.sweep_next(self._sweep)
-        if next.run == 0:
-            self._is_over = True
-            universe.drop_universe()
-            pytest.skip("the sweep is over")
-        self._universe, self._run, self._points = universe, next.run, next.points
-        _story.current.run = next.run
+        if self._run is None:
+            next = universe.sweep_next(self._sweep)
+            if next.run == 0:
+                self._is_over = True
+                universe.drop_universe()
+                pytest.skip("the sweep is over")
+            self._run = Run(next.run, next.points, universe)
+        _story.current.run = self._run.number
 
     # Called for the reports of a run.
 
     def is_failure(self, call: pytest.CallInfo[None]) -> bool:
         """Whether a phase of the run has failed, even if the test is expected to fail."""
-        if not self.is_running or call.excinfo is None:
+        if self._run is None or call.excinfo is None:
             return False
         # A test that skips the first run skips the sweep. One that skips another run has not checked it.
-        outcomes = (pytest.xfail.Exception, *([pytest.skip.Exception] if self._run == 1 else []))
+        outcomes = (pytest.xfail.Exception, *([pytest.skip.Exception] if self._run.number == 1 else []))
         return not isinstance(call.excinfo.value, outcomes)
 
     @property
     def folder(self) -> Optional[pathlib.Path]:
         """The folder for the story of the run, or None to save none."""
-        return self._folder if self._is_new else None
+        return self._folder if self._run is not None and self._is_new(self._run) else None
 
-    @property
-    def _is_new(self) -> bool:
+    def _is_new(self, run: Run) -> bool:
         # A failed run is repeated, which shows nothing new.
-        return self._failed.get(self._points, self._run) == self._run
+        return self._failed.get(run.points, run.number) == run.number
 
     def note_failure(self, report: pytest.TestReport, call: pytest.CallInfo[None], story: Optional[pathlib.Path]) -> None:
         """Takes note of a failed phase, and of the page with its story."""
-        assert call.excinfo is not None
-        if self._failure is None:
+        assert call.excinfo is not None and self._run is not None
+        result = self._result
+        if result.failure is None:
             is_hung = isinstance(call.excinfo.value, RunHung)
-            self._outcome = "hung" if is_hung else "failed"
-            self._failure = str(call.excinfo.value) if is_hung else call.excinfo.exconly()
-            self._story = story
-        self._failed.setdefault(self._points, self._run)
-        if not self._is_new or len(self._failed) > SHOWN_MAX:
-            return
-        which = f"run with {self._points}" if self._points else "run without faults"
+            result.outcome = "hung" if is_hung else "failed"
+            result.failure = str(call.excinfo.value) if is_hung else call.excinfo.exconly()
+            result.story = None if story is None else str(story)
+        which = _which(self._run)
         if report.longreprtext:
-            self._sections.append((f"Traceback of the {which}", report.longreprtext))
-        self._sections += [(f"{title}, {which}", text) for title, text in report.sections]
+            result.sections.append((f"Traceback of the {which}", report.longreprtext))
+        result.sections += [(f"{title}, {which}", text) for title, text in report.sections]
 
     # The runs.
 
     def run_all(self, nextitem: Optional[pytest.Item]) -> List[pytest.TestReport]:
         """Runs the test until the sweep is over. Returns the reports of the test."""
-        item, began = self._item, time.monotonic()
-        properties, is_stopped = len(item.user_properties), False
-        while True:
-            _story.current.begin(item.nodeid)
-            item._report_sections.clear()
-            del item.user_properties[properties:]
+        began, is_stopped = time.monotonic(), False
+        broken: Optional[MinikeeperError] = None
+        try:
+            while True:
+                self._run = None
+                reports = self._do()
+                run, result = self._run, self._result
+                if run is None:
+                    break
+                self._end_run(run, result)
+                is_skipped = run.number == 1 and result.failure is None and any(report.skipped for report in reports)
+                is_stopped = self._is_stopped()
+                if is_skipped or is_stopped:
+                    break
+                if run.number == 1 and self._jobs > 1:
+                    self._why_here = _forks.why_not(self._item)
+                    if self._why_here is None:
+                        self._do_others_in_forks(run)
+                        is_stopped = not self._is_over
+                        break
+        except MinikeeperError as error:
+            # The server has forgotten the sweep, such as one that the test has restarted.
+            broken = error
+        finally:
+            self._run = None
             self._reset()
-            # An instance of a test class is for one run.
-            if getattr(item, "instance", None) is not None:
-                for kept in ("_instance", "_obj"):
-                    vars(item).pop(kept, None)
-            # The parent in place of the next test keeps the fixtures of larger scopes.
-            reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
-            if not self.is_running:
-                break
-            is_first = self._run == 1 and self._failure is None and any(report.skipped for report in reports)
-            if self._failure is not None:
-                _leave(thread for thread in threading.enumerate() if thread not in self._threads)
-            try:
-                self._end_run()
-            except MinikeeperError as error:
-                # The server has forgotten the sweep, such as one that the test has restarted.
-                return [*reports[:1], self._report("call", f"{MARK}: {error}"), self._end(nextitem)]
-            is_stopped = bool(item.session.shouldstop or item.session.shouldfail)
-            if is_first or is_stopped:
-                break
-        self._reset()
+        if broken is not None:
+            return [*reports[:1], self._report("call", f"{MARK}: {broken}"), self._end(nextitem)]
         if self._sweep is None and all(report.passed for report in reports):
             failure = f"{MARK}: the test must use the fixture minikeeper, or one that uses it"
             return [*reports[:1], self._report("call", failure), self._end(nextitem)]
         if not self._is_over and not is_stopped:
             # It was skipped, or a fixture failed before the run.
             return [*reports[:-1], *(one for one in reports[-1:] if one.failed), self._end(nextitem)]
-        return [self._report("setup"), self._result(time.monotonic() - began), self._end(nextitem)]
+        return [self._report("setup"), self._reported(time.monotonic() - began), self._end(nextitem)]
 
-    def _end_run(self) -> None:
-        assert self._universe is not None and self._sweep is not None and self._server is not None
-        if self._failure is None and time.monotonic() > self._deadline and not self._is_debugged:
-            self._outcome, self._failure = "hung", f"the run took longer than {self._run_time_s:g} s"
-        message = None if self._failure is None else _story.clean(self._failure)[: _story.FAILURE_CHARS_MAX]
-        story = None if self._story is None else str(self._story)
+    def _do(self) -> List[pytest.TestReport]:
+        """Does a run in this process. Returns the reports of pytest."""
+        item = self._item
+        _story.current.begin(item.nodeid)
+        item._report_sections.clear()
+        del item.user_properties[self._properties :]
+        self._reset()
+        # An instance of a test class is for one run.
+        if getattr(item, "instance", None) is not None:
+            for kept in ("_instance", "_obj"):
+                vars(item).pop(kept, None)
+        # The parent in place of the next test keeps the fixtures of larger scopes.
+        reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
+        result = self._result
+        if result.failure is None and time.monotonic() > self._deadline and not self._is_debugged:
+            result.outcome, result.failure = "hung", f"the run took longer than {self._run_time_s:g} s"
+        if result.failure is not None and not self.is_forked:
+            _leave(thread for thread in threading.enumerate() if thread not in self._threads)
+        return reports
+
+    def _is_stopped(self) -> bool:
+        return bool(self._item.session.shouldstop or self._item.session.shouldfail)
+
+    def _end_run(self, run: Run, result: Result) -> None:
+        """Tells the server the result of a run, and drops its universe."""
+        assert self._sweep is not None and self._server is not None
+        message = None if result.failure is None else _story.clean(result.failure)[: _story.FAILURE_CHARS_MAX]
+        if result.failure is not None:
+            self._failed.setdefault(run.points, run.number)
+            if self._is_new(run) and len(self._failed) <= SHOWN_MAX:
+                self._sections += result.sections
         # The server, because the test may have dropped the universe.
-        self._server.sweep_end(self._sweep, outcome=self._outcome, message=message, story=story)
+        self._server.sweep_end(
+            self._sweep, run=run.number, outcome=result.outcome, message=message, story=result.story
+        )
         try:
-            self._universe.drop_universe()
+            run.universe.drop_universe()
         except MinikeeperError as error:
             if error.status != 404:
                 raise
 
-    def _result(self, took_s: float) -> pytest.TestReport:
+    # The forked runs.
+
+    def _do_others_in_forks(self, first: Run) -> None:
+        """Does the runs after the first in forked processes, some at a time, until the sweep is over or stopped."""
+        assert self._server is not None
+        forks: Dict[_forks.Child, Run] = {}
+        asked: Optional[Asked] = None
+        numbers = itertools.count(2)
+        with contextlib.ExitStack() as at_end:
+            selector = at_end.enter_context(selectors.DefaultSelector())
+            at_end.callback(_close, forks)
+            while not self._is_stopped() and not (self._is_over and not forks):
+                if asked is None and not self._is_over and len(forks) < self._jobs:
+                    universe = self._server.create_universe(f"{first.universe.name}-{next(numbers)}")
+                    # It may wait for the end of another run.
+                    asked = universe._control.ask("sweep_next", {"sweep": self._sweep})
+                    selector.register(asked, selectors.EVENT_READ)
+                ready = [key.fileobj for key, _ in selector.select(POLL_S)]
+                if asked in ready:
+                    selector.unregister(asked)
+                    run = self._next_of(asked.answer(), universe)
+                    asked = None
+                    if run is not None:
+                        child = self._fork(run)
+                        forks[child] = run
+                        selector.register(child, selectors.EVENT_READ)
+                for child, run in list(forks.items()):
+                    sent = child.read() if child in ready else child.poll()
+                    if sent is not None:
+                        selector.unregister(child)
+                        del forks[child]
+                        child.close()
+                        self._end_run(run, self._received(run, sent))
+
+    def _next_of(self, answer: Dict[str, Any], universe: Universe) -> Optional[Run]:
+        if answer["run"] == 0:
+            self._is_over = True
+            universe.drop_universe()
+            return None
+        return Run(answer["run"], answer["points"], universe)
+
+    def _fork(self, run: Run) -> _forks.Child:
+        def act(send: Callable[[Any], NoReturn]) -> Any:
+            self._send, self._run = send, run
+            self._do()
+            return self._sent()
+
+        # The run has its time, and its fixtures have it again to end.
+        return _forks.Child(self._item, act, 2 * self._run_time_s + GRACE_S)
+
+    def _sent(self) -> Dict[str, Any]:
+        """What the process of a run sends to that of the sweep."""
+        session = self._item.session
+        return {
+            "result": dataclasses.asdict(self._result),
+            "stop": str(session.shouldstop or ""),
+            "fail": str(session.shouldfail or ""),
+        }
+
+    def _received(self, run: Run, sent: Dict[str, Any]) -> Result:
+        """Returns the result of a run from what its process has sent, or from how it ended."""
+        if "result" in sent:
+            session = self._item.session
+            if sent["stop"]:
+                session.shouldstop = sent["stop"]
+            if sent["fail"]:
+                session.shouldfail = sent["fail"]
+            result = Result(**sent["result"])
+            result.sections = [(title, text) for title, text in result.sections]
+            return result
+        if "interrupted" in sent:
+            raise KeyboardInterrupt
+        if "exit" in sent:
+            raise pytest.exit.Exception(sent["exit"], sent["code"])
+        result = Result("failed")
+        if "hung" in sent:
+            result.outcome = "hung"
+            result.failure = f"the run did not end within {self._run_time_s:g} s, nor when it was interrupted: it was killed"
+        elif "error" in sent:
+            result.failure = f"the run failed outside of the test: {sent['error'].strip().rpartition(chr(10))[2]}"
+            result.sections.append((f"Traceback of the {_which(run)}", sent["error"]))
+        else:
+            result.failure = f"the process of the run {sent['died']}"
+        _story.current.begin(self._item.nodeid)
+        _story.current.run, self._run = run.number, run
+        text, page = _story.text(_story.current.read(run.universe, result.failure), self.folder)
+        self._run = None
+        result.story = None if page is None else str(page)
+        result.sections.append((f"minikeeper, {_which(run)}", text))
+        return result
+
+    def _reported(self, took_s: float) -> pytest.TestReport:
         """Returns the report of the test, with what the sweep has found."""
         assert self._server is not None
         # Single quotes keep the shell from expanding the points.
@@ -235,10 +400,14 @@ class Sweep:
         query = {"sweep": self._sweep, "repeat": repeat, "title": self._item.nodeid}
         found = self._server._control.read("sweep_report", query)
         text, is_passed = str(found["text"]).rstrip(), bool(found["is_clean"])
+        summary = str(found["summary"])
+        if self._why_here is not None:
+            why = f"one run at a time, in the process of pytest, because {self._why_here}"
+            text, summary = f"{text}\n\n{why}", f"{summary}; {why}"
         if not is_passed and self._folder is not None:
             name = f"sweep-{_story.file_name(self._item.nodeid)}.html"
             text += f"\n\n{_story.save(self._folder, {name: str(found['html'])})}"
-        self._item.user_properties.append((MARK, found["summary"]))
+        self._item.user_properties.append((MARK, summary))
         report = self._report("call", None if is_passed else text)
         if found["state"] == "incomplete":
             # It is no failure that a test may be expected to have, and never a pass.
@@ -278,7 +447,8 @@ class Sweep:
         def ring(_: int, frame: Optional[FrameType]) -> None:
             __tracebackhide__ = True
             self._interrupts += 1
-            if self._interrupts > INTERRUPTS_MAX:
+            # A process of its own can be ended earlier.
+            if self._interrupts > (1 if self.is_forked else INTERRUPTS_MAX):
                 self._exit(frame)
             signal.setitimer(signal.ITIMER_REAL, self._run_time_s)
             raise RunHung(f"the run did not end within {self._run_time_s:g} s{self._line(frame)}")
@@ -294,14 +464,22 @@ class Sweep:
             signal.signal(signal.SIGALRM, others)
 
     def _exit(self, frame: Optional[FrameType]) -> None:
-        """Ends pytest, because the test cannot be ended: it catches what interrupts it."""
+        """Ends the process, because the test cannot be ended: it catches what interrupts it."""
+        assert self._run is not None
+        goes_on = f"goes on after {self._interrupts - 1} interrupts{self._line(frame)}"
+        why = "because the test catches every exception: catch Exception instead"
+        stack = "".join(traceback.format_stack(frame))
+        if self._send is not None:
+            if self._result.failure is None:
+                self._result.outcome = "hung"
+                self._result.failure = f"the run {goes_on}; its process ends, {why}"
+                self._result.sections.append((f"Stack of the {_which(self._run)}", stack))
+            self._send(self._sent())
         capture: Any = self._item.config.pluginmanager.getplugin("capturemanager")
         if capture is not None:
             capture.suspend_global_capture(in_=True)
         print(
-            f"\n{MARK}: {self._item.nodeid} with {self._points or 'no fault'} goes on after {INTERRUPTS_MAX} interrupts"
-            f"{self._line(frame)}; pytest ends, because the test catches every exception: catch Exception instead\n\n"
-            + "".join(traceback.format_stack(frame)),
+            f"\n{MARK}: {self._item.nodeid} with {self._run.points or 'no fault'} {goes_on}; pytest ends, {why}\n\n{stack}",
             file=sys.stderr,
             flush=True,
         )
@@ -315,6 +493,15 @@ class Sweep:
         if frame is None:
             return ""
         return f": it was in line {frame.f_lineno} of {self._item.path.name}, in {frame.f_code.co_name}"
+
+
+def _close(children: Iterable[_forks.Child]) -> None:
+    for child in children:
+        child.close()
+
+
+def _which(run: Run) -> str:
+    return f"run with {run.points}" if run.points else "run without faults"
 
 
 _left: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
