@@ -245,3 +245,63 @@ def test_runs_overlap_in_the_processes_of_xdist(run, pytester):
     assert len(processes(pytester)) > 3
     cases = xml.etree.ElementTree.parse(pytester.path / "junit.xml").iter("testcase")
     assert len(list(cases)) == 4
+
+
+# The process dies after its first create, and finds the znode when it begins again.
+CRASH = (
+    HEADER
+    + """
+@pytest.mark.minikeeper_sweep(faults="client-crash"{})
+def test_it(minikeeper, kazoo_client):
+    if kazoo_client.exists("/half"):
+        {}
+    kazoo_client.create("/half")
+    kazoo_client.create("/done")
+    assert sorted(minikeeper.children("/")) in (["done", "half"], ["done", "half", "zookeeper"])
+"""
+)
+
+
+@pytest.mark.parametrize("jobs", ["", ", jobs=1"], ids=["forked", "in-the-process"])
+def test_crashed_process_begins_again_in_its_universe(run, jobs):
+    # The first start fails, and does not count.
+    result, printed = run(CRASH.format(jobs, "kazoo_client.delete('/half')"))
+    result.assert_outcomes(failed=1)
+    counts = counted(printed)
+    assert {name: counts[name] for name in ("points", "passed", "failed", "hung")} == {
+        "points": 2,
+        "passed": 1,
+        "failed": 1,
+        "hung": 0,
+    }, printed
+    # It died after the create of /done.
+    assert "The test fails: kazoo.exceptions.NodeExistsError" in printed and "ConnectionLoss" not in printed, printed
+    assert "--minikeeper-only 'client-crash:1:create:1:/done'" in printed, printed
+    both = "[kazoo_client.delete(path) for path in ('/half', '/done') if kazoo_client.exists(path)]"
+    result, printed = run(CRASH.format(jobs, both))
+    result.assert_outcomes(passed=1)
+    counts = counted(printed)
+    assert counts["passed"] == counts["points"] == 2, printed
+
+
+@pytest.mark.parametrize("jobs", ["", ", jobs=1"], ids=["forked", "in-the-process"])
+def test_crash_ends_a_test_that_waits(run, jobs):
+    result, printed = run(
+        HEADER
+        + f"""
+import threading
+from kazoo.exceptions import NodeExistsError
+
+@pytest.mark.minikeeper_sweep(faults="client-crash", run_time_s=40{jobs})
+def test_it(minikeeper, kazoo_client):
+    try:
+        kazoo_client.create("/lock")
+    except NodeExistsError:
+        pass
+    except Exception:
+        threading.Event().wait()
+"""
+    )
+    result.assert_outcomes(passed=1)
+    counts = counted(printed)
+    assert counts["passed"] == counts["points"] == 1, printed

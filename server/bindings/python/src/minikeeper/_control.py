@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import io
 import json
 import socket
 import time
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from urllib.parse import quote, urlencode
 
 from ._errors import MinikeeperError, NotVerified, WaitTimedOut
@@ -58,9 +57,13 @@ class Asked:
     def answer(self) -> Dict[str, Any]:
         """Waits for the answer and returns it."""
         what = self._what
-        with self, self._control._explained(what):
+        try:
             response = self._connection.getresponse()
             status, text = response.status, response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._control._unanswered(what, error) from None
+        finally:
+            self.close()
         try:
             answer = json.loads(text or b"{}")
         except ValueError:
@@ -74,10 +77,7 @@ class Asked:
             raise NotVerified(sentence, status)
         raise (WaitTimedOut if status == 408 else MinikeeperError)(sentence, status)
 
-    def __enter__(self) -> Asked:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._connection.close()
 
 
@@ -115,10 +115,10 @@ class Control:
             content = json.dumps(body).encode()
         headers["Connection"] = "close"
         what = verb.partition("?")[0]
-        with self._explained(what), contextlib.ExitStack() as unless_sent:
+        connection: Optional[http.client.HTTPConnection] = None
+        try:
             patience = PATIENCE_S + within_ms / 1000
             connection = self._connect(patience)
-            unless_sent.callback(connection.close)
             answer_of = f"{what}: the answer of {connection.host}:{connection.port}"
 
             def bounded(sock: socket.socket, *args: Any, **others: Any) -> http.client.HTTPResponse:
@@ -129,24 +129,23 @@ class Control:
 
             connection.response_class = bounded  # type: ignore[assignment]
             connection.request(method, f"/v1/{scope}{verb}", content, headers)
-            unless_sent.pop_all()
-            return Asked(self, what, connection)
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, (OSError, http.client.HTTPException)):
+                raise self._unanswered(what, error) from None
+            raise
+        return Asked(self, what, connection)
 
-    @contextlib.contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
-        """Lets errors of the connection say what was called, and where."""
-        try:
-            yield
-        except socket.timeout:
-            raise MinikeeperError(f"{what}: the server at {self._where()} timed out") from None
-        except (OSError, http.client.HTTPException) as error:
-            reason = f"{type(error).__name__}: {error}"
-            # Nothing listens there, or what listens is not control.
-            is_refused = isinstance(error, ConnectionRefusedError)
-            question = "is a server running there?" if is_refused else "is the server running with --control?"
-            raise MinikeeperError(
-                f"{what}: no answer from the control API at {self._where()} ({reason}); {question}"
-            ) from None
+    def _unanswered(self, what: str, error: Exception) -> MinikeeperError:
+        """Says what was called, where, and why there is no answer."""
+        if isinstance(error, socket.timeout):
+            return MinikeeperError(f"{what}: the server at {self._where()} timed out")
+        # Nothing listens there, or what listens is not control.
+        is_refused = isinstance(error, ConnectionRefusedError)
+        question = "is a server running there?" if is_refused else "is the server running with --control?"
+        reason = f"{type(error).__name__}: {error}"
+        return MinikeeperError(f"{what}: no answer from the control API at {self._where()} ({reason}); {question}")
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         side = self._side

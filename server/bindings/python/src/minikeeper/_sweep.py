@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
-import itertools
 import os
 import pathlib
 import re
-import selectors
 import shlex
 import signal
 import sys
@@ -24,9 +21,11 @@ import pytest
 from _pytest.outcomes import Failed
 from _pytest.runner import runtestprotocol
 
-from . import _forks, _story
-from ._control import Asked
+from . import _forks, _rules, _story
 from ._errors import MinikeeperError
+from ._overlap import Overlap, sent_by
+from ._rules import Rule
+from ._sweep_runs import Result, Run
 from ._values import given, names_nearest
 from .server import Server, server_of_sweep
 from .universe import Universe
@@ -40,36 +39,16 @@ SHOWN_MAX = 3
 INTERRUPTS_MAX = 3
 
 
-# A process gets this time more than its run, which is interrupted then, and tells where it was.
-GRACE_S = 5.0
-
-# Between two looks at processes which may have died.
-POLL_S = 0.5
+# An alarm may come so much earlier than it was set to.
+EARLY_S = 0.01
 
 
 class RunHung(Failed):
     """A run did not end in time."""
 
 
-@dataclasses.dataclass
-class Run:
-    """A run that has begun."""
-
-    number: int
-    points: str
-    universe: Universe
-
-
-@dataclasses.dataclass
-class Result:
-    """What a run has shown."""
-
-    outcome: Literal["passed", "failed", "hung"] = "passed"
-    failure: Optional[str] = None
-    story: Optional[str] = None
-    """The page with the story of the failure."""
-    sections: List[Tuple[str, str]] = dataclasses.field(default_factory=list)
-    """For the report of the test."""
+class RunCrashed(Failed):
+    """The clients of a run have died by a fault: the test begins again."""
 
 
 class Sweep:
@@ -87,17 +66,24 @@ class Sweep:
         seed: int = 0,
         all: bool = False,
         run_time_s: float = 60,
-        jobs: int = 4,
+        jobs: int = 8,
         allow_unreached: int = 0,
         allow_untried: int = 0,
+        allow: Union[Rule, str, Iterable[Union[Rule, str]]] = (),
+        leave_out: Union[Rule, str, Iterable[Union[Rule, str]]] = (),
+        first: bool = False,
+        compare: bool = False,
+        outage_ms: Optional[int] = None,
+        rollback: Optional[int] = None,
         orders: bool = False,
         changes: Union[int, Literal["all"], None] = None,
         more: Optional[int] = None,
         alike: Optional[bool] = None,
         clients: Optional[int] = None,
     ) -> None:
-        self._item = item
+        self.item = item
         self._only: Optional[str] = item.config.getoption("--minikeeper-only")
+        allowed = [allow] if isinstance(allow, (Rule, str)) else list(allow)
         self._options: Dict[str, Any] = {
             "faults": faults if faults is None or isinstance(faults, str) else ",".join(faults),
             "time_ms": None if time_s is None else round(time_s * 1_000),
@@ -108,7 +94,14 @@ class Sweep:
             "only": self._only,
             "allow_unreached": allow_unreached,
             "allow_untried": allow_untried,
+            "allow": _rules.texts("allow", allowed),
+            "leave_out": _rules.texts("leave_out", [leave_out] if isinstance(leave_out, (Rule, str)) else leave_out),
+            "first": first,
+            "compare": compare,
+            "outage_ms": outage_ms,
+            "rollback": rollback,
         }
+        self._expected = [rule.raises for rule in allowed if isinstance(rule, Rule) and rule.raises is not None]
         of_orders = {
             "changes": None if changes is None else str(changes),
             "more": more,
@@ -124,7 +117,7 @@ class Sweep:
         if jobs < 1:
             raise TypeError(f"jobs is {jobs}; the least is 1")
         self._jobs = 1 if orders else jobs
-        self._run_time_s = run_time_s
+        self.run_time_s = run_time_s
         # A debugger takes its time.
         self._is_debugged = bool(item.config.getoption("usepdb", False))
         # A test that is expected to fail saves nothing.
@@ -132,7 +125,7 @@ class Sweep:
         self._folder = None if is_expected else _story.folder(item.config)
         self._server: Optional[Server] = None
         self._sweep: Optional[int] = None
-        self._is_over = False
+        self.is_over = False
         # Why runs are not forked, though several may be done at a time.
         self._why_here: Optional[str] = None
         # The first run that failed with these points.
@@ -142,11 +135,13 @@ class Sweep:
         # In a forked process: sends a result, and ends the process.
         self._send: Optional[Callable[[Any], NoReturn]] = None
         self._run: Optional[Run] = None
+        # The run whose clients have died.
+        self._crashed: Optional[Run] = None
         self._reset()
 
     def _reset(self) -> None:
         self._result = Result()
-        self._deadline = time.monotonic() + self._run_time_s
+        self._deadline = time.monotonic() + self.run_time_s
         self._interrupts = 0
         self._threads: Set[threading.Thread] = set(threading.enumerate())
 
@@ -157,7 +152,7 @@ class Sweep:
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is the process of a single run, which others are done beside."""
+        """Whether this is the process of a single run, beside others."""
         return self._send is not None
 
     @property
@@ -165,11 +160,26 @@ class Sweep:
         """The universe of the run, if it has one before its fixtures."""
         return None if self._run is None else self._run.universe
 
+    @property
+    def server(self) -> Server:
+        """The server that keeps the sweep, once it has begun."""
+        assert self._server is not None
+        return self._server
+
+    @property
+    def number(self) -> int:
+        """The number of the sweep, once it has begun."""
+        assert self._sweep is not None
+        return self._sweep
+
     # Called by the fixture `minikeeper`.
 
     def begin_run(self, server: Server, universe: Universe) -> None:
-        """Injects the faults of the next run into a new universe, unless `universe` has them. Skips the rest of the test if the sweep is over."""
-        if "minikeeper_server" in self._item.fixturenames:  # type: ignore[attr-defined]
+        """Injects the faults of the next run into a universe that is not that of a run yet.
+
+        Skips the rest of the test if the sweep is over.
+        """
+        if "minikeeper_server" in self.item.fixturenames:  # type: ignore[attr-defined]
             message = "a server of a run's own cannot keep the sweep: use minikeeper without minikeeper_server"
             pytest.fail(f"{MARK}: {message}", pytrace=False)
         if self._sweep is None:
@@ -180,18 +190,29 @@ class Sweep:
             self._server = server
         if self._run is None:
             next = universe.sweep_next(self._sweep)
-            if next.run == 0:
-                self._is_over = True
-                universe.drop_universe()
+            self._run = self.begun(next.run, next.points, universe)
+            if self._run is None:
                 pytest.skip("the sweep is over")
-            self._run = Run(next.run, next.points, universe)
+            if self._run.may_crash and _has_alarms():
+                threading.Thread(target=self._await_crash, args=(self._run,), daemon=True).start()
         _story.current.run = self._run.number
+
+    def begun(self, number: int, points: str, universe: Universe) -> Optional[Run]:
+        """Returns the run that `sweep_next` has begun, None if the sweep is over."""
+        if number != 0:
+            return Run(number, points, universe)
+        self.is_over = True
+        universe.drop_universe()
+        return None
 
     # Called for the reports of a run.
 
     def is_failure(self, call: pytest.CallInfo[None]) -> bool:
         """Whether a phase of the run has failed, even if the test is expected to fail."""
         if self._run is None or call.excinfo is None:
+            return False
+        if self._has_died():
+            # Only its second start counts.
             return False
         # A test that skips the first run skips the sweep. One that skips another run has not checked it.
         outcomes = (pytest.xfail.Exception, *([pytest.skip.Exception] if self._run.number == 1 else []))
@@ -213,9 +234,11 @@ class Sweep:
         if result.failure is None:
             is_hung = isinstance(call.excinfo.value, RunHung)
             result.outcome = "hung" if is_hung else "failed"
-            result.failure = str(call.excinfo.value) if is_hung else call.excinfo.exconly()
+            result.failure = str(call.excinfo.value) if is_hung else self._words_of(call.excinfo)
             result.story = None if story is None else str(story)
-        which = _which(self._run)
+            lines = [entry.lineno + 1 for entry in call.excinfo.traceback if str(entry.path) == str(self.item.path)]
+            result.place = f"{self.item.path.name}:{lines[-1]}" if lines else None
+        which = self._run.words
         if report.longreprtext:
             result.sections.append((f"Traceback of the {which}", report.longreprtext))
         result.sections += [(f"{title}, {which}", text) for title, text in report.sections]
@@ -224,7 +247,7 @@ class Sweep:
 
     def run_all(self, nextitem: Optional[pytest.Item]) -> List[pytest.TestReport]:
         """Runs the test until the sweep is over. Returns the reports of the test."""
-        began, is_stopped = time.monotonic(), False
+        began = time.monotonic()
         broken: Optional[MinikeeperError] = None
         try:
             while True:
@@ -233,16 +256,14 @@ class Sweep:
                 run, result = self._run, self._result
                 if run is None:
                     break
-                self._end_run(run, result)
+                self.end_run(run, result)
                 is_skipped = run.number == 1 and result.failure is None and any(report.skipped for report in reports)
-                is_stopped = self._is_stopped()
-                if is_skipped or is_stopped:
+                if is_skipped or self.is_stopped:
                     break
                 if run.number == 1 and self._jobs > 1:
-                    self._why_here = _forks.why_not(self._item)
+                    self._why_here = _forks.why_not(self.item)
                     if self._why_here is None:
-                        self._do_others_in_forks(run)
-                        is_stopped = not self._is_over
+                        Overlap(self, self._jobs, run.universe).run_all()
                         break
         except MinikeeperError as error:
             # The server has forgotten the sweep, such as one that the test has restarted.
@@ -255,14 +276,24 @@ class Sweep:
         if self._sweep is None and all(report.passed for report in reports):
             failure = f"{MARK}: the test must use the fixture minikeeper, or one that uses it"
             return [*reports[:1], self._report("call", failure), self._end(nextitem)]
-        if not self._is_over and not is_stopped:
+        if not self.is_over and not self.is_stopped:
             # It was skipped, or a fixture failed before the run.
             return [*reports[:-1], *(one for one in reports[-1:] if one.failed), self._end(nextitem)]
         return [self._report("setup"), self._reported(time.monotonic() - began), self._end(nextitem)]
 
     def _do(self) -> List[pytest.TestReport]:
         """Does a run in this process. Returns the reports of pytest."""
-        item = self._item
+        reports = self._start()
+        while self._run is not None and not self.is_forked and self._has_died():
+            self._run = self._run.again()
+            reports = self._start()
+        result = self._result
+        if result.failure is None and time.monotonic() > self._deadline and not self._is_debugged:
+            result.outcome, result.failure = "hung", f"the run took longer than {self.run_time_s:g} s"
+        return reports
+
+    def _start(self) -> List[pytest.TestReport]:
+        item = self.item
         _story.current.begin(item.nodeid)
         item._report_sections.clear()
         del item.user_properties[self._properties :]
@@ -273,27 +304,36 @@ class Sweep:
                 vars(item).pop(kept, None)
         # The parent in place of the next test keeps the fixtures of larger scopes.
         reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
-        result = self._result
-        if result.failure is None and time.monotonic() > self._deadline and not self._is_debugged:
-            result.outcome, result.failure = "hung", f"the run took longer than {self._run_time_s:g} s"
-        if result.failure is not None and not self.is_forked:
+        if (self._result.failure is not None or self._is_crashed) and not self.is_forked:
             _leave(thread for thread in threading.enumerate() if thread not in self._threads)
         return reports
 
-    def _is_stopped(self) -> bool:
-        return bool(self._item.session.shouldstop or self._item.session.shouldfail)
+    def do_in_fork(self, run: Run, send: Callable[[Any], NoReturn]) -> Dict[str, Any]:
+        """Does a run in this process, which is its own. Returns what to send to the process of the sweep."""
+        self._send, self._run = send, run
+        self._do()
+        return sent_by(self._result, self.item.session)
 
-    def _end_run(self, run: Run, result: Result) -> None:
+    @property
+    def is_stopped(self) -> bool:
+        """Whether pytest ends the tests."""
+        return bool(self.item.session.shouldstop or self.item.session.shouldfail)
+
+    def end_run(self, run: Run, result: Result) -> None:
         """Tells the server the result of a run, and drops its universe."""
-        assert self._sweep is not None and self._server is not None
-        message = None if result.failure is None else _story.clean(result.failure)[: _story.FAILURE_CHARS_MAX]
         if result.failure is not None:
             self._failed.setdefault(run.points, run.number)
             if self._is_new(run) and len(self._failed) <= SHOWN_MAX:
                 self._sections += result.sections
+        message = None if result.failure is None else _story.clean(result.failure)[: _story.FAILURE_CHARS_MAX]
         # The server, because the test may have dropped the universe.
-        self._server.sweep_end(
-            self._sweep, run=run.number, outcome=result.outcome, message=message, story=result.story
+        self.server.sweep_end(
+            self.number,
+            run=run.number,
+            outcome=result.outcome,
+            message=message,
+            place=result.place,
+            story=result.story,
         )
         try:
             run.universe.drop_universe()
@@ -301,113 +341,62 @@ class Sweep:
             if error.status != 404:
                 raise
 
-    # The forked runs.
-
-    def _do_others_in_forks(self, first: Run) -> None:
-        """Does the runs after the first in forked processes, some at a time, until the sweep is over or stopped."""
-        assert self._server is not None
-        forks: Dict[_forks.Child, Run] = {}
-        asked: Optional[Asked] = None
-        numbers = itertools.count(2)
-        with contextlib.ExitStack() as at_end:
-            selector = at_end.enter_context(selectors.DefaultSelector())
-            at_end.callback(_close, forks)
-            while not self._is_stopped() and not (self._is_over and not forks):
-                if asked is None and not self._is_over and len(forks) < self._jobs:
-                    universe = self._server.create_universe(f"{first.universe.name}-{next(numbers)}")
-                    # It may wait for the end of another run.
-                    asked = universe._control.ask("sweep_next", {"sweep": self._sweep})
-                    selector.register(asked, selectors.EVENT_READ)
-                ready = [key.fileobj for key, _ in selector.select(POLL_S)]
-                if asked in ready:
-                    selector.unregister(asked)
-                    run = self._next_of(asked.answer(), universe)
-                    asked = None
-                    if run is not None:
-                        child = self._fork(run)
-                        forks[child] = run
-                        selector.register(child, selectors.EVENT_READ)
-                for child, run in list(forks.items()):
-                    sent = child.read() if child in ready else child.poll()
-                    if sent is not None:
-                        selector.unregister(child)
-                        del forks[child]
-                        child.close()
-                        self._end_run(run, self._received(run, sent))
-
-    def _next_of(self, answer: Dict[str, Any], universe: Universe) -> Optional[Run]:
-        if answer["run"] == 0:
-            self._is_over = True
-            universe.drop_universe()
-            return None
-        return Run(answer["run"], answer["points"], universe)
-
-    def _fork(self, run: Run) -> _forks.Child:
-        def act(send: Callable[[Any], NoReturn]) -> Any:
-            self._send, self._run = send, run
-            self._do()
-            return self._sent()
-
-        # The run has its time, and its fixtures have it again to end.
-        return _forks.Child(self._item, act, 2 * self._run_time_s + GRACE_S)
-
-    def _sent(self) -> Dict[str, Any]:
-        """What the process of a run sends to that of the sweep."""
-        session = self._item.session
-        return {
-            "result": dataclasses.asdict(self._result),
-            "stop": str(session.shouldstop or ""),
-            "fail": str(session.shouldfail or ""),
-        }
-
-    def _received(self, run: Run, sent: Dict[str, Any]) -> Result:
-        """Returns the result of a run from what its process has sent, or from how it ended."""
-        if "result" in sent:
-            session = self._item.session
-            if sent["stop"]:
-                session.shouldstop = sent["stop"]
-            if sent["fail"]:
-                session.shouldfail = sent["fail"]
-            result = Result(**sent["result"])
-            result.sections = [(title, text) for title, text in result.sections]
-            return result
-        if "interrupted" in sent:
-            raise KeyboardInterrupt
-        if "exit" in sent:
-            raise pytest.exit.Exception(sent["exit"], sent["code"])
-        result = Result("failed")
-        if "hung" in sent:
-            result.outcome = "hung"
-            result.failure = f"the run did not end within {self._run_time_s:g} s, nor when it was interrupted: it was killed"
-        elif "error" in sent:
-            result.failure = f"the run failed outside of the test: {sent['error'].strip().rpartition(chr(10))[2]}"
-            result.sections.append((f"Traceback of the {_which(run)}", sent["error"]))
-        else:
-            result.failure = f"the process of the run {sent['died']}"
-        _story.current.begin(self._item.nodeid)
-        _story.current.run, self._run = run.number, run
-        text, page = _story.text(_story.current.read(run.universe, result.failure), self.folder)
-        self._run = None
+    def add_story(self, run: Run, result: Result) -> None:
+        """Adds the story of a run whose process could not read it."""
+        assert result.failure is not None
+        _story.current.begin(self.item.nodeid)
+        _story.current.run = run.number
+        story = _story.current.read(run.universe, result.failure)
+        text, page = _story.text(story, self._folder if self._is_new(run) else None)
         result.story = None if page is None else str(page)
-        result.sections.append((f"minikeeper, {_which(run)}", text))
-        return result
+        result.sections.append((f"minikeeper, {run.words}", text))
+
+    # The death of the clients of a run, by the fault `client-crash`.
+
+    def has_crashed(self, run: Run) -> bool:
+        """Whether the clients of a run have died, for the first time."""
+        return run.may_crash and self.server.sweep_crashed(self.number, run=run.number, within_ms=0)
+
+    @property
+    def _is_crashed(self) -> bool:
+        return self._run is not None and self._crashed is self._run
+
+    def _has_died(self) -> bool:
+        return self._is_crashed or (self._run is not None and self.has_crashed(self._run))
+
+    def _await_crash(self, run: Run) -> None:
+        """Interrupts the run when its clients have died. For a thread, which ends with the run."""
+        with contextlib.suppress(MinikeeperError):
+            within_ms = round(2 * self.run_time_s * 1_000)
+            if self.server.sweep_crashed(self.number, run=run.number, within_ms=within_ms):
+                self._crashed = run
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+    def _words_of(self, raised: pytest.ExceptionInfo[BaseException]) -> str:
+        """Returns how an exception is told, with the names of its classes that the test expects."""
+        text = raised.exconly()
+        names = [_rules.name_of(one) for one in self._expected if isinstance(raised.value, one)]
+        names = [name for name in names if name not in text]
+        if names:
+            text = "\n".join([text[: _story.FAILURE_CHARS_MAX // 2], *(f"which is a {name}" for name in names)])
+        return text
 
     def _reported(self, took_s: float) -> pytest.TestReport:
         """Returns the report of the test, with what the sweep has found."""
         assert self._server is not None
         # Single quotes keep the shell from expanding the points.
-        repeat = f"pytest {shlex.quote(self._item.nodeid)} --minikeeper-only '{{}}'"
-        query = {"sweep": self._sweep, "repeat": repeat, "title": self._item.nodeid}
-        found = self._server._control.read("sweep_report", query)
+        repeat = f"pytest {shlex.quote(self.item.nodeid)} --minikeeper-only '{{}}'"
+        query = {"sweep": self._sweep, "repeat": repeat, "title": self.item.nodeid}
+        found = self.server._control.read("sweep_report", query)
         text, is_passed = str(found["text"]).rstrip(), bool(found["is_clean"])
         summary = str(found["summary"])
         if self._why_here is not None:
             why = f"one run at a time, in the process of pytest, because {self._why_here}"
             text, summary = f"{text}\n\n{why}", f"{summary}; {why}"
         if not is_passed and self._folder is not None:
-            name = f"sweep-{_story.file_name(self._item.nodeid)}.html"
+            name = f"sweep-{_story.file_name(self.item.nodeid)}.html"
             text += f"\n\n{_story.save(self._folder, {name: str(found['html'])})}"
-        self._item.user_properties.append((MARK, summary))
+        self.item.user_properties.append((MARK, summary))
         report = self._report("call", None if is_passed else text)
         if found["state"] == "incomplete":
             # It is no failure that a test may be expected to have, and never a pass.
@@ -419,20 +408,20 @@ class Sweep:
 
     def _end(self, nextitem: Optional[pytest.Item]) -> pytest.TestReport:
         """Ends the fixtures of larger scopes that the next test does not use."""
-        setups = self._item.session._setupstate
+        setups = self.item.session._setupstate
         return self._report("teardown", act=lambda: setups.teardown_exact(nextitem))
 
     def _report(
         self, when: Any, failure: Optional[str] = None, act: Optional[Callable[[], None]] = None
     ) -> pytest.TestReport:
-        self._item._report_sections.clear()
+        self.item._report_sections.clear()
 
         def fail() -> None:
             if failure is not None:
                 pytest.fail(failure, pytrace=False)
 
         call = pytest.CallInfo.from_call(act or fail, when)
-        report: pytest.TestReport = self._item.ihook.pytest_runtest_makereport(item=self._item, call=call)
+        report: pytest.TestReport = self.item.ihook.pytest_runtest_makereport(item=self.item, call=call)
         return report
 
     def limited(self, when: str) -> Iterator[None]:
@@ -444,17 +433,26 @@ class Sweep:
             yield
             return
 
+        # The clients of a hung test get the time to stop.
+        left_s = self.run_time_s if when == "teardown" else max(self._deadline - time.monotonic(), 0.001)
+        end = time.monotonic() + left_s
+
         def ring(_: int, frame: Optional[FrameType]) -> None:
             __tracebackhide__ = True
+            if self._is_crashed and when != "teardown":
+                raise RunCrashed("the clients of the run have died", pytrace=False)
+            if time.monotonic() < end - EARLY_S:
+                # It was for a crash.
+                return
             self._interrupts += 1
             # A process of its own can be ended earlier.
             if self._interrupts > (1 if self.is_forked else INTERRUPTS_MAX):
                 self._exit(frame)
-            signal.setitimer(signal.ITIMER_REAL, self._run_time_s)
-            raise RunHung(f"the run did not end within {self._run_time_s:g} s{self._line(frame)}")
+            signal.setitimer(signal.ITIMER_REAL, self.run_time_s)
+            raise RunHung(f"the run did not end within {self.run_time_s:g} s{self._line(frame)}")
 
-        # The clients of a hung test get the time to stop.
-        left_s = self._run_time_s if when == "teardown" else max(self._deadline - time.monotonic(), 0.001)
+        if self._is_crashed and when != "teardown":
+            raise RunCrashed("the clients of the run have died", pytrace=False)
         others = signal.signal(signal.SIGALRM, ring)
         signal.setitimer(signal.ITIMER_REAL, left_s)
         try:
@@ -473,13 +471,13 @@ class Sweep:
             if self._result.failure is None:
                 self._result.outcome = "hung"
                 self._result.failure = f"the run {goes_on}; its process ends, {why}"
-                self._result.sections.append((f"Stack of the {_which(self._run)}", stack))
-            self._send(self._sent())
-        capture: Any = self._item.config.pluginmanager.getplugin("capturemanager")
+                self._result.sections.append((f"Stack of the {self._run.words}", stack))
+            self._send(sent_by(self._result, self.item.session))
+        capture: Any = self.item.config.pluginmanager.getplugin("capturemanager")
         if capture is not None:
             capture.suspend_global_capture(in_=True)
         print(
-            f"\n{MARK}: {self._item.nodeid} with {self._run.points or 'no fault'} {goes_on}; pytest ends, {why}\n\n{stack}",
+            f"\n{MARK}: {self.item.nodeid} with {self._run.points or 'no fault'} {goes_on}; pytest ends, {why}\n\n{stack}",
             file=sys.stderr,
             flush=True,
         )
@@ -487,21 +485,12 @@ class Sweep:
 
     def _line(self, frame: Optional[FrameType]) -> str:
         """Says which line of the test has called what blocks."""
-        file = str(self._item.path)
+        file = str(self.item.path)
         while frame is not None and frame.f_code.co_filename != file:
             frame = frame.f_back
         if frame is None:
             return ""
-        return f": it was in line {frame.f_lineno} of {self._item.path.name}, in {frame.f_code.co_name}"
-
-
-def _close(children: Iterable[_forks.Child]) -> None:
-    for child in children:
-        child.close()
-
-
-def _which(run: Run) -> str:
-    return f"run with {run.points}" if run.points else "run without faults"
+        return f": it was in line {frame.f_lineno} of {self.item.path.name}, in {frame.f_code.co_name}"
 
 
 _left: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
@@ -560,9 +549,12 @@ def _without_other_alarms() -> Iterator[None]:
         yield
         return
     left_s, interval_s = signal.setitimer(signal.ITIMER_REAL, 0)
+    # One that comes between two runs does nothing.
+    others = signal.signal(signal.SIGALRM, lambda *_: None)
     try:
         yield
     finally:
+        signal.signal(signal.SIGALRM, others)
         signal.setitimer(signal.ITIMER_REAL, left_s, interval_s)
 
 
