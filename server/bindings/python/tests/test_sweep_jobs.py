@@ -234,6 +234,22 @@ def test_it(of_module, kazoo_client):
         assert len(processes(pytester)) == 1
 
 
+def test_runs_are_done_in_the_process_of_pytest_with_a_debugger(run, pytester):
+    result, printed = run(
+        RUNS
+        + """
+@pytest.mark.minikeeper_sweep(faults="reply-lost")
+def test_it(kazoo_client):
+    begin()
+    kazoo_client.retry(kazoo_client.exists, "/a")
+""",
+        "--pdb",
+    )
+    result.assert_outcomes(passed=1)
+    assert "; one run at a time, in the process of pytest, because of --pdb\n" in printed, printed
+    assert len(processes(pytester)) == 1
+
+
 def test_runs_overlap_in_the_processes_of_xdist(run, pytester):
     if importlib.util.find_spec("xdist") is None:
         pytest.skip("pytest-xdist is not installed")

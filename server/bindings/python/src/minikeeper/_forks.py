@@ -12,13 +12,17 @@ import threading
 import time
 import traceback
 import warnings
-from typing import Any, Callable, Dict, NoReturn, Optional
+from typing import Any, Callable, Dict, List, NoReturn, Optional
 
 import pytest
 
 from .server import let_go_of_programs
 
 READ_BYTES = 1 << 16
+
+# Threads get this time to end after the first run. So many of the others are named.
+THREADS_END_S = 1.0
+NAMES_MAX = 3
 
 # From the end of the pipe of a process to the end of the process.
 END_S = 1.0
@@ -33,13 +37,24 @@ def why_not(item: pytest.Item) -> Optional[str]:
         return "of --pdb"
     if threading.current_thread() is not threading.main_thread():
         return "pytest does not run in the main thread"
-    others = sorted(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
+    others = _other_threads()
     if others:
         # A forked process would wait for what only they do.
-        return f"the process has other threads: {', '.join(others)}"
+        names = sorted(thread.name for thread in others)
+        more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+        return f"the process has other threads: {', '.join(names[:NAMES_MAX])}{more}"
     if "minikeeper_shared_server" in getattr(item, "fixturenames", ()):
         return "the test uses the server of all runs"
     return None
+
+
+def _other_threads() -> List[threading.Thread]:
+    """Returns the threads that do not end soon."""
+    deadline = time.monotonic() + THREADS_END_S
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    for thread in others:
+        thread.join(max(deadline - time.monotonic(), 0))
+    return [thread for thread in others if thread.is_alive()]
 
 
 class Child:

@@ -178,7 +178,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    options = "faults, time_s, runs, depth=1, seed=0, all=False, run_time_s=60, jobs=4, allow_unreached=0, allow_untried=0"
+    options = "faults, time_s, runs, depth=1, seed=0, all=False, run_time_s=60, jobs=8, allow_unreached=0, allow_untried=0"
+    options += ", allow=(), leave_out=(), first=False, compare=False, outage_ms, rollback"
     options += ", orders=False, changes=2, more, alike=False, clients"
     described = "run the test once for every fault at every place where it can happen, or in many orders of requests"
     config.addinivalue_line("markers", f"{_sweep.MARK}({options}): {described}")
