@@ -119,6 +119,12 @@ public class Universe extends Verbs {
     return (String) exportTree(TreeFormat.YAML, "/");
   }
 
+  /** Waits as long as the other runs of the sweep take, if what is next depends on them. */
+  @Override
+  public SweepNext sweepNext(long sweep) {
+    return new SweepNext(control().act("sweep_next", Map.of("sweep", sweep), Integer.MAX_VALUE));
+  }
+
   /**
    * Show what a sweep has found so far: {@code is_clean}, {@code summary}, {@code text}, {@code html} and the other fields of
    * {@link #sweepReport}, which returns only the text.

@@ -6,8 +6,6 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 import org.junit.jupiter.api.TestTemplate;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * In place of {@code @Test}: runs the test once for every fault at every request and event where it can happen, and reports
@@ -23,15 +21,17 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
  * }
  * }</pre>
  *
- * <p>The class has {@link Minikeeper}, or a static {@link MinikeeperExtension} with {@code @RegisterExtension}. Each run is
- * an invocation of the test, with an instance of the class, methods {@code @BeforeEach} and {@code @AfterEach}, and a
- * universe of its own. The first runs have no faults; their requests and events are what the others try. The runs are done
- * one after the other, also if tests run in parallel, each on a thread of its own.
+ * <p>The class has {@link Minikeeper}, or a static {@link MinikeeperExtension} with {@code @RegisterExtension}. JUnit reports
+ * one test, which fails with what the sweep has found: for each failure the fault, how to repeat it, the requests around it and
+ * the page with its story. It also fails if the sweep is incomplete, because a point was not reached, a limit has left one, or
+ * nothing was tried: a green sweep has tried everything. It saves the report as a page, in the folder of the stories.
  *
- * <p>A run that fails is shown as skipped. The last invocation, {@code report}, fails with what the sweep has found: for
- * each failure the fault, how to repeat it, the requests around it and the page with its story. It also fails if the sweep is
- * incomplete, because a point was not reached, a limit has left one, or nothing was tried: a green sweep has tried everything.
- * It saves the report as a page, in the folder of the stories.
+ * <p>Each run is an invocation of the test, in a launch of JUnit that no report shows, with an instance of the class, methods
+ * {@code @BeforeEach} and {@code @AfterEach}, and a universe of its own. The first runs have no faults; their requests and
+ * events are what the others try. Several runs are done at a time, each on a thread of its own.
+ *
+ * <p>Methods {@code @BeforeAll} and {@code @AfterAll} are called once, before and after all runs, as for any test. Other extensions'
+ * callbacks for them are called once more, around the runs.
  *
  * <p>The configuration parameter or system property {@code minikeeper.sweep.only}, else the environment variable
  * MINIKEEPER_SWEEP_ONLY, names the point of the only run to do, as the report does. It applies to every sweep, so also select
@@ -40,7 +40,6 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 @Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)
 @TestTemplate
-@Execution(ExecutionMode.SAME_THREAD)
 public @interface MinikeeperSweep {
   /** The faults to try; by default all. */
   SweepFault[] faults() default {};
@@ -65,6 +64,13 @@ public @interface MinikeeperSweep {
    * the next run begins.
    */
   int runSeconds() default 60;
+
+  /**
+   * How many runs are done at a time: 1 to 64. With 1 they are done one after the other, as a test needs that uses what all
+   * instances share, such as static fields. So they are with {@code orders}, if the tests of the class share one instance, and
+   * with JUnit's {@code @Execution(SAME_THREAD)}, {@code @Isolated} or {@code @ResourceLock}.
+   */
+  int jobs() default 8;
 
   /** How many points may stay unreached before the sweep is incomplete, which fails the test. */
   long allowUnreached() default 0;
