@@ -139,10 +139,12 @@ pub use server::{Builder, Server};
 #[cfg(feature = "control")]
 pub use sweep::{
     SweepError,
+    coverage::Coverage,
     order_report::OrderCoverage,
     plan::SweepOptions,
     point::FaultPoint,
     report::{SweepFailure, SweepReport, SweepState},
+    rule::{RuleUse, SweepRule},
 };
 #[cfg(feature = "sweep")]
 pub use sweeping::in_process::{Sweep, SweepOutcome};

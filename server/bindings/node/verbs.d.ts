@@ -156,6 +156,20 @@ export interface SweepNext {
 }
 
 /**
+ * The result of `sweepFaults`.
+ *
+ * A test that expects an error of one fault asks so.
+ */
+export interface SweepFaults {
+  /** The faults; none in a run without faults, and without a sweep */
+  faults: string[];
+  /** Its points */
+  points: string;
+  /** What goes wrong, in a sentence */
+  sentence: string;
+}
+
+/**
  * The result of `get`.
  *
  * Fails (404) if there is no such znode.
@@ -512,6 +526,17 @@ export interface Verbs {
     faults?: string | undefined;
     /** How long an outage lasts, by the server's clock, in milliseconds; 0 if it does not end; by default 1,000 */
     outageMs?: number | undefined;
+    /**
+     * The failures that the test expects, a rule a line: session-expired:*:create raises SessionExpired because
+     * the caller asks again
+     */
+    allow?: string | undefined;
+    /** The points that are not tried, a rule a line: reply-late because the timeout is an hour */
+    leaveOut?: string | undefined;
+    /** Whether to end with the first failure, once it is confirmed */
+    first?: boolean | undefined;
+    /** Whether a run also fails if it leaves other znodes, clients or watches than the runs without faults */
+    compare?: boolean | undefined;
     /** The points of the only run, as a report names them, with + between two; or its order */
     only?: string | undefined;
     /** Whether to try the orders in which requests can be served, instead of faults */
@@ -558,6 +583,25 @@ export interface Verbs {
   sweepNext(sweep: number): Promise<SweepNext>;
 
   /**
+   * Show what the sweep tries in this run.
+   *
+   * A test that expects an error of one fault asks so.
+   */
+  sweepFaults(): Promise<SweepFaults>;
+
+  /**
+   * Note a goal that some run of the sweep must reach, such as "the second contender waited".
+   *
+   * Call it where the goal may hold, in every run. If no run reaches it, the sweep is incomplete. Does nothing
+   * without a sweep.
+   * @param goal The goal, at most 200 characters
+   */
+  sometimes(goal: string, options?: {
+    /** Whether it is reached */
+    holds?: boolean | undefined;
+  }): Promise<void>;
+
+  /**
    * Wait until the clients of a sweep's run have died, by the fault `client-crash`.
    *
    * Then stop the test where it is, and begin it again in the same universe: the server serves nothing of the
@@ -583,6 +627,11 @@ export interface Verbs {
     outcome: Outcome;
     /** Why it failed */
     message?: string | undefined;
+    /**
+     * Where in the program it failed, such as test_job.py:17; failures with the same message, place and first
+     * difference in the journal are one group
+     */
+    place?: string | undefined;
     /** The page with the story of the failure, which the report names */
     story?: string | undefined;
   }): Promise<boolean>;

@@ -121,6 +121,15 @@ class Verbs {
     return { run: answer.run, points: answer.points, sentence: answer.sentence };
   }
 
+  async sweepFaults() {
+    const answer = await this._api.read('sweep_faults');
+    return { faults: answer.faults, points: answer.points, sentence: answer.sentence };
+  }
+
+  async sometimes(goal, options) {
+    await this._api.act('sometimes', { goal, ...fields(options) });
+  }
+
   async sweepCrashed(sweep, options) {
     return (await this._api.act('sweep_crashed', { sweep, ...fields(options) })).is_crashed;
   }

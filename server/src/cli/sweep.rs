@@ -14,7 +14,7 @@ use std::{
 };
 
 use minikeeper::{
-    FaultPoint, RequestOrder, Server, SweepError, SweepFault, SweepOptions, SweepState,
+    FaultPoint, RequestOrder, Server, SweepError, SweepFault, SweepOptions, SweepRule, SweepState,
     sweeping::command::{CommandSweep, SweepStop, supervise},
 };
 
@@ -62,12 +62,25 @@ pub(crate) struct SweepArgs {
     /// With --orders: the command starts with N clients; their requests are served as soon as each has one
     #[arg(long, value_name = "N", requires = "orders")]
     clients: Option<u16>,
+    /// Expect failures: a fault or point, "raises" and a part of the output, "because" and the reason; may be given
+    /// several times
+    #[arg(long, value_name = "RULE", conflicts_with = "orders")]
+    allow: Vec<SweepRule>,
+    /// Do not try points: a fault or point, "because" and the reason; may be given several times
+    #[arg(long, value_name = "RULE", conflicts_with = "orders")]
+    leave_out: Vec<SweepRule>,
+    /// End with the first failure, once it is confirmed
+    #[arg(long)]
+    first: bool,
+    /// Let a run also fail if it leaves other znodes, clients or watches than the runs without faults
+    #[arg(long, conflicts_with = "orders")]
+    compare: bool,
     /// Do only the run with this point, + stands between two, or this order; may be given several times
     #[arg(long, value_name = "POINT")]
     only: Vec<String>,
-    /// Begin no run after N seconds
-    #[arg(long, value_name = "N")]
-    time: Option<u64>,
+    /// Begin no run after this time, such as 90, 90s or 5m; the most different points come first
+    #[arg(long, visible_alias = "budget", value_name = "TIME", value_parser = time)]
+    time: Option<Duration>,
     /// Do at most N runs
     #[arg(long, value_name = "N")]
     runs: Option<u64>,
@@ -92,6 +105,9 @@ pub(crate) struct SweepArgs {
     /// Leave out what an earlier sweep with the same folder has tried
     #[arg(long)]
     resume: bool,
+    /// Leave out the points in this file, which passed before, and add those that pass: what a pipeline has not tried
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["orders", "only"])]
+    new_since: Option<PathBuf>,
     /// Let the server's tick time be N milliseconds: sessions may be as short as two ticks
     #[arg(long, value_name = "N")]
     tick_time: Option<u64>,
@@ -123,6 +139,20 @@ fn fault_parser() -> impl clap::builder::TypedValueParser<Value = NamedFault> {
     use clap::builder::{PossibleValuesParser, TypedValueParser as _};
     let names = SweepFault::NAMES.into_iter().chain(["all"]);
     PossibleValuesParser::new(names).map(|name| NamedFault(name.parse().ok()))
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit_s) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let seconds = number.parse::<u64>().ok();
+    seconds
+        .and_then(|number| number.checked_mul(unit_s))
+        .map(Duration::from_secs)
+        .ok_or_else(|| {
+            "expected a number of seconds, such as 90 or 90s, or of minutes, such as 5m".to_owned()
+        })
 }
 
 fn outage(text: &str) -> Result<Duration, String> {
@@ -196,7 +226,11 @@ impl SweepArgs {
         options.runs_max = self.runs;
         options.allow_unreached = self.allow_unreached;
         options.allow_untried = self.allow_untried;
-        options.time_max = self.time.map(Duration::from_secs);
+        options.time_max = self.time;
+        options.allow.clone_from(&self.allow);
+        options.leave_out.clone_from(&self.leave_out);
+        options.first = self.first;
+        options.compare = self.compare;
         options.outage = self.outage_ms;
         options.rollback = self.rollback;
         if !self.faults.is_empty() {
@@ -226,6 +260,9 @@ impl SweepArgs {
         if options.rollback != usual.rollback {
             again += &format!(" --rollback {}", options.rollback);
         }
+        if options.compare {
+            again += " --compare";
+        }
         if options.orders {
             again += " --orders";
         }
@@ -254,6 +291,7 @@ impl SweepArgs {
             run_max: Duration::from_secs(self.run_time),
             folder: self.out,
             resumes: self.resume,
+            new_since: self.new_since,
             clients: self.clients.map(usize::from),
             again,
         };

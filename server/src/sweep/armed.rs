@@ -14,7 +14,9 @@ use crate::{
     sweep::{
         SweepError,
         acts::ENTRIES_MAX,
+        oracle::End,
         plan::{Run, RunResult, RunVerdict},
+        report::text_of,
     },
     universe::Universe,
 };
@@ -39,6 +41,8 @@ pub(crate) struct Armed {
     has_order: bool,
     /// The counts of the fault with which clients die.
     crash: Option<Arc<Hits>>,
+    /// Whether what the run leaves is compared.
+    compares: bool,
 }
 
 /// What runs a test.
@@ -67,7 +71,9 @@ impl Armed {
             is_recorded: false,
             has_order: false,
             crash: None,
+            compares: run.compares,
         };
+        universe.shared.run_notes.lock().points = Some(text_of(&run.points));
         // What cannot be recorded, such as a server with SASL users, is swept nevertheless. Most runs of orders
         // pass, and are not looked at.
         armed.is_recorded = (run.goal.is_none() || run.is_repeated())
@@ -126,12 +132,22 @@ impl Armed {
     }
 
     /// Removes the faults. Returns the result of the run.
-    pub(crate) fn end(mut self, verdict: RunVerdict) -> RunResult {
+    pub(crate) async fn end(mut self, verdict: RunVerdict) -> RunResult {
         let is_reached = (self.faults.iter()).all(|(_, hits)| hits.seen().hits > 0);
         self.remove();
-        if self.has_order && verdict == RunVerdict::Passed {
-            return RunResult::new(verdict, is_reached);
+        let notes = std::mem::take(&mut *self.universe.shared.run_notes.lock());
+        let goals = notes.goals;
+        let has_passed = verdict == RunVerdict::Passed;
+        if self.has_order && has_passed {
+            return RunResult {
+                goals,
+                ..RunResult::new(verdict, is_reached)
+            };
         }
+        let end = match self.compares && has_passed {
+            true => Some(End::of(&self.universe).await),
+            false => None,
+        };
         let next = self.universe.next_journal_entry().unwrap_or(self.since);
         let entries = self.universe.copy_journal(self.since);
         let entries: Vec<_> = entries.map_or_else(
@@ -142,6 +158,8 @@ impl Armed {
         RunResult {
             entries,
             missing,
+            end,
+            goals,
             ..RunResult::new(verdict, is_reached)
         }
     }

@@ -11,9 +11,13 @@ pub(crate) enum PointState {
     Untried,
     /// An equivalent point is tried instead.
     Equivalent,
+    /// A rule says not to try it.
+    LeftOut,
     /// It passed in the sweep that this one resumes.
     PassedEarlier,
     Passed,
+    /// It failed as a rule says.
+    Allowed,
     Failed,
     /// It failed, and passed when it was repeated.
     Flaky,
@@ -23,15 +27,17 @@ pub(crate) enum PointState {
 
 impl PointState {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Failed,
         Self::Hung,
         Self::Flaky,
         Self::Passed,
+        Self::Allowed,
         Self::PassedEarlier,
         Self::NotReached,
         Self::Untried,
         Self::Equivalent,
+        Self::LeftOut,
     ];
 
     /// Returns its name.
@@ -39,6 +45,8 @@ impl PointState {
         match self {
             Self::Untried => "untried",
             Self::Equivalent => "equivalent",
+            Self::LeftOut => "left-out",
+            Self::Allowed => "allowed",
             Self::PassedEarlier => "passed-earlier",
             Self::Passed => "passed",
             Self::Failed => "failed",
@@ -58,6 +66,8 @@ pub(crate) struct MapRow {
     pub(crate) op: String,
     pub(crate) nth: u64,
     pub(crate) path: String,
+    /// In which state of a lock the client is there; empty if it has to do with none.
+    pub(crate) lock: &'static str,
     pub(crate) states: Vec<(SweepFault, PointState)>,
 }
 
@@ -88,7 +98,12 @@ pub(crate) struct SweepMap {
 
 impl SweepMap {
     /// Adds a point behind those that were added. The points of one place follow each other.
-    pub(crate) fn add(&mut self, place: Option<usize>, point: &FaultPoint, state: PointState) {
+    pub(crate) fn add(
+        &mut self,
+        (place, lock): (Option<usize>, &'static str),
+        point: &FaultPoint,
+        state: PointState,
+    ) {
         if let Some(row) = self.rows.last_mut()
             && row.is_of(place, point)
         {
@@ -100,6 +115,7 @@ impl SweepMap {
                 op: point.op.clone(),
                 nth: point.nth,
                 path: point.path.clone(),
+                lock,
                 states: vec![(point.fault, state)],
             });
         } else {

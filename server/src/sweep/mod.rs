@@ -5,17 +5,20 @@
 //! between runs without faults, and [`model`] where the fault points are and how to find each again; a
 //! [`point`] is the text of one. [`plan`] decides what the next run does and judges the last one; it is
 //! pure. [`order_plan`] does the same for [orders](crate::orders), [`order_swaps`] finds the requests of a
-//! failed one that matter, and [`order_report`] tells of them.
+//! failed one that matter, and [`order_report`] tells of them. A [`rule`] says which failures a test expects; an [`oracle`]
+//! compares what a run leaves with what those without faults have left.
 //! [`armed`] injects the faults of a run into a universe. [`report`] tells what was found, with a
-//! [`map`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
+//! [`map`] and the [`coverage`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
 //! Three callers run tests so: [`sweeping`](crate::sweeping) on paused time in the process, and a command
 //! for `minikeeper sweep`; and the verbs `sweep_...`, through [`remote`], tests in other languages.
 
 pub(crate) mod acts;
 pub(crate) mod armed;
+pub(crate) mod coverage;
 pub(crate) mod map;
 pub(crate) mod model;
 pub(crate) mod names;
+pub(crate) mod oracle;
 pub(crate) mod order_plan;
 pub(crate) mod order_report;
 pub(crate) mod order_swaps;
@@ -24,6 +27,7 @@ pub(crate) mod plan;
 pub(crate) mod point;
 pub(crate) mod remote;
 pub(crate) mod report;
+pub(crate) mod rule;
 pub(crate) mod timeline;
 
 /// Why a sweep cannot be done.

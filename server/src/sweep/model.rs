@@ -21,6 +21,7 @@ use crate::{
     orders::fault::SweepFault,
     sweep::{
         acts::{self, Act, EVENT, RunSeen, SweepClient, acts_of, clients_of},
+        coverage::Queues,
         names::RunNames,
         point::FaultPoint,
     },
@@ -65,6 +66,8 @@ pub(crate) struct SweepPlace {
     nth: u64,
     /// The number of clients that have come to it so far, itself included.
     rank: u64,
+    /// In which state of a lock the client is.
+    lock: &'static str,
     /// What the client did here and before; places with the same context are equivalent.
     context: String,
 }
@@ -132,6 +135,16 @@ impl Model {
         model.number();
         model.find_places();
         model
+    }
+
+    /// Returns in which state of a lock the client is at a place.
+    pub(crate) fn lock_at(&self, place: usize) -> &'static str {
+        self.places.get(place).map_or("", |place| place.lock)
+    }
+
+    /// Returns a pattern for what a path of the first run is in another.
+    pub(crate) fn pattern(&self, path: &str) -> String {
+        self.names.pattern(path)
     }
 
     /// Learns from another run without faults. Returns whether names are new.
@@ -460,6 +473,42 @@ impl Model {
             && own.split('/').zip(other.split('/')).all(is_same)
     }
 
+    /// Returns the first request or event of a run, from its fault on, that the first run does not have as often.
+    pub(crate) fn difference_from(&self, entries: &[JournalEntry]) -> Option<String> {
+        let acted = acts::fault_in(entries)?;
+        let mut left: BTreeMap<(&str, String, &str), (PathPattern, usize)> = BTreeMap::new();
+        let of_first = self.first.iter().filter(|act| !act.is_handshake());
+        for act in of_first {
+            let path = act.path().map(|path| self.names.pattern(path));
+            let pattern = path.as_deref().map_or(PathPattern::Any, PathPattern::new);
+            let key = (act.name, path.unwrap_or_default(), error_of(act));
+            left.entry(key).or_insert((pattern, 0)).1 += 1;
+        }
+        let acts = acts_of(entries);
+        for act in acts.iter().filter(|act| !act.is_handshake()) {
+            let path = act.path().unwrap_or_default();
+            let same = left
+                .iter_mut()
+                .find(|((name, _, error), (pattern, count))| {
+                    *name == act.name
+                        && *error == error_of(act)
+                        && *count > 0
+                        && (path.is_empty() || pattern.matches(path.as_bytes()))
+                });
+            if let Some((_, (_, count))) = same {
+                *count -= 1;
+            } else if act.at >= acted {
+                let pattern = left.keys().map(|(_, pattern, _)| pattern);
+                let mut patterns = pattern.filter(|pattern| !pattern.is_empty());
+                let known =
+                    patterns.find(|pattern| PathPattern::new(pattern).matches(path.as_bytes()));
+                let shown = known.map_or(path, String::as_str);
+                return Some(format!("{} {shown} {}", act.name, error_of(act)));
+            }
+        }
+        None
+    }
+
     /// Says how a run without faults differs from the first in more than names, and why.
     pub(crate) fn difference(&self, entries: &[JournalEntry]) -> Option<String> {
         let acts = acts_of(entries);
@@ -557,6 +606,12 @@ impl Model {
             None => act.name.to_owned(),
         }
     }
+}
+
+/// Returns the error of a request; empty if it has none.
+fn error_of(act: &Act) -> &str {
+    let word = act.result.split(' ').next().unwrap_or_default();
+    if word == "OK" { "" } else { word }
 }
 
 /// Says why a client does not do the same in two runs.
@@ -661,8 +716,11 @@ fn places_of(
     let mut all_ordinals: Vec<Ordinals> = Vec::new();
     // What each client did last.
     let mut before: BTreeMap<u32, String> = BTreeMap::new();
+    let mut queues = Queues::default();
     for (index, act) in acts.iter().enumerate() {
         let is_handshake = act.is_handshake();
+        let lock = queues.state_at(act);
+        queues.note(act);
         let (client, op) = if is_handshake {
             (0, "connect")
         } else {
@@ -696,6 +754,7 @@ fn places_of(
             path,
             nth,
             rank,
+            lock,
             context,
         });
     }

@@ -10,6 +10,7 @@ use crate::{
         map::{MapRow, PointState},
         point::FaultPoint,
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport, text_of},
+        rule::RuleUse,
         timeline::SweepTimeline,
     },
 };
@@ -19,6 +20,8 @@ use crate::{
 const FAILURES_BYTES_MAX: usize = 1 << 20;
 const MAP_BYTES_MAX: usize = 1 << 20;
 const UNREACHED_BYTES_MAX: usize = 128 << 10;
+const RULES_BYTES_MAX: usize = 64 << 10;
+const COVERAGE_BYTES_MAX: usize = 128 << 10;
 
 /// The longest title. Unit: characters.
 const TITLE_CHARS_MAX: usize = 300;
@@ -49,6 +52,7 @@ impl SweepReport {
             if !shown.is_empty() {
                 groups.push(json!({
                     "is_hang": group[0].is_hang,
+                    "place": group[0].place,
                     "message": group[0].message,
                     "failures": shown,
                 }));
@@ -76,6 +80,8 @@ impl SweepReport {
                 "points": self.points,
                 "tried": self.tried,
                 "passed": self.passed,
+                "allowed_to_fail": self.allowed,
+                "left_out_by_rules": self.left_out.iter().map(|rule| rule.points).sum::<u64>(),
                 "failed": self.failed,
                 "hung": self.hung,
                 "not_reached": self.not_reached,
@@ -92,7 +98,30 @@ impl SweepReport {
             "unreached": unreached,
             "unreached_left": self.unreached.len() - unreached.len(),
             "map": self.map_json(),
+            "coverage": self.coverage_json(),
+            "rules": self.rules_json(),
+            "goals": self.goals.iter().map(|(goal, is_reached)| json!({
+                "goal": goal,
+                "is_reached": is_reached,
+            })).collect::<Vec<_>>(),
         })
+    }
+
+    fn rules_json(&self) -> Vec<Value> {
+        let shown = |kind: &'static str| move |it: &RuleUse| json!({"kind": kind, "text": it.rule.to_string(), "points": it.points});
+        let left_out = self.left_out.iter().map(shown("Left out"));
+        let mut bytes_max = RULES_BYTES_MAX;
+        let rules = self.allowances.iter().map(shown("Allowed")).chain(left_out);
+        rules.filter(|rule| fits(rule, &mut bytes_max, 0)).collect()
+    }
+
+    fn coverage_json(&self) -> Vec<Value> {
+        let mut bytes_max = COVERAGE_BYTES_MAX;
+        let coverage = self
+            .coverage()
+            .into_iter()
+            .map(|it| json!({"by": it.by, "name": it.name, "tried": it.tried, "known": it.known}));
+        coverage.filter(|it| fits(it, &mut bytes_max, 0)).collect()
     }
 
     fn map_json(&self) -> Value {
@@ -198,7 +227,7 @@ mod tests {
                 nth,
                 path: path.to_owned(),
             };
-            report.map.add(None, &point, PointState::Failed);
+            report.map.add((None, ""), &point, PointState::Failed);
             report.unreached.push(vec![point.clone()]);
             let story = Some(format!("folder/{}.html", nth));
             let message = format!("{path} is gone");

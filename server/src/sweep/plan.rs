@@ -29,9 +29,11 @@ use crate::{
         SweepError, acts,
         map::PointState,
         model::{Model, PlaceBehind},
+        oracle::{End, Oracle},
         order_plan::{OrderPlan, OrderTask},
         point::FaultPoint,
         report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport, text_of},
+        rule::{RuleUse, SweepRule},
         timeline::SweepTimeline,
     },
 };
@@ -59,6 +61,15 @@ pub struct SweepOptions {
     pub outage: Duration,
     /// How many changes a rollback takes back. Default: 1.
     pub rollback: u32,
+    /// The failures that the test expects: a run that fails so counts as allowed. Default: none.
+    pub allow: Vec<SweepRule>,
+    /// The points that are not tried. Default: none.
+    pub leave_out: Vec<SweepRule>,
+    /// Whether to end with the first failure, once it is confirmed. Default: `false`.
+    pub first: bool,
+    /// Whether a run also fails if it leaves other znodes, clients or watches than the runs without faults.
+    /// Default: `false`.
+    pub compare: bool,
     /// The points to try, instead of those that a run shows: each entry is one run, with one point
     /// or two.
     pub only: Vec<Vec<FaultPoint>>,
@@ -131,6 +142,10 @@ impl Default for SweepOptions {
             faults: SweepFault::USUAL.to_vec(),
             outage: OUTAGE,
             rollback: 1,
+            allow: Vec::new(),
+            leave_out: Vec::new(),
+            first: false,
+            compare: false,
             only: Vec::new(),
             allow_unreached: 0,
             allow_untried: 0,
@@ -219,6 +234,8 @@ pub(crate) struct Run {
     pub(crate) outage: Duration,
     /// How many changes a rollback takes back in it.
     pub(crate) rollback: u32,
+    /// Whether its end is compared.
+    pub(crate) compares: bool,
     /// The order in which its requests are served; `None` for that in which they come.
     pub(crate) goal: Option<Goal>,
     task: Task,
@@ -294,6 +311,12 @@ pub(crate) struct RunResult {
     pub(crate) missing: u64,
     /// The page with the story of a failure.
     pub(crate) story: Option<String>,
+    /// Where in the program it failed, if that is known.
+    pub(crate) place: Option<String>,
+    /// What was left, if it is compared.
+    pub(crate) end: Option<End>,
+    /// The goals that the run has noted, and whether it has reached them.
+    pub(crate) goals: BTreeMap<String, bool>,
     /// What was seen of the order, if the run had one.
     pub(crate) order: OrderSeen,
 }
@@ -307,6 +330,9 @@ impl RunResult {
             entries: Vec::new(),
             missing: 0,
             story: None,
+            place: None,
+            end: None,
+            goals: BTreeMap::new(),
             order: OrderSeen::default(),
         }
     }
@@ -341,6 +367,9 @@ pub(crate) struct Plan {
     is_finished: bool,
     /// The orders to try, instead of faults.
     orders: Option<OrderPlan>,
+    /// What the runs without faults at the beginning have left, if that is compared.
+    ends: Vec<End>,
+    oracle: Option<Oracle>,
     report: SweepReport,
 }
 
@@ -361,7 +390,11 @@ impl Plan {
             is_checked: false,
             is_finished: false,
             orders: options.orders.then(|| OrderPlan::new(&options)),
+            ends: Vec::new(),
+            oracle: None,
             report: SweepReport {
+                allowances: RuleUse::all(&options.allow),
+                left_out: RuleUse::all(&options.leave_out),
                 seed: options.seed,
                 allow_unreached: options.allow_unreached,
                 allow_untried: options.allow_untried,
@@ -379,7 +412,8 @@ impl Plan {
             || self
                 .options
                 .runs_max
-                .is_some_and(|max| self.report.runs >= max);
+                .is_some_and(|max| self.report.runs >= max)
+            || self.options.first && !self.report.failures.is_empty();
         if self.orders.is_some() {
             return self.next_order(is_spent);
         }
@@ -430,6 +464,7 @@ impl Plan {
                 places: Vec::new(),
                 outage: self.options.outage,
                 rollback: self.options.rollback,
+                compares: false,
                 goal: Some(goal),
                 task: Task::Order(task),
             });
@@ -497,6 +532,7 @@ impl Plan {
             places: places.collect(),
             outage: self.options.outage,
             rollback: self.options.rollback,
+            compares: self.options.compare,
             goal: None,
             task: Task::Faults(FaultTask {
                 purpose,
@@ -508,6 +544,9 @@ impl Plan {
 
     /// Judges a run that has ended.
     pub(crate) fn ended(&mut self, run: Run, mut result: RunResult) {
+        for (goal, is_reached) in std::mem::take(&mut result.goals) {
+            *self.report.goals.entry(goal).or_default() |= is_reached;
+        }
         let run = match run.task {
             Task::Faults(task) => task,
             Task::Order(task) => {
@@ -520,6 +559,7 @@ impl Plan {
             }
         };
         self.running -= 1;
+        self.compare(&mut result);
         let failure = match &result.verdict {
             RunVerdict::Passed => None,
             RunVerdict::Failed(message) => Some((message.clone(), false)),
@@ -552,6 +592,21 @@ impl Plan {
         }
     }
 
+    /// Lets a run fail that passed and has left something else than the runs without faults.
+    fn compare(&self, result: &mut RunResult) {
+        let (Some(oracle), Some(end), RunVerdict::Passed) =
+            (&self.oracle, &result.end, &result.verdict)
+        else {
+            return;
+        };
+        let differences = oracle.differences(end);
+        if !differences.is_empty() {
+            let told = differences.join("; ");
+            result.verdict =
+                RunVerdict::Failed(format!("the test passed, and its end is another: {told}"));
+        }
+    }
+
     /// Judges a run without faults at the beginning.
     fn looked(&mut self, purpose: Purpose, failure: Option<(String, bool)>, result: &RunResult) {
         if let Some((message, _)) = failure {
@@ -565,6 +620,7 @@ impl Plan {
             return;
         }
         self.looks += 1;
+        self.ends.extend(result.end.clone());
         self.report.unseen = self.report.unseen.max(result.missing);
         match &mut self.model {
             None => self.model = Some(Model::new(&result.entries)),
@@ -590,6 +646,11 @@ impl Plan {
             return;
         };
         model.number();
+        if let Some((first, others)) = self.ends.split_first() {
+            let mut oracle = Oracle::new(model, first);
+            others.iter().for_each(|end| oracle.learn(end));
+            self.oracle = Some(oracle);
+        }
         if !self.options.only.is_empty() {
             let target = |point: &FaultPoint| Target {
                 point: point.clone(),
@@ -605,17 +666,31 @@ impl Plan {
                     [one] => {
                         let place = one.in_map().flatten();
                         let map = &mut self.report.map;
-                        map.add(place, &one.point, PointState::Untried);
+                        let lock = place.map_or("", |place| model.lock_at(place));
+                        map.add((place, lock), &one.point, PointState::Untried);
                     }
                     _ => self.report.map.pairs += 1,
                 }
             }
             return;
         }
-        let points = model.points(&self.options.faults, self.options.all);
+        let mut points = model.points(&self.options.faults, self.options.all);
         let every = model.points(&self.options.faults, true);
+        let left_out = &mut self.report.left_out;
+        let rule_of = |point: &FaultPoint| {
+            let mut rules = self.options.leave_out.iter();
+            rules.position(|rule| rule.is_about(point))
+        };
+        points.retain(|(point, _)| match rule_of(point) {
+            Some(rule) => {
+                left_out[rule].points += 1;
+                false
+            }
+            None => true,
+        });
         self.report.points = points.len() as u64;
-        self.report.equivalent = (every.len() - points.len()) as u64;
+        let left_out: u64 = self.report.left_out.iter().map(|rule| rule.points).sum();
+        self.report.equivalent = (every.len() - points.len()) as u64 - left_out;
         let alone = self
             .options
             .tried
@@ -631,11 +706,13 @@ impl Plan {
         for target in &every {
             let (point, place) = target;
             let state = match next.next_if_eq(&target) {
+                None if rule_of(point).is_some() => PointState::LeftOut,
                 None => PointState::Equivalent,
                 Some(_) if is_tried(point) => PointState::PassedEarlier,
                 Some(_) => PointState::Untried,
             };
-            self.report.map.add(Some(*place), point, state);
+            let place = (Some(*place), model.lock_at(*place));
+            self.report.map.add(place, point, state);
         }
         self.singles = points
             .into_iter()
@@ -647,6 +724,7 @@ impl Plan {
             .collect();
         self.report.earlier = self.report.points - self.singles.len() as u64;
         shuffle(&mut self.singles, &mut self.chance);
+        most_different_first(&mut self.singles, model);
     }
 
     /// Learns from a run in which no fault acted, so that it is one without faults.
@@ -711,6 +789,17 @@ impl Plan {
                 self.report.unreached.push(run.points());
             }
         }
+        let allowance = failure.as_ref().and_then(|(message, _)| {
+            let points = run.points();
+            let mut rules = self.report.allowances.iter_mut();
+            rules.find(|known| known.rule.expects(&points, message))
+        });
+        if let Some(allowance) = allowance {
+            allowance.points += 1;
+            self.report.allowed += 1;
+            self.note(&run.targets, PointState::Allowed);
+            return;
+        }
         let state = match &failure {
             Some((_, true)) => PointState::Hung,
             Some((_, false)) => PointState::Failed,
@@ -773,6 +862,9 @@ impl Plan {
             &result.entries,
             result.story,
         );
+        failure.place = result.place;
+        failure.difference =
+            (self.model.as_ref()).and_then(|model| model.difference_from(&result.entries));
         if self.report.needs_timeline(&failure) {
             let clients = self.model.as_ref().map(|model| {
                 let mut clients = model.clients_in(&result.entries);
@@ -923,6 +1015,38 @@ fn bytes_of(targets: &[Target]) -> usize {
 fn shuffle(points: &mut [Target], chance: &mut Chance) {
     for last in (1..points.len()).rev() {
         points.swap(last, chance.below(last + 1));
+    }
+}
+
+/// Orders points, of which the last is the first to be tried, so that those which have the least in common with
+/// the ones before come first: other faults at other operations, then other paths and states of locks.
+fn most_different_first(points: &mut [Target], model: &Model) {
+    /// How often each key has come so far.
+    type Counts<K> = BTreeMap<K, u64>;
+    fn count<K: Ord>(counts: &mut Counts<K>, key: K) -> u64 {
+        let count = counts.entry(key).or_default();
+        *count += 1;
+        *count
+    }
+    let (mut places, mut at_operations) = (Counts::new(), Counts::new());
+    let (mut faults, mut operations) = (Counts::new(), Counts::new());
+    let mut ranks = Vec::new();
+    for Target { point, known } in points.iter() {
+        let (fault, op) = (point.fault, &point.op[..]);
+        let lock = match known {
+            Known::Place(place) => model.lock_at(*place),
+            Known::Behind(_) | Known::Named => "",
+        };
+        ranks.push((
+            count(&mut places, (fault, op, &point.path[..], lock)),
+            count(&mut at_operations, (fault, op)),
+            count(&mut faults, fault) + count(&mut operations, op),
+        ));
+    }
+    let mut ranked: Vec<_> = ranks.into_iter().zip(points.iter().cloned()).collect();
+    order::sort_by_key(&mut ranked, |(rank, _)| std::cmp::Reverse(*rank));
+    for (place, (_, target)) in points.iter_mut().zip(ranked) {
+        *place = target;
     }
 }
 
@@ -1152,9 +1276,9 @@ mod tests {
         let sizes: Vec<_> = report.groups().iter().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1]);
         let text = report.to_string();
-        assert!(text.contains("--only 'reply-lost:1:create:2:/a'"), "{text}");
+        assert!(text.contains("--only 'reply-lost:1:create:1:/a'"), "{text}");
         assert!(
-            text.contains("when the reply to the 2nd create of /a by client 1 was lost"),
+            text.contains("and likewise at 1 further point:\n     reply-lost:1:create:2:/a"),
             "{text}"
         );
     }

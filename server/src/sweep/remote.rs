@@ -21,6 +21,7 @@ use crate::{
         run::{OrderSeen, OrderedRun},
         serving::{OrderedPrograms, Programs},
     },
+    story::cut,
     sweep::{
         SweepError,
         armed::{Armed, RunBy},
@@ -32,6 +33,9 @@ use crate::{
 
 /// The maximum number of sweeps that a server keeps; the oldest is forgotten.
 const SWEEPS_MAX: usize = 64;
+
+/// The longest place of a failure. Unit: characters.
+const PLACE_CHARS_MAX: usize = 400;
 
 /// The longest name of a story's page. Unit: bytes.
 const STORY_BYTES_MAX: usize = 4_096;
@@ -197,7 +201,7 @@ impl Sweeps {
     pub(crate) async fn end(
         &self,
         (number, run): (u64, Option<u64>),
-        verdict: RunVerdict,
+        (verdict, place): (RunVerdict, Option<String>),
         story: Option<String>,
     ) -> Result<bool, SweepError> {
         if let Some(length) = story.as_ref().map(String::len)
@@ -220,9 +224,10 @@ impl Sweeps {
             let ended = tokio::task::spawn_blocking(|| serving.end()).await;
             seen = ended.unwrap_or_else(|_| OrderSeen::broken());
         }
+        let mut result = armed.end(verdict).await;
         self.with(number, |sweep| {
-            let mut result = armed.end(verdict);
             result.story = story;
+            result.place = place.map(|place| cut(&place, PLACE_CHARS_MAX));
             result.order = seen;
             let is_reached = result.is_reached;
             sweep.plan.ended(run, result);

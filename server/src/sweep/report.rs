@@ -1,6 +1,7 @@
 //! What a sweep has found, as text and as a page.
 
 use std::{
+    collections::BTreeMap,
     fmt::{self, Write as _},
     time::Duration,
 };
@@ -11,22 +12,25 @@ use crate::{
     story::cut,
     sweep::{
         acts,
+        coverage::Coverage,
         map::SweepMap,
         order_report::{FailedOrder, OrderCoverage},
         point::FaultPoint,
+        rule::RuleUse,
         timeline::{SweepTimeline, is_shown},
     },
 };
 
-/// How many requests and events a failure shows before the fault, and after it.
+/// How many requests and events a failure shows before the fault, from it on, and at the end.
 const BEFORE_MAX: usize = 5;
-const AFTER_MAX: usize = 10;
+const AFTER_MAX: usize = 40;
+const END_MAX: usize = 20;
 
 /// The longest message that a report shows. Unit: characters.
 pub(crate) const MESSAGE_CHARS_MAX: usize = 600;
 
-/// The maximum number of failures of one group that the text shows in full.
-const SHOWN_MAX: usize = 1;
+/// The maximum number of further points of a group that the text names.
+const FURTHER_MAX: usize = 5;
 
 /// Why the sweep of a test that has no points is incomplete.
 const NO_POINTS: &str = "nothing was tried: the test has sent no request to which these faults apply; is its client \
@@ -42,6 +46,9 @@ const NO_CHOICE: &str = "nothing was tried: no two clients had a request at the 
 
 /// The maximum number of failures whose timelines are kept, each with a cause of its own.
 const TIMELINES_MAX: usize = 50;
+
+/// The maximum number of kinds of points that a text lists as left by the budget.
+const LEFT_MAX: usize = 20;
 
 /// The maximum number of points that a text lists as not reached.
 const UNREACHED_MAX: usize = 20;
@@ -86,6 +93,8 @@ pub struct SweepReport {
     pub earlier: u64,
     /// The number of points at which the test passed.
     pub passed: u64,
+    /// The number of points at which it failed as an [allowance](crate::SweepOptions::allow) says.
+    pub allowed: u64,
     /// The number of points at which it failed.
     pub failed: u64,
     /// The number of points at which it did not end in time.
@@ -104,6 +113,13 @@ pub struct SweepReport {
     /// The number of entries of a run that the journal has dropped, or that are beyond 100,000: the
     /// places in them were not tried.
     pub unseen: u64,
+    /// The failures that the test expects, and how many points failed so.
+    pub allowances: Vec<RuleUse>,
+    /// What the test leaves out, and how many points that are.
+    pub left_out: Vec<RuleUse>,
+    /// What some run of the test was to reach, by [`Universe::sometimes`](crate::Universe::sometimes), and whether
+    /// one has.
+    pub goals: BTreeMap<String, bool>,
     /// Whether the sweep has ended by itself.
     pub is_over: bool,
     /// Whether it was interrupted, for example by a signal.
@@ -153,6 +169,10 @@ pub struct SweepFailure {
     pub run: u64,
     /// How many other orders failed likewise.
     pub others: u64,
+    /// Where in the program it fails, if that is known.
+    pub place: Option<String>,
+    /// The first request or event from the fault on that no run without faults has.
+    pub difference: Option<String>,
     /// What each client waited for, if the run of an order hung.
     pub waiting: Vec<String>,
     /// The run around the fault, of one failure for each cause.
@@ -172,7 +192,7 @@ impl SweepFailure {
         let acted = acts::fault_in(entries).unwrap_or(entries.len());
         let mut before = excerpt(entries[..acted].iter().rev(), BEFORE_MAX);
         before.reverse();
-        let after = excerpt(entries[acted..].iter(), AFTER_MAX);
+        let after = from_fault(&entries[acted..]);
         Self {
             points,
             message: cut(&message, MESSAGE_CHARS_MAX),
@@ -183,6 +203,8 @@ impl SweepFailure {
             story,
             run: 0,
             others: 0,
+            place: None,
+            difference: None,
             waiting: Vec::new(),
             timeline: None,
             order: None,
@@ -218,15 +240,12 @@ impl SweepFailure {
         Some(text)
     }
 
-    /// Returns what failures with the same cause have in common: the operations, the paths and the
-    /// message without numbers.
+    /// Returns what failures with the same cause have in common: the message without numbers, the place in the program,
+    /// and the first difference from the runs without faults.
     fn cause(&self) -> String {
-        let mut cause = String::new();
-        for point in &self.points {
-            let _ = write!(cause, "{} {} ", point.op, point.path);
-        }
+        let mut cause = format!("{:?} {:?} ", self.place, self.difference);
         let mut was_digit = false;
-        for letter in self.message.chars() {
+        for letter in decisive(&self.message).chars() {
             let is_digit = letter.is_ascii_hexdigit() && (was_digit || letter.is_ascii_digit());
             if !is_digit {
                 cause.push(letter);
@@ -263,6 +282,28 @@ impl SweepFailure {
     }
 }
 
+/// Returns the line of a command's output that tells why it failed, as far as one can tell; all of another message.
+fn decisive(message: &str) -> &str {
+    let Some((status, output)) = message.split_once('\n') else {
+        return message;
+    };
+    if !status.starts_with("exit status") && !status.starts_with("signal") {
+        return message;
+    }
+    let tells = |line: &&str| {
+        let line = line.to_lowercase();
+        ["error", "exception", "assert", "panicked", "broken", "fail"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    let lines = output.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .clone()
+        .rfind(tells)
+        .or_else(|| lines.last())
+        .unwrap_or(message)
+}
+
 /// Returns the points of a run, as `--only` takes them.
 pub(crate) fn text_of(points: &[FaultPoint]) -> String {
     let points: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
@@ -274,7 +315,7 @@ const fn plural(count: u64) -> &'static str {
 }
 
 /// Quotes a text for a shell.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
@@ -330,6 +371,15 @@ impl SweepReport {
         }
         if self.left > self.allow_untried {
             reasons.push(format!("{} not tried", were(self.left)));
+        }
+        let unmet = self.goals.iter().filter(|(_, is_reached)| !**is_reached);
+        let unmet: Vec<_> = unmet.map(|(goal, _)| format!("{goal:?}")).collect();
+        if !unmet.is_empty() && !self.is_only {
+            let s = plural(unmet.len() as u64);
+            reasons.push(format!(
+                "no run has reached the goal{s} {}",
+                unmet.join(", ")
+            ));
         }
         if self.unseen > 0 && !self.is_only {
             reasons.push(format!(
@@ -411,6 +461,12 @@ impl SweepReport {
         assert!(self.is_clean(), "{self}");
     }
 
+    /// Returns how many of the points were tried, by fault, operation, path, and state of a lock.
+    #[must_use]
+    pub fn coverage(&self) -> Vec<Coverage> {
+        self.map.coverage()
+    }
+
     /// Returns the failures in groups with one cause each, the largest group first.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<&SweepFailure>> {
@@ -455,6 +511,10 @@ impl SweepReport {
             ..
         } = self;
         let ms = self.elapsed.as_millis();
+        let allowed = match self.allowed {
+            0 => String::new(),
+            count => format!("{count} allowed to fail, "),
+        };
         let state = self.state();
         let mut line = state.name().to_owned();
         let reasons = self.reasons();
@@ -489,7 +549,7 @@ impl SweepReport {
         }
         let _ = write!(
             line,
-            ": {tried} of {points} points tried: {passed} passed, {failed} failed, {hung} hung, \
+            ": {tried} of {points} points tried: {passed} passed, {allowed}{failed} failed, {hung} hung, \
              {not_reached} not reached; {runs} runs in {}.{:03} s, seed {}",
             ms / 1_000,
             ms % 1_000,
@@ -507,11 +567,56 @@ impl SweepReport {
             let s = plural(self.equivalent);
             let _ = write!(line, "; {} equivalent point{s} left out", self.equivalent);
         }
+        let left_out = self.left_out.iter().map(|rule| rule.points).sum();
+        if left_out > 0 {
+            let s = plural(left_out);
+            let _ = write!(line, "; {left_out} point{s} left out by rules");
+        }
         if self.flaky > 0 {
             let s = plural(self.flaky);
             let _ = write!(line, "; {} failure{s} did not happen again", self.flaky);
         }
         line
+    }
+
+    /// Says of which kinds of points the budget has left some.
+    fn write_left(&self, f: &mut String) -> fmt::Result {
+        if self.left == 0 || self.orders.is_some() {
+            return Ok(());
+        }
+        let coverage = self.coverage();
+        let some_left = coverage.iter().filter(|it| it.tried < it.known);
+        writeln!(
+            f,
+            "\nTried of the points known, where the budget has left some:"
+        )?;
+        for coverage in some_left.clone().take(LEFT_MAX) {
+            writeln!(f, "   {coverage}")?;
+        }
+        if let Some(more @ 1..) = some_left.count().checked_sub(LEFT_MAX) {
+            writeln!(f, "   and {more} more")?;
+        }
+        Ok(())
+    }
+
+    /// Says what the rules of the test were used for, also those that were not.
+    fn write_rules(&self, f: &mut String) -> fmt::Result {
+        let (allowed, left_out) = (self.allowances.iter(), self.left_out.iter());
+        let rules = allowed.map(|rule| ("Allowed", rule));
+        let mut rules = rules
+            .chain(left_out.map(|rule| ("Left out", rule)))
+            .peekable();
+        if rules.peek().is_some() {
+            writeln!(f)?;
+        }
+        for (what, RuleUse { rule, points }) in rules {
+            let s = plural(*points);
+            match points {
+                0 => writeln!(f, "{what}: {rule}: not needed, remove it")?,
+                _ => writeln!(f, "{what}: {rule}: {points} point{s}")?,
+            }
+        }
+        Ok(())
     }
 
     /// Returns the report for people. `repeat` makes the command that does a failed run again.
@@ -546,31 +651,39 @@ impl SweepReport {
                 "\n{number}. The test {kind}: {}",
                 first.message.trim_end()
             )?;
-            for (place, failure) in group.iter().enumerate() {
-                let flaky = if failure.is_flaky {
-                    " (passed when it was repeated)"
-                } else {
-                    ""
-                };
-                writeln!(f, "   when {}{flaky}", failure.sentence())?;
-                writeln!(f, "     {}", repeat(failure))?;
-                if let Some(story) = &failure.story {
-                    writeln!(f, "     story: {story}")?;
-                }
-                for line in failure.order_text().iter().flat_map(|text| text.lines()) {
-                    writeln!(f, "     {line}")?;
-                }
-                if place < SHOWN_MAX {
-                    for line in &failure.before {
-                        writeln!(f, "       {line}")?;
-                    }
-                    for (place, line) in failure.after.iter().enumerate() {
-                        let mark = if place == 0 { "    -> " } else { "       " };
-                        writeln!(f, "{mark}{line}")?;
-                    }
-                }
+            let flaky = |failure: &SweepFailure| match failure.is_flaky {
+                true => " (passed when it was repeated)",
+                false => "",
+            };
+            writeln!(f, "   when {}{}", first.sentence(), flaky(first))?;
+            writeln!(f, "     {}", repeat(first))?;
+            if let Some(story) = &first.story {
+                writeln!(f, "     story: {story}")?;
+            }
+            for line in first.order_text().iter().flat_map(|text| text.lines()) {
+                writeln!(f, "     {line}")?;
+            }
+            for line in &first.before {
+                writeln!(f, "       {line}")?;
+            }
+            for (place, line) in first.after.iter().enumerate() {
+                let mark = if place == 0 { "    -> " } else { "       " };
+                writeln!(f, "{mark}{line}")?;
+            }
+            let further = &group[1..];
+            if !further.is_empty() {
+                let s = plural(further.len() as u64);
+                writeln!(f, "   and likewise at {} further point{s}:", further.len())?;
+            }
+            for failure in further.iter().take(FURTHER_MAX) {
+                writeln!(f, "     {}{}", failure.text(), flaky(failure))?;
+            }
+            if let Some(more @ 1..) = further.len().checked_sub(FURTHER_MAX) {
+                writeln!(f, "     and {more} more")?;
             }
         }
+        self.write_rules(f)?;
+        self.write_left(f)?;
         if !self.unreached.is_empty() {
             writeln!(
                 f,
@@ -585,6 +698,25 @@ impl SweepReport {
         }
         Ok(())
     }
+}
+
+/// Returns the entries from a fault to the end of the run as text, without those in the middle if there are too many.
+fn from_fault(entries: &[JournalEntry]) -> Vec<String> {
+    let first = excerpt(entries.iter(), AFTER_MAX);
+    let shown = entries
+        .iter()
+        .filter(is_shown)
+        .filter(|entry| !is_of_connection(entry));
+    let all = shown.count();
+    if all <= AFTER_MAX + END_MAX {
+        return excerpt(entries.iter(), AFTER_MAX + END_MAX);
+    }
+    let mut last = excerpt(entries.iter().rev(), END_MAX);
+    last.push(format!(
+        "... {} further lines, which the story has",
+        all - AFTER_MAX - END_MAX
+    ));
+    first.into_iter().chain(last.into_iter().rev()).collect()
 }
 
 /// Returns the first of these entries as text. If there are too many, how connections and sessions begin and

@@ -33,7 +33,7 @@ use crate::{
         armed::{Armed, RunBy},
         plan::{Next, Plan, Run, RunResult, RunVerdict, SweepOptions},
         point::FaultPoint,
-        report::{SweepFailure, SweepReport, printable},
+        report::{SweepFailure, SweepReport, printable, quoted},
     },
     universe::Universe,
 };
@@ -53,6 +53,12 @@ const LINES_MAX: usize = 6;
 /// The maximum number of runs whose story, output and recording are saved.
 const SAVED_MAX: u32 = 200;
 
+/// The script that does a run again, in the folder of the report.
+const AGAIN: &str = "again";
+
+/// The longest command that a report shows instead of that script. Unit: bytes.
+const REPEAT_BYTES_MAX: usize = 200;
+
 /// The file with the points that were tried, in the folder of the report.
 const TRIED: &str = "tried";
 
@@ -71,6 +77,8 @@ pub struct CommandSweep {
     pub folder: PathBuf,
     /// Whether to leave out what an earlier sweep with this folder has tried.
     pub resumes: bool,
+    /// A file with the points that passed before: they are left out, and those that pass are added.
+    pub new_since: Option<PathBuf>,
     /// The number of clients that the command starts with, if orders are tried and it is known: when each
     /// of them has a request, one is served without waiting until the programs are quiet.
     pub clients: Option<usize>,
@@ -196,6 +204,9 @@ impl CommandSweep {
         if self.resumes {
             options.tried = read_tried(&tried)?;
         }
+        if let Some(file) = &self.new_since {
+            options.tried.extend(read_tried(file)?);
+        }
         let tried = File::options()
             .create(true)
             .write(true)
@@ -205,6 +216,7 @@ impl CommandSweep {
             .map_err(unwritable)?;
         let sweep = Running {
             watch: Stopwatch::start(),
+            passed: Mutex::default(),
             plan: Mutex::new(Plan::new(options)),
             changed: Condvar::new(),
             failure: Mutex::new(None),
@@ -225,9 +237,16 @@ impl CommandSweep {
         if let Some(error) = sweep.failure.into_inner() {
             return Err(error);
         }
+        if let Some(file) = &self.new_since {
+            let passed = sweep.passed.into_inner();
+            write_passed(file, &passed).map_err(|error| {
+                SweepError(format!("cannot write to {}: {error}", file.display()))
+            })?;
+        }
         let elapsed = sweep.watch.elapsed();
         let mut report = sweep.plan.into_inner().into_report();
         report.elapsed = elapsed;
+        self.write_again().map_err(unwritable)?;
         let page = report.to_html(&self.shown(), &|failure| self.repeat(failure));
         let mut file = create(&self.folder.join("report.html")).map_err(unwritable)?;
         file.write_all(page.as_bytes()).map_err(unwritable)?;
@@ -240,9 +259,29 @@ impl CommandSweep {
         report.to_text(&|failure| self.repeat(failure))
     }
 
-    /// Returns the command that does the run of a failure again.
+    /// Returns the command that does the run of a failure again: a script in the folder, if it is long.
     fn repeat(&self, failure: &SweepFailure) -> String {
-        format!("{} {} -- {}", self.again, failure.only(), self.shown())
+        let whole = format!("{} {} -- {}", self.again, failure.only(), self.shown());
+        if whole.len() <= REPEAT_BYTES_MAX {
+            return whole;
+        }
+        format!(
+            "sh {} {}",
+            self.folder.join(AGAIN).display(),
+            quoted(&failure.text())
+        )
+    }
+
+    /// Writes the script that does a run again.
+    fn write_again(&self) -> io::Result<()> {
+        let here = std::env::current_dir()?;
+        let script = format!(
+            "#!/bin/sh\n# Does the run with a point again, as the report names it.\ncd {} || exit 2\nexec {} --only \"$1\" -- {}\n",
+            quoted(&here.display().to_string()),
+            self.again,
+            self.shown()
+        );
+        create(&self.folder.join(AGAIN))?.write_all(script.as_bytes())
     }
 
     fn shown(&self) -> String {
@@ -348,6 +387,16 @@ fn read_tried(file: &Path) -> Result<Vec<Vec<FaultPoint>>, SweepError> {
     passed.map(FaultPoint::parse_run).collect()
 }
 
+/// Adds points that have passed to a file.
+fn write_passed(file: &Path, passed: &[String]) -> io::Result<()> {
+    let mut file = File::options().create(true).append(true).open(file)?;
+    let lines: String = passed
+        .iter()
+        .map(|point| format!("passed {point}\n"))
+        .collect();
+    file.write_all(lines.as_bytes())
+}
+
 /// A sweep that is being done.
 struct Running<'a> {
     watch: Stopwatch,
@@ -355,6 +404,8 @@ struct Running<'a> {
     changed: Condvar,
     failure: Mutex<Option<SweepError>>,
     tried: Mutex<File>,
+    /// The points that have passed.
+    passed: Mutex<Vec<String>>,
     /// The number of runs that were saved.
     saved: AtomicU32,
     of: &'a CommandSweep,
@@ -402,6 +453,9 @@ impl Running<'_> {
                 RunVerdict::Failed(_) => "failed",
                 RunVerdict::Hung(_) => "hung",
             };
+            if how == "passed" {
+                self.passed.lock().push(text.clone());
+            }
             // What cannot be noted is tried again when the sweep is resumed.
             let _ = writeln!(self.tried.lock(), "{how} {text}");
             if !matches!(result.verdict, RunVerdict::Passed) && !run.is_repeated() {
@@ -436,7 +490,7 @@ impl Running<'_> {
             let universe = server.universe();
             self.save((universe, armed.recording()), run, &verdict, &output)
         });
-        let mut result = armed.end(verdict);
+        let mut result = self.runtime.block_on(armed.end(verdict));
         result.story = story.flatten();
         result.order = seen;
         let _ = fs::remove_file(&output);

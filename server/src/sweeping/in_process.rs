@@ -222,6 +222,48 @@ where
         self
     }
 
+    /// Expects failures: [`SweepRule`](crate::SweepRule) says how such a rule reads.
+    ///
+    /// # Errors
+    /// If the text is no rule.
+    pub fn allow(mut self, rule: &str) -> Result<Self, SweepError> {
+        self.options.allow.push(rule.parse()?);
+        Ok(self)
+    }
+
+    /// Does not try some points: [`SweepRule`](crate::SweepRule) says how such a rule reads.
+    ///
+    /// # Errors
+    /// If the text is no rule.
+    pub fn leave_out(mut self, rule: &str) -> Result<Self, SweepError> {
+        self.options.leave_out.push(rule.parse()?);
+        Ok(self)
+    }
+
+    /// Ends with the first failure, once it is confirmed.
+    pub fn first(mut self) -> Self {
+        self.options.first = true;
+        self
+    }
+
+    /// Lets a run also fail if it leaves other znodes, clients or watches than the runs without faults.
+    pub fn compare(mut self) -> Self {
+        self.options.compare = true;
+        self
+    }
+
+    /// Sets how long an outage lasts, by the server's clock; `Duration::MAX` if it does not end. Default: 1 s.
+    pub fn outage(mut self, lasting: Duration) -> Self {
+        self.options.outage = lasting;
+        self
+    }
+
+    /// Sets how many changes a rollback takes back. Default: 1.
+    pub fn rollback(mut self, changes: u32) -> Self {
+        self.options.rollback = changes;
+        self
+    }
+
     /// Sets the paused time after which a run hangs. Default: 10 minutes.
     pub fn hang_after(mut self, time: Duration) -> Self {
         self.hang_after = time;
@@ -329,7 +371,7 @@ where
             };
             let story =
                 failure.and_then(|failure| self.save_story((&server, &armed), run, &failure));
-            let mut result = armed.end(verdict);
+            let mut result = armed.end(verdict).await;
             result.story = story;
             result.order = seen;
             result

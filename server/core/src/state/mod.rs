@@ -22,6 +22,7 @@ pub(crate) mod marks;
 pub mod picking;
 pub mod reachability;
 pub mod registry;
+pub mod run_notes;
 #[cfg(feature = "data")]
 pub mod saving;
 #[cfg(not(feature = "data"))]
@@ -40,6 +41,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicUsize},
 };
 
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Semaphore};
 
 use crate::{
@@ -49,7 +51,8 @@ use crate::{
     recording::recorder::FileEnd,
     state::{
         handshake_deadlines::HandshakeDeadlines, reachability::Reachability, registry::Registry,
-        saving::Saving, scratch::ScratchPool, time_control::TimeControl, words::FindWord,
+        run_notes::RunNotes, saving::Saving, scratch::ScratchPool, time_control::TimeControl,
+        words::FindWord,
     },
     turn::turns::Turns,
 };
@@ -69,6 +72,8 @@ pub struct UniverseState {
     pub time_control: TimeControl,
     /// Whether a panic has told its story.
     pub is_story_told: AtomicBool,
+    /// What a sweep tries in it.
+    pub run_notes: Mutex<RunNotes>,
     /// The end of its recording in a file.
     pub file_end: Arc<FileEnd>,
     pub server: Arc<ServerState>,
@@ -148,6 +153,7 @@ impl UniverseState {
             limits: Limits::default(),
             time_control: TimeControl::default(),
             is_story_told: AtomicBool::new(false),
+            run_notes: Mutex::default(),
             file_end: Arc::default(),
             server,
         }

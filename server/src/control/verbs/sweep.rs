@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use minikeeper_core::state::run_notes::{GOAL_CHARS_MAX, GOALS_MAX};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
         point::FaultPoint,
         remote::{OrderedClients, Sweeps},
         report::{SweepFailure, text_of},
+        rule::SweepRule,
     },
     views::schema::{Field, FieldKind},
 };
@@ -87,6 +89,29 @@ pub(super) const VERBS: &[Verb] = &[
                 "How many changes a rollback takes back",
             )
             .with_default("1"),
+            Parameter::optional(
+                "allow",
+                ParameterKind::Text,
+                "The failures that the test expects, a rule a line: session-expired:*:create raises SessionExpired because \
+                 the caller asks again",
+            ),
+            Parameter::optional(
+                "leave_out",
+                ParameterKind::Text,
+                "The points that are not tried, a rule a line: reply-late because the timeout is an hour",
+            ),
+            Parameter::required(
+                "first",
+                ParameterKind::Flag,
+                "Whether to end with the first failure, once it is confirmed",
+            )
+            .with_default("false"),
+            Parameter::required(
+                "compare",
+                ParameterKind::Flag,
+                "Whether a run also fails if it leaves other znodes, clients or watches than the runs without faults",
+            )
+            .with_default("false"),
             Parameter::optional(
                 "only",
                 ParameterKind::Text,
@@ -184,6 +209,52 @@ pub(super) const VERBS: &[Verb] = &[
         }),
     },
     Verb {
+        name: "sweep_faults",
+        method: Method::Get,
+        docs: "Show what the sweep tries in this run\n\n\
+               A test that expects an error of one fault asks so.",
+        parameters: &[],
+        plain: None,
+        answer: &[
+            Field::new("faults", FieldKind::Texts)
+                .help("The faults; none in a run without faults, and without a sweep"),
+            Field::new("points", FieldKind::Text).help("Its points"),
+            Field::new("sentence", FieldKind::Text).help("What goes wrong, in a sentence"),
+        ],
+        handler: Handler::AtOnce(|call| {
+            let points = call.universe.sweep_points();
+            Ok(json!({
+                "faults": points.iter().map(|point| point.fault.name()).collect::<Vec<_>>(),
+                "points": text_of(&points),
+                "sentence": FaultPoint::sentences(&points),
+            }))
+        }),
+    },
+    Verb {
+        name: "sometimes",
+        method: Method::Post,
+        docs: "Note a goal that some run of the sweep must reach, such as \"the second contender waited\"\n\n\
+               Call it where the goal may hold, in every run. If no run reaches it, the sweep is incomplete. Does nothing \
+               without a sweep.",
+        parameters: &[
+            Parameter::required("goal", ParameterKind::Text, "The goal, at most 200 characters"),
+            Parameter::required("holds", ParameterKind::Flag, "Whether it is reached").with_default("true"),
+        ],
+        plain: None,
+        answer: &[],
+        handler: Handler::AtOnce(|call| {
+            let arguments = &call.arguments;
+            let goal = arguments.text("goal")?;
+            if call.universe.note_goal(goal, arguments.flag("holds")) {
+                return Ok(json!({}));
+            }
+            let shown: String = goal.chars().take(GOAL_CHARS_MAX).collect();
+            Err(ControlError::bad_input(format!(
+                "goal {shown:?}: a run has at most {GOALS_MAX} goals of at most {GOAL_CHARS_MAX} characters"
+            )))
+        }),
+    },
+    Verb {
         name: "sweep_crashed",
         method: Method::Post,
         docs: "Wait until the clients of a sweep's run have died, by the fault `client-crash`\n\n\
@@ -216,6 +287,12 @@ pub(super) const VERBS: &[Verb] = &[
             ),
             Parameter::optional("message", ParameterKind::Text, "Why it failed"),
             Parameter::optional(
+                "place",
+                ParameterKind::Text,
+                "Where in the program it failed, such as test_job.py:17; failures with the same message, place and first \
+                 difference in the journal are one group",
+            ),
+            Parameter::optional(
                 "story",
                 ParameterKind::Text,
                 "The page with the story of the failure, which the report names",
@@ -236,7 +313,7 @@ pub(super) const VERBS: &[Verb] = &[
                     _ => RunVerdict::Hung(message),
                 };
                 let sweep = call.arguments.count("sweep")?;
-                let ended = sweeps(call).end((sweep, run(call)), verdict, text("story"));
+                let ended = sweeps(call).end((sweep, run(call)), (verdict, text("place")), text("story"));
                 let ended = ended.await;
                 Ok(json!({"is_reached": ended.map_err(refused)?}))
             })
@@ -270,10 +347,13 @@ pub(super) const VERBS: &[Verb] = &[
             Field::new("points", FieldKind::Count),
             Field::new("tried", FieldKind::Count),
             Field::new("passed", FieldKind::Count),
+            Field::new("allowed", FieldKind::Count).help("The number of points that failed as the test expects"),
             Field::new("failed", FieldKind::Count),
             Field::new("hung", FieldKind::Count),
             Field::new("not_reached", FieldKind::Count),
             Field::new("left", FieldKind::Count).help("The number of points that were not tried"),
+            Field::new("coverage", FieldKind::Texts)
+                .help("How many points of each kind were tried, such as `operation create: 3 of 12`"),
             Field::new("unreached", FieldKind::Texts).help("The points that were not reached"),
             Field::new("failures", FieldKind::Texts).help("The points of the runs that failed"),
         ],
@@ -321,6 +401,10 @@ fn options(call: &Call) -> Result<SweepOptions, SweepError> {
     if let Some(rollback) = number("rollback").and_then(|changes| u32::try_from(changes).ok()) {
         options.rollback = rollback;
     }
+    options.allow = SweepRule::parse_all(text("allow").unwrap_or_default())?;
+    options.leave_out = SweepRule::parse_all(text("leave_out").unwrap_or_default())?;
+    options.first = arguments.flag("first");
+    options.compare = arguments.flag("compare");
     if text("faults") == Some("all") {
         options.faults = SweepFault::ALL.to_vec();
     } else if let Some(faults) = text("faults") {
@@ -368,10 +452,12 @@ fn report(call: &Call) -> Outcome {
         "points": report.points,
         "tried": report.tried,
         "passed": report.passed,
+        "allowed": report.allowed,
         "failed": report.failed,
         "hung": report.hung,
         "not_reached": report.not_reached,
         "left": report.left,
+        "coverage": report.coverage().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "unreached": report.unreached.iter().map(|points| text_of(points)).collect::<Vec<_>>(),
         "failures": report.failures.iter().map(SweepFailure::text).collect::<Vec<_>>(),
     }))

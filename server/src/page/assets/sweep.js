@@ -10,17 +10,19 @@ const STATES = {
   "hung": ["∞", "the test did not end in time"],
   "flaky": ["≈", "the test failed, and passed when it was repeated"],
   "passed": ["✓", "the test passed"],
+  "allowed": ["!", "the test failed as it says that it may"],
   "passed-earlier": ["✓", "the test passed in the sweep that this one resumes"],
   "not-reached": ["?", "several runs did not come to it"],
   "untried": ["–", "not tried: the budget had ended, or the sweep was interrupted"],
   "equivalent": ["=", "left out: an equivalent point was tried"],
+  "left-out": ["/", "left out by a rule of the test"],
 };
 
 /** The states of points about which something is to be known still. */
 const OPEN = ["failed", "hung", "flaky", "not-reached", "untried"];
 
 /** The numbers of points in the head, and those that it has even if they are 0. */
-const COUNTS = ["passed", "failed", "hung", "did_not_fail_again", "not_reached", "untried", "passed_earlier", "left_out_as_equivalent"];
+const COUNTS = ["passed", "allowed_to_fail", "failed", "hung", "did_not_fail_again", "not_reached", "untried", "passed_earlier", "left_out_as_equivalent", "left_out_by_rules"];
 const ALWAYS = ["passed", "failed"];
 
 /** How many rows of the map are shown at first, and with each "show more". */
@@ -51,12 +53,20 @@ function Failure({ failure }) {
   </article>`;
 }
 
+/** A failure whose cause another one has shown. */
+function Further({ failure: { point, sentence, story, is_flaky: isFlaky } }) {
+  return html`<li id=${idOf(point)} tabindex="-1" aria-label=${point}>when ${sentence}: <code>${point}</code>${story && html` <a href=${beside(story)}>story</a>`}${isFlaky && html` <span class="chip warn">passed when it was repeated</span>`}</li>`;
+}
+
 /** Failures with one cause. */
 function Group({ group, number }) {
   return html`<section aria-label="Failure ${number}">
     <h2>${number}. The test ${group.is_hang ? "hangs" : "fails"}${group.failures.length > 1 && ` at ${group.failures.length} points`}</h2>
     <pre class="failure" tabindex="0">${group.message}</pre>
-    ${group.failures.map((failure) => html`<${Failure} key=${failure.point} failure=${failure} />`)}
+    ${group.place && html`<p class="muted">at <code>${group.place}</code></p>`}
+    <${Failure} failure=${group.failures[0]} />
+    ${group.failures.length > 1 && html`<h3>and likewise</h3>
+      <ul class="paths">${group.failures.slice(1).map((failure) => html`<${Further} key=${failure.point} failure=${failure} />`)}</ul>`}
   </section>`;
 }
 
@@ -111,6 +121,24 @@ function PointMap({ map, failures }) {
   </section>`;
 }
 
+/** How much was tried, by what points have in common. */
+function Coverage({ coverage }) {
+  const kinds = [...new Set(coverage.map((it) => it.by))];
+  return html`<section aria-label="Coverage"><h2>How much was tried</h2>
+    ${kinds.map((kind) => html`<details key=${kind} open=${kind !== "path"}><summary>by ${kind === "lock" ? "state of a lock" : kind}</summary>
+      <table><thead><tr><th scope="col">${kind}</th><th scope="col">tried</th><th scope="col">known</th></tr></thead>
+        <tbody>${coverage.filter((it) => it.by === kind).map((it) => html`<tr key=${it.name}><th scope="row"><code>${it.name}</code></th><td>${it.tried}</td><td class=${it.tried < it.known ? "warn" : ""}>${it.known}</td></tr>`)}</tbody></table></details>`)}
+  </section>`;
+}
+
+/** What the test says of points, and the goals that it names. */
+function Rules({ rules, goals }) {
+  return html`<section aria-label="Rules"><h2>What the test says</h2>
+    <ul>${rules.map((it) => html`<li key=${it.text}>${it.kind}: <code>${it.text}</code>: ${it.points > 0 ? `${it.points} points` : html`<span class="warn">not needed, remove it</span>`}</li>`)}
+      ${goals.map((it) => html`<li key=${it.goal}>Goal: ${it.goal}: ${it.is_reached ? "reached" : html`<span class="warn">no run has reached it</span>`}</li>`)}</ul>
+  </section>`;
+}
+
 const KINDS = { clean: ["ok", "clean"], failed: ["bad", "failed"], incomplete: ["warn", "incomplete"] };
 
 /** The report of a sweep. */
@@ -136,6 +164,8 @@ export function Sweep({ sweep }) {
     ${unreached.length > 0 && html`<section aria-label="Not reached"><h2>Not reached in several runs</h2>
       <ul>${unreached.map((it) => html`<li key=${it.point}>${it.sentence} <code class="muted">${it.point}</code></li>`)}</ul>
       ${sweep.unreached_left > 0 && html`<p class="muted">and ${sweep.unreached_left} more</p>`}</section>`}
+    ${sweep.rules.length + sweep.goals.length > 0 && html`<${Rules} rules=${sweep.rules} goals=${sweep.goals} />`}
     ${(map.rows.length > 0 || map.pairs > 0) && html`<${PointMap} map=${map} failures=${failures} />`}
+    ${sweep.coverage.length > 0 && html`<${Coverage} coverage=${sweep.coverage} />`}
   </main>`;
 }

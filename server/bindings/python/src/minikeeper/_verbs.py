@@ -253,6 +253,21 @@ class SweepNext:
 
 
 @dataclass(frozen=True)
+class SweepFaults:
+    """The result of `sweep_faults`.
+
+    A test that expects an error of one fault asks so.
+    """
+
+    faults: List[str]
+    """The faults; none in a run without faults, and without a sweep."""
+    points: str
+    """Its points."""
+    sentence: str
+    """What goes wrong, in a sentence."""
+
+
+@dataclass(frozen=True)
 class Znode:
     """The result of `get`.
 
@@ -820,6 +835,10 @@ class Verbs:
         faults: Optional[str] = None,
         outage_ms: Optional[int] = None,
         rollback: int = 1,
+        allow: Optional[str] = None,
+        leave_out: Optional[str] = None,
+        first: bool = False,
+        compare: bool = False,
         only: Optional[str] = None,
         orders: bool = False,
         changes: Optional[str] = None,
@@ -846,6 +865,12 @@ class Verbs:
         - `outage_ms`: How long an outage lasts, by the server's clock, in milliseconds; 0 if it does not end; by
           default 1,000
         - `rollback`: How many changes a rollback takes back; by default 1
+        - `allow`: The failures that the test expects, a rule a line: session-expired:*:create raises SessionExpired
+          because the caller asks again
+        - `leave_out`: The points that are not tried, a rule a line: reply-late because the timeout is an hour
+        - `first`: Whether to end with the first failure, once it is confirmed
+        - `compare`: Whether a run also fails if it leaves other znodes, clients or watches than the runs without
+          faults
         - `only`: The points of the only run, as a report names them, with + between two; or its order
         - `orders`: Whether to try the orders in which requests can be served, instead of faults
         - `changes`: With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a fault)
@@ -874,6 +899,10 @@ class Verbs:
                     time_ms=time_ms,
                     faults=faults,
                     outage_ms=outage_ms,
+                    allow=allow,
+                    leave_out=leave_out,
+                    first=first,
+                    compare=compare,
                     only=only,
                     orders=orders,
                     changes=changes,
@@ -898,6 +927,25 @@ class Verbs:
         """
         answer = self._control.do("sweep_next", {"sweep": sweep})
         return SweepNext(run=answer["run"], points=answer["points"], sentence=answer["sentence"])
+
+    def sweep_faults(self) -> SweepFaults:
+        """Show what the sweep tries in this run.
+
+        A test that expects an error of one fault asks so.
+        """
+        answer = self._control.read("sweep_faults")
+        return SweepFaults(faults=answer["faults"], points=answer["points"], sentence=answer["sentence"])
+
+    def sometimes(self, goal: str, *, holds: bool = True) -> None:
+        """Note a goal that some run of the sweep must reach, such as "the second contender waited".
+
+        Call it where the goal may hold, in every run. If no run reaches it, the sweep is incomplete. Does nothing
+        without a sweep.
+
+        - `goal`: The goal, at most 200 characters
+        - `holds`: Whether it is reached
+        """
+        self._control.do("sometimes", {"goal": goal, **given(holds=holds)})
 
     def sweep_crashed(self, sweep: int, *, run: Optional[int] = None, within_ms: int = 10000) -> bool:
         """Wait until the clients of a sweep's run have died, by the fault `client-crash`.
@@ -928,6 +976,7 @@ class Verbs:
         run: Optional[int] = None,
         outcome: Literal["passed", "failed", "hung"],
         message: Optional[str] = None,
+        place: Optional[str] = None,
         story: Optional[str] = None,
     ) -> bool:
         """End the run of a sweep with the outcome of the test, and remove its faults.
@@ -936,6 +985,8 @@ class Verbs:
         - `run`: The number of the run, if several are being done
         - `outcome`: How the test ended
         - `message`: Why it failed
+        - `place`: Where in the program it failed, such as test_job.py:17; failures with the same message, place and
+          first difference in the journal are one group
         - `story`: The page with the story of the failure, which the report names
         """
         return cast("bool", self._control.do(
@@ -946,6 +997,7 @@ class Verbs:
                 **given(
                     run=run,
                     message=message,
+                    place=place,
                     story=story,
                 ),
             },

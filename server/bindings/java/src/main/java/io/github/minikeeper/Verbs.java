@@ -392,6 +392,12 @@ abstract class Verbs {
    * <li>{@code outage_ms}: How long an outage lasts, by the server's clock, in milliseconds; 0 if it does not end; by
    * default 1,000
    * <li>{@code rollback}: How many changes a rollback takes back; by default 1
+   * <li>{@code allow}: The failures that the test expects, a rule a line: session-expired:*:create raises
+   * SessionExpired because the caller asks again
+   * <li>{@code leave_out}: The points that are not tried, a rule a line: reply-late because the timeout is an hour
+   * <li>{@code first}: Whether to end with the first failure, once it is confirmed
+   * <li>{@code compare}: Whether a run also fails if it leaves other znodes, clients or watches than the runs without
+   * faults
    * <li>{@code only}: The points of the only run, as a report names them, with + between two; or its order
    * <li>{@code orders}: Whether to try the orders in which requests can be served, instead of faults
    * <li>{@code changes}: With `orders`: up to how many unforced changes (of client, late events, with `depth` 2 a
@@ -428,6 +434,33 @@ abstract class Verbs {
   }
 
   /**
+   * Show what the sweep tries in this run.
+   *
+   * <p>A test that expects an error of one fault asks so.
+   */
+  public SweepFaults sweepFaults() {
+    return new SweepFaults(control().read("sweep_faults", Map.of()));
+  }
+
+  /**
+   * Note a goal that some run of the sweep must reach, such as "the second contender waited".
+   *
+   * <p>Call it where the goal may hold, in every run. If no run reaches it, the sweep is incomplete. Does nothing
+   * without a sweep.
+   *
+   * @param goal The goal, at most 200 characters
+   * @param holds Whether it is reached
+   */
+  public void sometimes(String goal, boolean holds) {
+    control().act("sometimes", fields("goal", goal, "holds", holds));
+  }
+
+  /** Calls {@code sometimes} with the defaults. */
+  public void sometimes(String goal) {
+    sometimes(goal, true);
+  }
+
+  /**
    * Wait until the clients of a sweep's run have died, by the fault `client-crash`.
    *
    * <p>Then stop the test where it is, and begin it again in the same universe: the server serves nothing of the
@@ -454,6 +487,8 @@ abstract class Verbs {
    * <li>{@code run}: The number of the run, if several are being done
    * <li>{@code outcome}: How the test ended
    * <li>{@code message}: Why it failed
+   * <li>{@code place}: Where in the program it failed, such as test_job.py:17; failures with the same message, place
+   * and first difference in the journal are one group
    * <li>{@code story}: The page with the story of the failure, which the report names
    * </ul>
    */
