@@ -6,6 +6,7 @@ import io.github.minikeeper.ControlTest;
 import io.github.minikeeper.JsonTest;
 import io.github.minikeeper.UnpackedTest;
 import io.github.minikeeper.junit.StoriesTest;
+import io.github.minikeeper.junit.SweepRulesTest;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -52,6 +53,7 @@ public final class Suite {
             selectClass(ControlTest.class),
             selectClass(UnpackedTest.class),
             selectClass(StoriesTest.class),
+            selectClass(SweepRulesTest.class),
             selectClass(OwnUniverseTest.class),
             selectClass(UniverseTest.class),
             selectClass(SessionVerbsTest.class),
@@ -64,6 +66,7 @@ public final class Suite {
             selectClass(StoryTest.class),
             selectClass(SweepTest.class),
             selectClass(SweepTest.WithExtensionAsField.class),
+            selectClass(SweepRunsTest.class),
             selectClass(SweepNamesTest.class),
             selectClass(SweptRunTest.class),
             selectClass(TestingServerTest.class),

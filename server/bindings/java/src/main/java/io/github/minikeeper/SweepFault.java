@@ -37,6 +37,11 @@ public enum SweepFault {
   /** The request is carried out and answered, and the server comes back without the last change, as from an older disk. */
   ROLLBACK;
 
+  /** Returns the fault with this name, as in the control API. */
+  static SweepFault of(String name) {
+    return valueOf(name.toUpperCase(Locale.ROOT).replace('-', '_'));
+  }
+
   /** Its name in the control API, such as {@code reply-lost}. */
   @Override
   public String toString() {

@@ -41,8 +41,20 @@ import org.junit.jupiter.api.TestTemplate;
 @Retention(RetentionPolicy.RUNTIME)
 @TestTemplate
 public @interface MinikeeperSweep {
-  /** The faults to try; by default all. */
+  /**
+   * The faults to try; by default all but {@link SweepFault#OUTAGE}, {@link SweepFault#CLIENT_OUTAGE}, {@link
+   * SweepFault#CLIENT_CRASH} and {@link SweepFault#ROLLBACK}, which ask more of a test.
+   */
   SweepFault[] faults() default {};
+
+  /**
+   * How long an outage lasts, by the server's clock; 0 if it does not end. Unit: milliseconds. By default -1, which is the server's
+   * default.
+   */
+  long outageMillis() default -1;
+
+  /** How many changes {@link SweepFault#ROLLBACK} takes back. */
+  int rollback() default 1;
 
   /** The time after which no run begins, except to confirm a failure. By default 0, which is no limit. */
   long timeSeconds() default 0;
@@ -77,6 +89,21 @@ public @interface MinikeeperSweep {
 
   /** How many points, or pairs of points, the limits of time and runs may leave before the sweep is incomplete. */
   long allowUntried() default 0;
+
+  /** Whether to end with the first failure, once it is confirmed. */
+  boolean first() default false;
+
+  /**
+   * Whether a run also fails if it leaves other znodes, clients or watches than the runs without faults. What is there in the end
+   * is compared before the clients of parameters close.
+   */
+  boolean compare() default false;
+
+  /** The failures that are expected. */
+  Allow[] allow() default {};
+
+  /** The points that are not tried. */
+  LeaveOut[] leaveOut() default {};
 
   /** Whether to try the orders in which requests can be served, instead of faults. */
   boolean orders() default false;

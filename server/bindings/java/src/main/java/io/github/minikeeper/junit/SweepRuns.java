@@ -163,25 +163,44 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     sweep = server.sweepStart(fields());
     String name = "sweep-" + NUMBER.incrementAndGet();
     LAUNCHED.put(name, this);
-    Throwable thrown = null;
     try {
-      SweepLaunch.execute(context, parameters(name), this::ended);
-    } catch (NoClassDefFoundError error) {
-      throw new IllegalStateException("@MinikeeperSweep needs JUnit's launcher at run time: add org.junit.platform:"
-          + "junit-platform-launcher to the dependencies of the tests", error);
-    } catch (Throwable error) {
-      thrown = error;
+      launch(parameters(name));
     } finally {
       LAUNCHED.remove(name);
       end();
     }
     synchronized (this) {
       if (broken != null) throw SweepRuns.<RuntimeException>as(broken);
-      if (thrown != null) throw SweepRuns.<RuntimeException>as(thrown);
       if (extension == null) throw new IllegalStateException("JUnit's launcher has not found " + title + ", which it is running");
       if (skipped != null) throw skipped;
     }
     judge();
+  }
+
+  /**
+   * Does the runs on a thread of its own. A thread of JUnit that waits for tasks of another launch may begin a further test
+   * meanwhile, until whose end it would not go on.
+   */
+  private void launch(Map<String, String> parameters) {
+    Thread launching = daemon(
+        () -> {
+          try {
+            SweepLaunch.execute(context, parameters, this::ended);
+          } catch (NoClassDefFoundError error) {
+            breaks(new IllegalStateException("@MinikeeperSweep needs JUnit's launcher at run time: add org.junit.platform:"
+                + "junit-platform-launcher to the dependencies of the tests", error));
+          } catch (Throwable error) {
+            breaks(error);
+          }
+        },
+        "minikeeper sweep of " + title);
+    launching.start();
+    try {
+      launching.join();
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      breaks(new IllegalStateException("the sweep was interrupted", error));
+    }
   }
 
   private Map<String, Object> fields() {
@@ -196,6 +215,12 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     if (settings.faults().length > 0) {
       fields.put("faults", Arrays.stream(settings.faults()).map(SweepFault::toString).collect(Collectors.joining(",")));
     }
+    if (settings.outageMillis() >= 0) fields.put("outage_ms", settings.outageMillis());
+    if (settings.rollback() != 1) fields.put("rollback", settings.rollback());
+    if (settings.first()) fields.put("first", true);
+    if (settings.compare()) fields.put("compare", true);
+    if (settings.allow().length > 0) fields.put("allow", SweepRules.allow(settings.allow()));
+    if (settings.leaveOut().length > 0) fields.put("leave_out", SweepRules.leaveOut(settings.leaveOut()));
     only.ifPresent(points -> fields.put("only", points));
     if (settings.orders()) {
       fields.put("orders", true);
@@ -227,7 +252,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   Stream<TestTemplateInvocationContext> begin(MinikeeperExtension asking) {
     if (extension != null) return Stream.empty();
     extension = asking;
-    daemon(this::feed, "minikeeper sweep of " + title).start();
+    daemon(this::feed, "minikeeper sweep of " + title + ", next run").start();
     return StreamSupport.stream(Spliterators.spliteratorUnknownSize(this, Spliterator.ORDERED), false);
   }
 
