@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 
 # The libraries to compile against, from the folder MINIKEEPER_JARS.
-libraries=$(printf "${MINIKEEPER_JARS:-/usr/share/java}/%s.jar:" junit-jupiter-api junit-platform-commons apiguardian-api \
-  opentest4j junit4 curator-client curator-framework slf4j-api zookeeper)
+libraries=$(printf "${MINIKEEPER_JARS:-/usr/share/java}/%s.jar:" junit-jupiter-api junit-platform-commons \
+  junit-platform-engine junit-platform-launcher apiguardian-api opentest4j junit4 curator-client curator-framework slf4j-api zookeeper)
 libraries=${libraries%:}
 
 # make_jar FILE FOLDER [OPTION ...]: makes a jar of all files in a folder. Their order is that of their names, and with

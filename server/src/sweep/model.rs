@@ -739,7 +739,7 @@ fn places_of(
         let path = path.filter(|path| Glob::new(path).is_ok());
         let path = path.unwrap_or_default();
         let (nth, rank) = count((&acts[..=index], act), fault_op, &path, &mut all_ordinals);
-        let did = format!("{op} {path} {}", act.result);
+        let did = format!("{op} {path} {} {lock}", act.result);
         let before = before.entry(client).or_default();
         // An event does not change what its watcher did last.
         let context = format!("{before}, {did}");

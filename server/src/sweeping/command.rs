@@ -44,6 +44,9 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 /// The longest output of a command; one that writes more is killed. Unit: bytes.
 const OUTPUT_FILE_BYTES_MAX: u64 = 64 << 20;
 
+/// A command that fails so soon after one of its processes was killed has failed because of that.
+const NOTICING_MAX: Duration = Duration::from_secs(2);
+
 /// How often the length of the output is looked at.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -574,12 +577,21 @@ impl Running<'_> {
                 ended = wait(&mut child, self.of.run_max, output);
             }
             // It is killed with the group.
-            Some(Restarted::Process(mut again)) => {
-                if ended.as_ref().is_ok_and(CommandEnd::is_success) {
+            Some(Restarted::Process { mut again, killed }) => {
+                let has_failed = !ended.as_ref().is_ok_and(CommandEnd::is_success);
+                // The command has noticed, and ends: as a whole it is what has died.
+                let has_noticed = has_failed && killed.elapsed() < NOTICING_MAX;
+                if !has_failed {
                     ended = wait(&mut again, self.of.run_max, output);
                 }
                 kill(process);
                 let _ = again.wait();
+                if has_noticed {
+                    self.stop.ended(process);
+                    child = start(2)?;
+                    process = child.id();
+                    ended = wait(&mut child, self.of.run_max, output);
+                }
             }
             None => {}
         }
@@ -657,7 +669,7 @@ enum Restarted {
     /// The command with all of its processes.
     Command,
     /// One of the processes that it has started.
-    Process(Child),
+    Process { again: Child, killed: Stopwatch },
 }
 
 /// Kills the process whose request a fault has acted on, and starts it again, if several of the command are
@@ -691,7 +703,10 @@ fn crash(
             kill(command);
             Restarted::Command
         },
-        Restarted::Process,
+        |again| Restarted::Process {
+            again,
+            killed: Stopwatch::start(),
+        },
     ))
 }
 

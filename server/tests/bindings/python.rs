@@ -348,7 +348,9 @@ fn call(verb: &Verb, is_long: bool) -> String {
             ParameterKind::Directory => format!("os.path.abspath({name})"),
             _ => name.to_owned(),
         };
-        if is_optional(parameter) || matches!(parameter.kind, ParameterKind::Flag) {
+        let is_flag = matches!(parameter.kind, ParameterKind::Flag);
+        // `given` leaves out what is False.
+        if is_optional(parameter) || (is_flag && parameter.default != Some("true")) {
             optional.push(format!("{name}={value}"));
         } else {
             fields.push(format!("\"{name}\": {value}"));

@@ -77,11 +77,11 @@ ROW = "{:<24} {:>6} {:>6} {:>5} {:>7}  {:<46} {}"
 problems = []
 
 
-def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20, faults=()):
+def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20, faults=(), options=()):
     """Sweeps a command. Prints its row. Returns the points that fail and the report."""
     out = work / name
     shutil.rmtree(out, ignore_errors=True)
-    options = ["--jobs", jobs, "--time", budget, "--run-time", run_time, *(f"--fault={fault}" for fault in faults)]
+    options = ["--jobs", jobs, "--time", budget, "--run-time", run_time, *(f"--fault={fault}" for fault in faults), *options]
     words = [minikeeper, "sweep", "--out", out, *options, "--", *command]
     begun = time.monotonic()
     done = subprocess.run(map(str, words), capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -101,7 +101,7 @@ def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20, faults=()):
     places = {point.split(":", 1)[1] for _, point in lines}
     # The failed runs: each has a story, whose title is the point, and its output beside it.
     stories = {json.loads(story.read_text())["title"]: story.with_suffix(".out") for story in out.glob("*.json")}
-    again = {point: shown for shown, point in re.findall(r"^ *(minikeeper sweep --only '(.*?)' -- .*)$", done.stdout, re.M)}
+    again = re.search(r"^ *(minikeeper sweep .*--only '(.*?)' -- .*|sh \S+/again '(.*?)')$", done.stdout, re.M)
     return {
         "name": name,
         "figures": (len(places), tried, runs, f"{seconds:.1f} s"),
@@ -109,7 +109,8 @@ def sweep(name, command, jobs=3, budget=BUDGET_S, run_time=20, faults=()):
         "outputs": {point: stories[point].read_text() for point in failing},
         "hung": hung,
         "unreached": unreached and [point for how, point in lines if how == "unreached"],
-        "again": again,
+        # The printed command, with {} in place of its point: a group of failures has one.
+        "again": again and again[1].replace(again[2] or again[3], "{}"),
         "code": done.returncode,
         "report": done.stdout,
     }
@@ -264,6 +265,36 @@ def finds_nothing(name, command, **limits):
         problem(name, f"exit code {result['code']}\n{result['report']}")
 
 
+def faults(wanted):
+    """Sweeps the programs that only one fault breaks, each with that fault and with those that were known before."""
+    known = ["reply-lost", "request-lost", "connection-cut", "session-expired", "reply-late", "server-restarted", "event-late"]
+    commands = {
+        "python": [sys.executable],
+        "node": ["node"],
+        "java": (work / f"java-{versions[-1]}").read_text().splitlines(),
+    }
+    folders = {"python": HERE / "faults", "node": work.parent / "node", "java": ""}
+    limits = {"budget": 900, "run_time": 40, "jobs": 4}
+    for program in json.loads((HERE / "faults" / "programs.json").read_text()):
+        name, language, fault = program["name"], program["language"], program["fault"]
+        if wanted and name not in wanted:
+            continue
+        program, *rest = program["command"]
+        command = [*commands[language], str(Path(folders[language]) / program), *rest]
+        is_bug = lambda _, output: "broken: " in output
+        result = sweep(name, command, faults=[fault], options=["--outage-ms", 2_000], **limits)
+        if result:
+            found = result["failing"]
+            row(result, ", ".join(found), "yes" if found and shows_again(result, found[0]) else "no")
+            if not found or not all(is_bug(None, output) for output in result["outputs"].values()):
+                problem(name, f"not found, or not as it should be\n{result['report']}")
+        finds_nothing(f"{name} before", command, faults=known, **limits)
+        finds_nothing(f"{name} sound", [*command, "--sound"], faults=["all"], options=["--outage-ms", 2_000], **limits)
+        if fault == "outage":
+            forever = {"faults": ["outage"], "options": ["--outage-ms", "forever"], **limits}
+            finds_nothing(f"{name} forever", [*command, "--sound"], **forever)
+
+
 def names(rounds, wanted):
     """Prints for each naming scheme how often its bug is found, the printed command shows it, and the sound version is clean."""
     print("| scheme | template | bug found | by its command | sound and all reached |", flush=True)
@@ -294,11 +325,11 @@ def names(rounds, wanted):
 
 def shows_again(result, point):
     """Runs the printed command as a person does: the line is pasted into a shell."""
-    if point not in result["again"]:
+    if not result["again"]:
         return False
     path = f"{Path(minikeeper).parent}{os.pathsep}{os.environ['PATH']}"
     again = subprocess.run(
-        result["again"][point],
+        result["again"].replace("{}", point),
         shell=True,
         cwd=work,
         env={**os.environ, "PATH": path},
@@ -316,6 +347,11 @@ def main():
         sys.exit(bool(problems))
     if mode == "orders":
         orders()
+        print(f"sweep: {len(problems)} problems", flush=True)
+        sys.exit(bool(problems))
+    if mode == "faults":
+        print(ROW.format("program", "points", "faults", "runs", "time", "found", "reproduced"), flush=True)
+        faults(recipes)
         print(f"sweep: {len(problems)} problems", flush=True)
         sys.exit(bool(problems))
     if mode == "recipes":

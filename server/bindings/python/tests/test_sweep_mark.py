@@ -116,7 +116,7 @@ def of_test(request, minikeeper, of_module):
 class TestIt:
     seen = 0
 
-    @pytest.mark.minikeeper_sweep
+    @pytest.mark.minikeeper_sweep(jobs=1)
     def test_sound(self, of_test, of_module, kazoo_client, minikeeper):
         assert self.seen == 0 and minikeeper.children("/") in ([], ["zookeeper"])
         self.seen = 1
@@ -339,7 +339,7 @@ def test_thread_of_a_hung_run_does_not_keep_pytest_alive(run):
 import threading
 import kazoo.client
 
-@pytest.mark.minikeeper_sweep(faults="request-lost", run_time_s=5)
+@pytest.mark.minikeeper_sweep(faults="request-lost", run_time_s=5, jobs=1)
 def test_hangs(minikeeper, kazoo_client):
     thread = threading.Thread(target=threading.Event().wait, name="stuck")
     kazoo_client.retry(kazoo_client.exists, "/a")
@@ -518,15 +518,6 @@ def test_it(kazoo_client):
 """
     )
     result.assert_outcomes(passed=1)
-
-
-def test_sweeps_run_in_the_processes_of_xdist(run):
-    if importlib.util.find_spec("xdist") is None:
-        pytest.skip("pytest-xdist is not installed")
-    result, printed = run(ORPHAN + ORPHAN.removeprefix(HEADER).replace("test_o", "test_other_o"), "-n", "2")
-    result.assert_outcomes(passed=2, failed=2)
-    for test in ("test_orphan", "test_other_orphan"):
-        assert f"pytest test_it.py::{test} --minikeeper-only '{POINT}'" in printed, printed
 
 
 def test_sweep_that_tests_nothing_fails(run):

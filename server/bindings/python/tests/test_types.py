@@ -30,18 +30,22 @@ from minikeeper import (
     MinikeeperError,
     NotVerified,
     Now,
+    Rule,
     Seeded,
     Server,
     Session,
     SessionLike,
     Stat,
     Story,
+    SweepFaults,
     SweepNext,
     TreeListing,
     Universe,
     WaitTimedOut,
     Watch,
     Znode,
+    allow,
+    leave_out,
     settle,
 )
 from minikeeper._verbs import Verbs
@@ -193,6 +197,15 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     next = other.sweep_next(sweep)
     assert_type(next, SweepNext)
     assert_type((next.run, next.points, next.sentence), Tuple[int, str, str])
+    tried = other.sweep_faults()
+    assert_type(tried, SweepFaults)
+    assert_type((tried.faults, tried.points, tried.sentence), Tuple[List[str], str, str])
+    assert_type(other.fault(), Optional[str])
+    other.sometimes("the types are right", holds=False)
+    assert_type(other.sweep_crashed(sweep, run=next.run, within_ms=0), bool)
+    rule = allow("reply-lost", raises=MinikeeperError, op="create", reason="so")
+    assert_type(rule, Rule)
+    assert_type((rule.text, leave_out("reply-lost", client=1, reason="so")), Tuple[str, Rule])
     assert_type(other.sweep_end(sweep, outcome="failed", message="because"), bool)
     assert_type(server.sweep_report(sweep, repeat="again {}", title="types"), str)
     other.drop_universe()

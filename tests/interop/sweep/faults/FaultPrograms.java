@@ -1,3 +1,4 @@
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.UUID;
@@ -162,8 +163,8 @@ final class FaultPrograms {
     }
 
     /**
-     * A worker that does nothing during maintenance, which a znode says. If it cannot ask within half a second, it goes on as
-     * if there were none. The sound version does nothing then.
+     * A worker that does nothing during maintenance, which a znode says. It asks with a session of its own, and twice if it gets
+     * no answer; then it goes on as if there were none. The sound version does nothing then.
      */
     private static final class Maintenance {
         private static final String FLAG = "/maintenance";
@@ -173,7 +174,7 @@ final class FaultPrograms {
 
         static void run() throws Exception {
             admin = connect(0, 0, 3000);
-            worker = connect(3, 150, 100);
+            worker = connect(0, 0, 3000);
             put(admin, FLAG);
             tick();
             persist(() -> {
@@ -199,13 +200,29 @@ final class FaultPrograms {
         private static void tick() {
             boolean isPaused;
             try {
-                isPaused = worker.checkExists().forPath(FLAG) != null;
-            } catch (Exception unknown) {
+                isPaused = ask();
+            } catch (KeeperException unknown) {
                 isPaused = isSound;
             }
             if (!isPaused) {
                 put(worker, WORK);
             }
+        }
+
+        private static boolean ask() throws KeeperException {
+            for (int attempt = 1; attempt <= 2; attempt += 1) {
+                CountDownLatch connected = new CountDownLatch(1);
+                try (ZooKeeper zk = new ZooKeeper(address(), 5000, event -> connected.countDown())) {
+                    if (connected.await(300, TimeUnit.MILLISECONDS)) {
+                        return zk.exists(FLAG, false) != null;
+                    }
+                } catch (ConnectionLossException | SessionExpiredException again) {
+                    // With another session.
+                } catch (IOException | InterruptedException problem) {
+                    throw new IllegalStateException(problem);
+                }
+            }
+            throw new ConnectionLossException();
         }
 
         /** Creates a znode, or writes to it. */
@@ -337,7 +354,7 @@ final class FaultPrograms {
                 ZooKeeper zk = new ZooKeeper(address(), 5000, event -> connected.countDown());
                 await(connected);
                 return zk;
-            } catch (java.io.IOException problem) {
+            } catch (IOException problem) {
                 throw new IllegalStateException(problem);
             }
         }

@@ -7,6 +7,7 @@ from . import _control, _faults, _kazoo, _program, _sessions, _values, _verbs, s
 from ._errors import MinikeeperError, NotVerified, WaitTimedOut
 from ._faults import Fault, Hit
 from ._kazoo import settle
+from ._rules import Rule, allow, leave_out
 from ._sessions import Client, SessionLike
 from ._verbs import (
     Advice,
@@ -21,6 +22,7 @@ from ._verbs import (
     Session,
     Stat,
     Story,
+    SweepFaults,
     SweepNext,
     TreeListing,
     Watch,
@@ -43,18 +45,22 @@ __all__ = [
     "MinikeeperError",
     "NotVerified",
     "Now",
+    "Rule",
     "Seeded",
     "Server",
     "Session",
     "SessionLike",
     "Stat",
     "Story",
+    "SweepFaults",
     "SweepNext",
     "TreeListing",
     "Universe",
     "WaitTimedOut",
     "Watch",
     "Znode",
+    "allow",
+    "leave_out",
     "settle",
 ]
 

@@ -44,6 +44,43 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
+class Asked:
+    """A verb that has been called and not answered. `fileno` is readable when the answer comes."""
+
+    def __init__(self, control: Control, what: str, connection: http.client.HTTPConnection) -> None:
+        self._control, self._what, self._connection = control, what, connection
+        self._socket = connection.sock
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def answer(self) -> Dict[str, Any]:
+        """Waits for the answer and returns it."""
+        what = self._what
+        try:
+            response = self._connection.getresponse()
+            status, text = response.status, response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._control._unanswered(what, error) from None
+        finally:
+            self.close()
+        try:
+            answer = json.loads(text or b"{}")
+        except ValueError:
+            answer = None
+        if status == 200 and isinstance(answer, dict):
+            self._control._note(what, answer)
+            return answer
+        sentence = answer.get("error") if isinstance(answer, dict) else None
+        sentence = sentence or f"{what}: status {status}: {text[:200]!r}"
+        if what == "verify" and status == 409:
+            raise NotVerified(sentence, status)
+        raise (WaitTimedOut if status == 408 else MinikeeperError)(sentence, status)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
 class Control:
     """Calls the verbs of one server. Each call uses a new connection, so that any thread may call."""
 
@@ -56,14 +93,18 @@ class Control:
     def read(self, verb: str, query: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
         """Calls a verb that only reads."""
         fields = {name: str(value).lower() if isinstance(value, bool) else value for name, value in (query or {}).items()}
-        return self._ask("GET", verb + ("?" + urlencode(fields) if fields else ""), None, 0)
+        return self._ask("GET", verb + ("?" + urlencode(fields) if fields else ""), None, 0).answer()
 
     def do(self, verb: str, body: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
         """Calls a verb that changes something or waits."""
+        return self.ask(verb, body).answer()
+
+    def ask(self, verb: str, body: Optional[Mapping[str, Any]] = None, /) -> Asked:
+        """Calls a verb that changes something or waits, without waiting for the answer."""
         body = dict(body or {})
         return self._ask("POST", verb, body, body.get("within_ms") or 0)
 
-    def _ask(self, method: str, verb: str, body: Optional[Mapping[str, Any]], within_ms: int) -> Dict[str, Any]:
+    def _ask(self, method: str, verb: str, body: Optional[Mapping[str, Any]], within_ms: int) -> Asked:
         scope = f"universes/{quote(self.universe, safe='')}/" if self.universe is not None else ""
         headers = {"Accept": "application/json"}
         if self.token is not None:
@@ -78,43 +119,33 @@ class Control:
         try:
             patience = PATIENCE_S + within_ms / 1000
             connection = self._connect(patience)
-            deadline = time.monotonic() + patience + ANSWER_S_MAX
             answer_of = f"{what}: the answer of {connection.host}:{connection.port}"
 
             def bounded(sock: socket.socket, *args: Any, **others: Any) -> http.client.HTTPResponse:
                 response = http.client.HTTPResponse(sock, *args, **others)
+                deadline = time.monotonic() + patience + ANSWER_S_MAX
                 response.fp = io.BufferedReader(_Bounded(response.fp.detach(), deadline, answer_of))
                 return response
 
             connection.response_class = bounded  # type: ignore[assignment]
             connection.request(method, f"/v1/{scope}{verb}", content, headers)
-            response = connection.getresponse()
-            status, text = response.status, response.read()
-        except socket.timeout:
-            raise MinikeeperError(f"{what}: the server at {self._where()} timed out") from None
-        except (OSError, http.client.HTTPException) as error:
-            reason = f"{type(error).__name__}: {error}"
-            # Nothing listens there, or what listens is not control.
-            is_refused = isinstance(error, ConnectionRefusedError)
-            question = "is a server running there?" if is_refused else "is the server running with --control?"
-            raise MinikeeperError(
-                f"{what}: no answer from the control API at {self._where()} ({reason}); {question}"
-            ) from None
-        finally:
+        except BaseException as error:
             if connection is not None:
                 connection.close()
-        try:
-            answer = json.loads(text or b"{}")
-        except ValueError:
-            answer = None
-        if status == 200 and isinstance(answer, dict):
-            self._note(what, answer)
-            return answer
-        sentence = answer.get("error") if isinstance(answer, dict) else None
-        sentence = sentence or f"{what}: status {status}: {text[:200]!r}"
-        if what == "verify" and status == 409:
-            raise NotVerified(sentence, status)
-        raise (WaitTimedOut if status == 408 else MinikeeperError)(sentence, status)
+            if isinstance(error, (OSError, http.client.HTTPException)):
+                raise self._unanswered(what, error) from None
+            raise
+        return Asked(self, what, connection)
+
+    def _unanswered(self, what: str, error: Exception) -> MinikeeperError:
+        """Says what was called, where, and why there is no answer."""
+        if isinstance(error, socket.timeout):
+            return MinikeeperError(f"{what}: the server at {self._where()} timed out")
+        # Nothing listens there, or what listens is not control.
+        is_refused = isinstance(error, ConnectionRefusedError)
+        question = "is a server running there?" if is_refused else "is the server running with --control?"
+        reason = f"{type(error).__name__}: {error}"
+        return MinikeeperError(f"{what}: no answer from the control API at {self._where()} ({reason}); {question}")
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         side = self._side

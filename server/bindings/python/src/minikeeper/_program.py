@@ -113,6 +113,11 @@ class Program:
         self.child.wait()
         self._close()
 
+    def let_go(self) -> None:
+        """In a forked process: closes its copy of the pipe that keeps the program running."""
+        if self.child.stdin is not None:
+            self.child.stdin.close()
+
     def _close(self) -> None:
         for stream in (self.child.stdin, self.child.stdout):
             if stream is not None:

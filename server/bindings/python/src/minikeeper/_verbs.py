@@ -945,7 +945,7 @@ class Verbs:
         - `goal`: The goal, at most 200 characters
         - `holds`: Whether it is reached
         """
-        self._control.do("sometimes", {"goal": goal, **given(holds=holds)})
+        self._control.do("sometimes", {"goal": goal, "holds": holds})
 
     def sweep_crashed(self, sweep: int, *, run: Optional[int] = None, within_ms: int = 10000) -> bool:
         """Wait until the clients of a sweep's run have died, by the fault `client-crash`.

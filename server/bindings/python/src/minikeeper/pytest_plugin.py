@@ -16,6 +16,9 @@ from .universe import Universe
 # As in kazoo.
 START_WITHIN_S = 15
 
+# kazoo's own pause before it connects again is 0.06 to 0.14 s, which is most of the time of a test that loses a connection.
+RECONNECTS = {"max_tries": -1, "delay": 0.005, "max_delay": 0.1}
+
 _numbers = itertools.count(1)
 
 
@@ -56,26 +59,31 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
         return
     own = "minikeeper_server" in request.fixturenames
     server: Server = request.getfixturevalue("minikeeper_server" if own else "minikeeper_shared_server")
-    # The previous test may have left the server down.
-    server.ensure_ready()
-    try:
-        universe = server.create_universe(f"pytest-{next(_numbers)}")
-    except MinikeeperError as error:
-        if error.status != 404:
-            raise
-        # An old program without universes: starts a server for each test, which takes milliseconds.
-        with Server(**minikeeper_options) as old:
-            yield old
-        return
-    _story.current.universes.append(universe)
     sweep = _sweep.of(request.node)
+    # Beside a forked run, others use the server.
+    is_alone = sweep is None or not sweep.is_forked
+    universe = None if sweep is None else sweep.universe
+    if universe is None:
+        # The previous test may have left the server down.
+        server.ensure_ready()
+        try:
+            universe = server.create_universe(f"pytest-{next(_numbers)}")
+        except MinikeeperError as error:
+            if error.status != 404:
+                raise
+            # An old program without universes: starts a server for each test, which takes milliseconds.
+            with Server(**minikeeper_options) as old:
+                yield old
+            return
+    _story.current.universes.append(universe)
     if sweep is not None:
         sweep.begin_run(server, universe)
     yield universe
     # `ensure_ready` removes those of the server itself.
     never = server._faults_that_never_acted_anywhere() if own else []
-    # This test may have left it down, too.
-    server.ensure_ready()
+    if is_alone:
+        # This test may have left it down, too.
+        server.ensure_ready()
     try:
         never += universe._faults_that_never_acted()
         # A sweep drops it at the end of the run.
@@ -141,7 +149,7 @@ def kazoo_client(connect_string: str) -> Iterator[Any]:
         from kazoo.client import KazooClient  # type: ignore[import-untyped]
     except ImportError as error:
         pytest.fail(f"the fixture kazoo_client needs kazoo: pip install kazoo ({error})", pytrace=False)
-    client = KazooClient(connect_string)
+    client = KazooClient(connect_string, connection_retry=RECONNECTS)
     try:
         # Not `start`, which also asks whether the chroot exists, and fails if that request does.
         client.start_async().wait(START_WITHIN_S)
@@ -170,7 +178,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    options = "faults, time_s, runs, depth=1, seed=0, all=False, run_time_s=60, allow_unreached=0, allow_untried=0"
+    options = "faults, time_s, runs, depth=1, seed=0, all=False, run_time_s=60, jobs=8, allow_unreached=0, allow_untried=0"
+    options += ", allow=(), leave_out=(), first=False, compare=False, outage_ms, rollback"
     options += ", orders=False, changes=2, more, alike=False, clients"
     described = "run the test once for every fault at every place where it can happen, or in many orders of requests"
     config.addinivalue_line("markers", f"{_sweep.MARK}({options}): {described}")

@@ -22,6 +22,13 @@ def server_of_sweep() -> Optional[str]:
 _running: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
+def let_go_of_programs() -> None:
+    """In a forked process: lets the programs of its parent end with the parent, and not with this process."""
+    for server in _running:
+        if server._program is not None:
+            server._program.let_go()
+
+
 class Server(Universe):
     """The program `minikeeper` as a child of this process, on a free loopback port, with every verb.
 

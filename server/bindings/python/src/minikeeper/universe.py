@@ -80,6 +80,14 @@ class Universe(Verbs):
         """Remove a fault, given as a `Fault` or its number: see `Fault.remove`."""
         return fault.remove() if isinstance(fault, Fault) else super().remove_fault(fault)
 
+    def fault(self) -> Optional[str]:
+        """Return the fault that a sweep tries in this run, such as "session-expired".
+
+        None in a run without faults, and without a sweep. Of two faults, the first: `sweep_faults` has both.
+        """
+        faults = self.sweep_faults().faults
+        return faults[0] if faults else None
+
     if TYPE_CHECKING:
         # Only for type checkers, which then know the result of each format.
         @overload

@@ -104,6 +104,13 @@ class FaultSpecTest {
     assertListed(universe, base.on(FaultOp.REQUEST), "op", "request");
     assertListed(universe, Fault.delayReply(Duration.ofSeconds(3)), "action", "delay-reply", "delay_ms", 3_000L);
     assertListed(universe, Fault.delayEvents(Duration.ofMillis(1)).at("/q"), "action", "delay-events", "delay_ms", 1L);
+    assertListed(universe, Fault.pause(Duration.ofMillis(5)), "action", "pause", "delay_ms", 5L);
+    assertListed(universe, Fault.outage(Duration.ofSeconds(2)), "action", "outage", "delay_ms", 2_000L);
+    assertListed(universe, Fault.outage(), "action", "outage", "delay_ms", null);
+    assertListed(universe, Fault.clientOutage(Duration.ofSeconds(2)), "action", "client-outage", "delay_ms", 2_000L);
+    assertListed(universe, Fault.clientOutage(), "action", "client-outage", "delay_ms", null);
+    assertListed(universe, Fault.crash(), "action", "crash");
+    assertListed(universe, Fault.rollback().on(FaultOp.SET_DATA), "action", "rollback", "op", "setData");
     assertListed(universe, Fault.loseReply().at("/q/").on(FaultOp.CREATE), "path", "/q/");
     // The methods have returned copies.
     assertEquals("cut, path /q/*", base.toString());
@@ -188,6 +195,10 @@ class FaultSpecTest {
     cases.put(() -> universe.inject(Fault.cut().at("/q/").on(FaultOp.DELETE)), "ends with a slash");
     cases.put(
         () -> universe.inject(Fault.error(ErrorCode.NOAUTH).on(FaultOp.CONNECT)), "cannot be restricted to the handshake");
+    cases.put(
+        () -> universe.inject(Fault.clientOutage().on(FaultOp.CONNECT)),
+        "action \"client-outage\": cannot be restricted to the handshake: the client has no session yet");
+    cases.put(() -> Fault.outage(Duration.ZERO), "action \"outage\": needs a duration of at least 1 ms, not 0 ns");
     cases.put(
         () -> universe.inject(Fault.cut().client(1).on(FaultOp.CONNECT)),
         "action \"cut\": cannot be restricted to the handshakes of a client: its number is not known yet");

@@ -6,6 +6,7 @@ import io.github.minikeeper.ControlTest;
 import io.github.minikeeper.JsonTest;
 import io.github.minikeeper.UnpackedTest;
 import io.github.minikeeper.junit.StoriesTest;
+import io.github.minikeeper.junit.SweepRulesTest;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -28,7 +29,7 @@ public final class Suite {
     TestExecutionListener listener = new TestExecutionListener() {
       @Override
       public void executionFinished(TestIdentifier test, TestExecutionResult result) {
-        String name = "java " + words(nameOf(test));
+        String name = "java " + words(test.getDisplayName());
         String reason = result.getThrowable().map(Throwable::getMessage).orElse("").replace('\n', ' ');
         if (test.isTest() && result.getStatus() != TestExecutionResult.Status.ABORTED) {
           test.getSource().filter(MethodSource.class::isInstance).ifPresent(
@@ -40,8 +41,7 @@ public final class Suite {
           failed.incrementAndGet();
           System.out.println("FAIL " + name + ": " + reason);
           result.getThrowable().ifPresent(error -> error.printStackTrace(System.err));
-        } else if (test.isTest() && !test.getDisplayName().startsWith("run ")) {
-          // The runs of a sweep count as one test, which is its report.
+        } else if (test.isTest()) {
           passed.incrementAndGet();
           System.out.println("ok " + name);
         }
@@ -53,6 +53,7 @@ public final class Suite {
             selectClass(ControlTest.class),
             selectClass(UnpackedTest.class),
             selectClass(StoriesTest.class),
+            selectClass(SweepRulesTest.class),
             selectClass(OwnUniverseTest.class),
             selectClass(UniverseTest.class),
             selectClass(SessionVerbsTest.class),
@@ -65,6 +66,7 @@ public final class Suite {
             selectClass(StoryTest.class),
             selectClass(SweepTest.class),
             selectClass(SweepTest.WithExtensionAsField.class),
+            selectClass(SweepRunsTest.class),
             selectClass(SweepNamesTest.class),
             selectClass(SweptRunTest.class),
             selectClass(TestingServerTest.class),
@@ -89,15 +91,6 @@ public final class Suite {
     System.out.println("java: " + passed + " passed, " + failed + " failed");
     // Exits explicitly: a failed test may leave a client that tries to connect forever.
     System.exit(failed.get() == 0 ? 0 : 1);
-  }
-
-  /** The name of a test; of a sweep's report that of its method. */
-  private static String nameOf(TestIdentifier test) {
-    if (!test.getDisplayName().equals("report")) return test.getDisplayName();
-    return test.getSource()
-        .filter(MethodSource.class::isInstance)
-        .map(source -> ((MethodSource) source).getMethodName())
-        .orElse("report");
   }
 
   /** Splits {@code restartKeepsData()} into words. */

@@ -37,7 +37,7 @@ class SweepOnPurpose {
 
   /**
    * Runs the method of the first argument, {@code suite.SweepOnPurpose#isSound}, with the folder for stories. Prints a line for
-   * each invocation; the exit code is the number of failures.
+   * each test that JUnit reports; the exit code is the number of failures.
    */
   public static void main(String[] args) {
     int[] failures = {0};
@@ -45,7 +45,9 @@ class SweepOnPurpose {
       @Override
       public void executionFinished(TestIdentifier test, TestExecutionResult result) {
         String message = result.getThrowable().map(Throwable::getMessage).orElse("");
-        System.out.println(result.getStatus() + " " + test.getDisplayName() + " " + message);
+        if (test.isTest() || result.getStatus() != TestExecutionResult.Status.SUCCESSFUL) {
+          System.out.println(result.getStatus() + " " + test.getDisplayName() + " " + message);
+        }
         if (result.getStatus() == TestExecutionResult.Status.FAILED) failures[0]++;
       }
     };
@@ -54,7 +56,7 @@ class SweepOnPurpose {
         LauncherDiscoveryRequestBuilder.request()
             .selectors(selectMethod(args[0] + parameters))
             .configurationParameter("minikeeper.stories", args[1])
-            // A sweep does one run after the other nevertheless.
+            // The runs have a launch of their own.
             .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
             .configurationParameter("junit.jupiter.execution.parallel.mode.default", "concurrent")
             .build(),
@@ -131,6 +133,7 @@ class SweepOnPurpose {
   @MinikeeperSweep(faults = SweepFault.REPLY_LOST, runSeconds = 20)
   void hangs(Universe universe, CuratorFramework same) throws Exception {
     client.create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/queue/n-");
+    System.out.println("the test has begun");
     CountDownLatch onlyOne = new CountDownLatch(universe.children("/queue").size() - 1);
     onlyOne.await();
   }

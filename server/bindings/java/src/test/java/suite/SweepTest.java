@@ -42,15 +42,15 @@ class SweepTest {
     assertEquals(1, run("suite.SweepOnPurpose#leavesAnOrphan"), () -> printed);
     Path page = folder.resolve("stories/suite.SweepOnPurpose.leavesAnOrphan.sweep.html");
     assertPrinted(
-        "SUCCESSFUL run 1: no fault",
-        ": " + ORPHAN + " fails: ",
-        "\nFAILED report minikeeper sweep: failed: ",
+        "FAILED leavesAnOrphan minikeeper sweep: failed: ",
         " points tried: ",
         "The test fails: org.opentest4j.AssertionFailedError: expected: <1> but was: <2>",
         "\n     -Dminikeeper.sweep.only='" + ORPHAN + "'\n",
         "\n     story: " + folder.resolve("stories") + "/suite.SweepOnPurpose.leavesAnOrphan-run-",
         "\nsaved in " + page + "\n");
     assertEquals(1, printed.split("sweep.only='", -1).length - 1, printed);
+    // One test in the report of JUnit.
+    assertEquals(1, Pattern.compile("^(SUCCESSFUL|FAILED|ABORTED) ", Pattern.MULTILINE).matcher(printed).results().count(), printed);
     // The stories of runs are saved, not printed.
     assertFalse(printed.contains("minikeeper: story of"), printed);
     String html = Files.readString(page);
@@ -62,18 +62,18 @@ class SweepTest {
   @Test
   void propertyRepeatsOneRun() throws Exception {
     assertEquals(1, run("suite.SweepOnPurpose#leavesAnOrphan", "-Dminikeeper.sweep.only=" + ORPHAN), () -> printed);
-    assertPrinted("1 of 1 points tried: 0 passed, 1 failed", ": " + ORPHAN + " fails: ");
+    assertPrinted("1 of 1 points tried: 0 passed, 1 failed");
     // Another point does not break the test, and one that is not reached has not been tried.
     assertEquals(0, run("suite.SweepOnPurpose#leavesAnOrphan", "-Dminikeeper.sweep.only=request-lost:1:create2:1:/queue/n-"));
-    assertPrinted("\nSUCCESSFUL report", "1 of 1 points tried: 1 passed");
+    assertPrinted("\nSUCCESSFUL leavesAnOrphan", "1 of 1 points tried: 1 passed");
     assertEquals(1, run("suite.SweepOnPurpose#leavesAnOrphan", "-Dminikeeper.sweep.only=reply-lost:1:create:9:/never"));
-    assertPrinted("\nFAILED report minikeeper sweep: incomplete (the point that was named was not reached): ");
+    assertPrinted("FAILED leavesAnOrphan minikeeper sweep: incomplete (the point that was named was not reached): ");
   }
 
   @Test
   void soundTestPasses() throws Exception {
     assertEquals(0, run("suite.SweepOnPurpose#isSound"), () -> printed);
-    assertPrinted("\nSUCCESSFUL report", "minikeeper: sweep of suite.SweepOnPurpose.isSound: clean: ", " 0 failed, 0 hung, ");
+    assertPrinted("\nSUCCESSFUL isSound", "minikeeper: sweep of suite.SweepOnPurpose.isSound: clean: ", " 0 failed, 0 hung, ");
     assertFalse(Files.exists(folder.resolve("stories")));
   }
 
@@ -81,22 +81,21 @@ class SweepTest {
   @Test
   void incompleteSweepFails() throws Exception {
     assertEquals(1, run("suite.SweepOnPurpose#endsEarly"), () -> printed);
-    assertPrinted("\nFAILED report minikeeper sweep: incomplete (");
+    assertPrinted("FAILED endsEarly minikeeper sweep: incomplete (");
     assertEquals(1, run("suite.SweepOnPurpose#sendsNothing"), () -> printed);
-    assertPrinted("\nFAILED report minikeeper sweep: incomplete (nothing was tried");
+    assertPrinted("FAILED sendsNothing minikeeper sweep: incomplete (nothing was tried");
   }
 
   @Test
   void incompleteSweepIsAllowedByANumber() throws Exception {
     assertEquals(0, run("suite.SweepOnPurpose#mayEndEarly"), () -> printed);
-    assertPrinted("minikeeper: sweep of suite.SweepOnPurpose.mayEndEarly: clean: ", "\nSUCCESSFUL report");
+    assertPrinted("minikeeper: sweep of suite.SweepOnPurpose.mayEndEarly: clean: ", "\nSUCCESSFUL mayEndEarly");
   }
 
   @Test
   void sweepOfATestThatSkipsItselfIsSkipped() throws Exception {
     assertEquals(0, run("suite.SweepOnPurpose#skipsItself"), () -> printed);
-    assertPrinted("ABORTED run 1: no fault Assumption failed: ", "\nABORTED report Assumption failed: ");
-    assertFalse(printed.contains("run 2"), printed);
+    assertPrinted("ABORTED skipsItself Assumption failed: not here");
   }
 
   @Test
@@ -104,7 +103,7 @@ class SweepTest {
     Process process = start("suite.SweepOnPurpose#hangs");
     try {
       // In the midst of its runs.
-      while (process.isAlive() && !Files.readString(folder.resolve("output")).contains("SUCCESSFUL run 1")) {
+      while (process.isAlive() && !Files.readString(folder.resolve("output")).contains("the test has begun")) {
         process.waitFor(5, TimeUnit.MILLISECONDS);
       }
     } finally {
@@ -112,14 +111,13 @@ class SweepTest {
     }
     assertTrue(process.waitFor(200, TimeUnit.SECONDS), "still running");
     assertEquals(143, process.exitValue());
-    assertFalse(Files.readString(folder.resolve("output")).contains("report"));
+    assertFalse(Files.readString(folder.resolve("output")).contains("SUCCESSFUL"));
   }
 
   @Test
   void hangIsInterruptedAndFound() throws Exception {
     assertEquals(1, run("suite.SweepOnPurpose#hangs"), () -> printed);
     assertPrinted(
-        ": " + ORPHAN + " hangs: ",
         "The test hangs: org.opentest4j.AssertionFailedError: still running after 20 s in suite.SweepOnPurpose.hangs(",
         "\n     -Dminikeeper.sweep.only='" + ORPHAN + "'\n");
   }
@@ -130,8 +128,7 @@ class SweepTest {
     assertPrinted(
         "minikeeper: suite.SweepOnPurpose.swallowsInterrupts, run 1: no fault: still running",
         ", 5 s after it was interrupted; its thread is left behind, and its methods @AfterEach are not called\n",
-        "ABORTED run 1: no fault hangs: ",
-        "\nFAILED report minikeeper sweep: failed ");
+        "FAILED swallowsInterrupts minikeeper sweep: failed ");
   }
 
   @Test
@@ -152,7 +149,7 @@ class SweepTest {
   void sweepOfOrdersFindsARaceAndRepeatsIt() throws Exception {
     assertEquals(1, run("suite.SweepOnPurpose#createsTwice"), () -> printed);
     assertPrinted(
-        "\nFAILED report minikeeper sweep: failed: ",
+        "FAILED createsTwice minikeeper sweep: failed: ",
         " orders of 2 clients tried, ",
         " 0 hung, 0 not followed;",
         "KeeperErrorCode = NodeExists for /a");
@@ -165,7 +162,7 @@ class SweepTest {
   @Test
   void sweepOfOrdersFindsNothingInARepairedRace() throws Exception {
     assertEquals(0, run("suite.SweepOnPurpose#createsOnce"), () -> printed);
-    assertPrinted("\nSUCCESSFUL report", " orders of 2 clients tried, ", " 0 failed, 0 hung, 0 not followed;");
+    assertPrinted("\nSUCCESSFUL createsOnce", " orders of 2 clients tried, ", " 0 failed, 0 hung, 0 not followed;");
   }
 
   @Test

@@ -67,7 +67,12 @@ final class Control {
   /** Calls a verb that changes something or waits. */
   Map<String, Object> act(String verb, Map<String, ?> body) {
     Object within = body.get("within_ms");
-    return ask("POST", verb, verb, Json.write(body), within instanceof Number ? ((Number) within).intValue() : 0);
+    return act(verb, body, within instanceof Number ? ((Number) within).intValue() : 0);
+  }
+
+  /** Calls a verb that waits for as long as this, which none of its fields says. */
+  Map<String, Object> act(String verb, Map<String, ?> body, int withinMs) {
+    return ask("POST", verb, verb, Json.write(body), withinMs);
   }
 
   private Map<String, Object> ask(String method, String verb, String path, String body, int withinMs) {

@@ -106,6 +106,64 @@ public final class Fault implements AutoCloseable {
   }
 
   /**
+   * Carries requests out and expires the client's session, but sends the reply, later, by this time of the server's clock,
+   * and closes the connection after the same time again. To the client this looks as if its process had stood still for longer
+   * than the session's timeout.
+   *
+   * @throws IllegalArgumentException if it is less than 1 ms
+   */
+  public static FaultSpec pause(Duration by) {
+    return FaultSpec.delay("pause", by);
+  }
+
+  /**
+   * From the request on, closes all connections, and new ones at their handshake, until the fault is removed. Sessions live on,
+   * and expire as usual. The verbs of this package still work.
+   */
+  public static FaultSpec outage() {
+    return new FaultSpec("outage");
+  }
+
+  /**
+   * Like {@link #outage()}, for this time of the server's clock.
+   *
+   * @throws IllegalArgumentException if it is less than 1 ms
+   */
+  public static FaultSpec outage(Duration lasting) {
+    return FaultSpec.delay("outage", lasting);
+  }
+
+  /** Like {@link #outage()}, for the session of the request alone. */
+  public static FaultSpec clientOutage() {
+    return new FaultSpec("client-outage");
+  }
+
+  /**
+   * Like {@link #clientOutage()}, for this time of the server's clock.
+   *
+   * @throws IllegalArgumentException if it is less than 1 ms
+   */
+  public static FaultSpec clientOutage(Duration lasting) {
+    return FaultSpec.delay("client-outage", lasting);
+  }
+
+  /**
+   * Carries the request out, closes all connections without a reply, and from then on serves nothing for the sessions that exist
+   * now, as if the processes of all clients had been killed. The sessions live on until they expire. New ones are served.
+   */
+  public static FaultSpec crash() {
+    return new FaultSpec("crash");
+  }
+
+  /**
+   * Carries the request out, replies, takes the last change back, and closes all connections, as a server that comes back with
+   * an older disk.
+   */
+  public static FaultSpec rollback() {
+    return new FaultSpec("rollback");
+  }
+
+  /**
    * Does nothing but count: {@link #untilHit} waits for the request, and {@link #lastHit} tells which it was. The faults
    * injected after it are checked, too.
    */

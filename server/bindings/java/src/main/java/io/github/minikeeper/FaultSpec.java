@@ -218,6 +218,9 @@ public final class FaultSpec {
     if (action.equals("error") && ops.equals(EnumSet.of(FaultOp.CONNECT))) {
       throw pointless("the handshake, whose reply has no field for an error: use cut or refuse");
     }
+    if ((action.equals("pause") || action.equals("client-outage")) && ops.equals(EnumSet.of(FaultOp.CONNECT))) {
+      throw pointless("the handshake: the client has no session yet");
+    }
     if (fields.containsKey("client") && ops.equals(EnumSet.of(FaultOp.CONNECT))) {
       throw pointless("the handshakes of a client: its number is not known yet");
     }

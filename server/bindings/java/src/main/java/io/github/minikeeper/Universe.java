@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * A tree with its own sessions, clock and faults, and every verb. A {@link MinikeeperServer} is also its own first
@@ -47,6 +48,14 @@ public class Universe extends Verbs {
   @Override
   public final Fault fault(long id) {
     return new Fault(this, id);
+  }
+
+  /**
+   * What a sweep tries in this run, so that a test can expect its effect; empty in a run without faults, and without a sweep. Of a
+   * pair of faults, the first one.
+   */
+  public final Optional<SweepFault> fault() {
+    return sweepFaults().faults().stream().map(SweepFault::of).findFirst();
   }
 
   /** The connect string for ZooKeeper clients: the HOST:PORT of each server, and the chroot of a created universe. */
@@ -117,6 +126,12 @@ public class Universe extends Verbs {
   /** Export the tree in the format of {@link #seed(String)}. */
   public String exportTreeAsYaml() {
     return (String) exportTree(TreeFormat.YAML, "/");
+  }
+
+  /** Waits as long as the other runs of the sweep take, if what is next depends on them. */
+  @Override
+  public SweepNext sweepNext(long sweep) {
+    return new SweepNext(control().act("sweep_next", Map.of("sweep", sweep), Integer.MAX_VALUE));
   }
 
   /**

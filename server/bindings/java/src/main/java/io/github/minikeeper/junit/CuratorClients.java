@@ -1,12 +1,17 @@
 package io.github.minikeeper.junit;
 
 import io.github.minikeeper.Universe;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.retry.RetryNTimes;
+import org.apache.zookeeper.QuickClientCnxnSocket;
+import org.apache.zookeeper.Watcher;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.client.ZKClientConfig;
 import org.junit.jupiter.api.extension.ParameterResolutionException;
 
 /** The clients of a universe that are parameters of tests. Needs Curator, so nothing else may load this class first. */
@@ -18,20 +23,17 @@ final class CuratorClients implements Runnable {
   private static final int CONNECTION_MS = 10_000;
   private static final int RETRIES = 50;
   private static final int RETRY_MS = 100;
+  private static final int QUICK_RETRIES = 500;
+  private static final int QUICK_RETRY_MS = 10;
 
   private final Universe universe;
-  private final String connectString;
+  private final boolean reconnectOften;
   private final List<CuratorFramework> clients = new ArrayList<>();
 
-  /**
-   * If they reconnect often, they get the address twice: a client of ZooKeeper pauses for a second when it has tried all
-   * addresses, which is before the first attempt to reconnect if there is only one.
-   */
+  /** If they reconnect often, they do so without the pauses that protect a real server. */
   CuratorClients(Universe universe, boolean reconnectOften) {
     this.universe = universe;
-    String given = universe.connectString();
-    String addresses = given.split("/", 2)[0];
-    connectString = reconnectOften ? addresses + "," + given : given;
+    this.reconnectOften = reconnectOften;
   }
 
   /** Returns the client with this number, connected; creates it the first time. */
@@ -41,14 +43,19 @@ final class CuratorClients implements Runnable {
   }
 
   private CuratorFramework connected() {
-    CuratorFramework client = CuratorFrameworkFactory.builder()
-        .connectString(connectString)
+    CuratorFrameworkFactory.Builder builder = CuratorFrameworkFactory.builder()
+        .connectString(universe.connectString())
         .sessionTimeoutMs(SESSION_MS)
         .connectionTimeoutMs(CONNECTION_MS)
         .retryPolicy(new RetryNTimes(RETRIES, RETRY_MS))
         // It reads the configuration in the background, at another place of the test in each run of a sweep.
-        .ensembleTracker(false)
-        .build();
+        .ensembleTracker(false);
+    if (reconnectOften) {
+      builder
+          .retryPolicy(new RetryNTimes(QUICK_RETRIES, QUICK_RETRY_MS))
+          .zookeeperFactory(CuratorClients::quick);
+    }
+    CuratorFramework client = builder.build();
     client.start();
     try {
       if (client.blockUntilConnected(CONNECTION_MS, TimeUnit.MILLISECONDS)) return client;
@@ -57,6 +64,13 @@ final class CuratorClients implements Runnable {
     }
     client.close();
     throw new ParameterResolutionException("no connection of Curator to " + universe + " within " + CONNECTION_MS + " ms");
+  }
+
+  private static ZooKeeper quick(String connectString, int timeoutMs, Watcher watcher, boolean canBeReadOnly)
+      throws IOException {
+    ZKClientConfig config = new ZKClientConfig();
+    config.setProperty(ZKClientConfig.ZOOKEEPER_CLIENT_CNXN_SOCKET, QuickClientCnxnSocket.class.getName());
+    return new ZooKeeper(connectString, timeoutMs, watcher, canBeReadOnly, new QuickHosts(connectString), config);
   }
 
   /** Closes the clients. */

@@ -5,25 +5,25 @@ import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Executable;
+import java.lang.reflect.Method;
 import java.lang.reflect.Parameter;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.Spliterator;
-import java.util.Spliterators;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
-import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.InvocationInterceptor;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolutionException;
 import org.junit.jupiter.api.extension.ParameterResolver;
+import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
 import org.junit.platform.commons.support.AnnotationSupport;
@@ -58,10 +58,11 @@ public final class MinikeeperExtension
         BeforeEachCallback,
         AfterTestExecutionCallback,
         AfterEachCallback,
+        InvocationInterceptor,
         TestTemplateInvocationContextProvider {
   private static final ExtensionContext.Namespace NAMESPACE =
       ExtensionContext.Namespace.create(MinikeeperExtension.class);
-  private static final String SWEEP = "sweep ";
+  private static final String SWEEP = "sweep";
 
   private final List<String> options;
   private final ThreadLocal<Universe> current = new ThreadLocal<>();
@@ -94,16 +95,64 @@ public final class MinikeeperExtension
   public void beforeEach(ExtensionContext context) {
     Constructed made = constructed.get();
     constructed.remove();
-    if (made != null && made.isOf(context)) {
+    ExtensionContext.Store store = context.getStore(NAMESPACE);
+    if (made != null && made.world.isOfSweep) {
+      store.put(keyOfRun(context), new OfRun(made.world));
+    } else if (made != null && made.isOf(context)) {
       made.store.remove(made);
-      context.getStore(NAMESPACE).put(key(context), made.world);
+      store.put(key(context), made.world);
     }
+    if (isSweep(context)) return;
     enter(world(context).universe);
   }
 
   /** Makes this the universe of the test on this thread. */
   void enter(Universe universe) {
     current.set(universe);
+  }
+
+  /** Begins a run of a sweep on this thread, which calls its constructor and then {@link #beforeEach}. */
+  void begin(World world) {
+    constructed.set(new Constructed(world, null));
+  }
+
+  /** Ends that run, whose constructor may have failed. */
+  void end() {
+    constructed.remove();
+  }
+
+  /** The runs of a sweep use what the methods {@code @BeforeAll} have done before it. */
+  @Override
+  public void interceptBeforeAllMethod(
+      Invocation<Void> invocation, ReflectiveInvocationContext<Method> method, ExtensionContext context) throws Throwable {
+    skipInSweep(invocation, context);
+  }
+
+  @Override
+  public void interceptAfterAllMethod(
+      Invocation<Void> invocation, ReflectiveInvocationContext<Method> method, ExtensionContext context) throws Throwable {
+    skipInSweep(invocation, context);
+  }
+
+  private static void skipInSweep(Invocation<Void> invocation, ExtensionContext context) throws Throwable {
+    if (SweepRuns.of(context).isPresent()) {
+      invocation.skip();
+    } else {
+      invocation.proceed();
+    }
+  }
+
+  /** The runs of a sweep use the instance that all tests of a class have in common. */
+  @Override
+  public <T> T interceptTestClassConstructor(
+      Invocation<T> invocation, ReflectiveInvocationContext<Constructor<T>> constructor, ExtensionContext context)
+      throws Throwable {
+    Optional<SweepRuns> sweep = SweepRuns.of(context);
+    boolean isShared = context.getTestInstanceLifecycle().filter(Lifecycle.PER_CLASS::equals).isPresent();
+    if (!isShared || sweep.isEmpty()) return invocation.proceed();
+    invocation.skip();
+    Class<T> type = constructor.getExecutable().getDeclaringClass();
+    return type.cast(sweep.get().sharedInstance(type));
   }
 
   /** Tells the story of a failed test before its methods {@code @AfterEach}, which may close its clients. */
@@ -124,7 +173,7 @@ public final class MinikeeperExtension
     World world = known(context);
     Throwable failure = context.getExecutionException().orElse(null);
     // A sweep saves the stories of its runs itself.
-    if (world == null || world.isOfSweep || failure == null || failure instanceof TestAbortedException) return;
+    if (world == null || world.isOfSweep || isSweep(context) || failure == null || failure instanceof TestAbortedException) return;
     String told = "told " + context.getUniqueId();
     if (store.get(told) != null) return;
     store.put(told, true);
@@ -137,27 +186,24 @@ public final class MinikeeperExtension
     return AnnotationSupport.isAnnotated(context.getTestMethod(), MinikeeperSweep.class);
   }
 
-  /** Returns the runs of a sweep. What the next one does depends on the previous one, so each is created when that is over. */
+  /** Returns the sweep as one invocation; in the launch of its runs, the runs, each of which is created when it is due. */
   @Override
   public Stream<TestTemplateInvocationContext> provideTestTemplateInvocationContexts(ExtensionContext context) {
+    Optional<SweepRuns> launched = SweepRuns.of(context);
+    if (launched.isPresent()) return launched.get().begin(this);
     if (SweptRun.isOne()) throw SweptRun.refused("the test is a sweep itself");
     if (isPerClass(context)) {
       throw new IllegalArgumentException("@MinikeeperSweep gives each run a universe of its own, and the tests of "
           + context.getRequiredTestClass().getSimpleName() + " share one: move the sweep to a class without perClass = true");
     }
-    SweepRuns runs = new SweepRuns(this, context, server(context));
-    return StreamSupport.stream(Spliterators.spliteratorUnknownSize(runs, Spliterator.ORDERED), false);
+    // Its invocation looks for this in the stores of its parents, too.
+    context.getStore(NAMESPACE).put(SWEEP, true);
+    return Stream.of(new SweepInvocation(new SweepRuns(context, server(context))));
   }
 
-  /** Gives the next run of a sweep a universe. */
-  World nextWorld(ExtensionContext sweep) {
-    World world = newWorld(sweep);
-    world.isOfSweep = true;
-    // Each run looks for its universe in the stores of its parents, too.
-    sweep.getStore(NAMESPACE).put(SWEEP + options, world);
-    // Its constructor runs on this thread, with the context of the class, which is a parent of this one.
-    constructed.set(new Constructed(world, null));
-    return world;
+  /** Whether it is a sweep as JUnit reports it, which calls no method of the test: the runs do, in another launch. */
+  private static boolean isSweep(ExtensionContext context) {
+    return context.getStore(NAMESPACE).get(SWEEP) != null;
   }
 
   private static void tell(ExtensionContext context, Universe universe, Throwable failure) {
@@ -187,12 +233,11 @@ public final class MinikeeperExtension
         ? context.getTestInstanceLifecycle().orElse(Lifecycle.PER_METHOD) == Lifecycle.PER_METHOD
         : context.getTestMethod().isPresent();
     if (!isOfTest && !isPerClass(context)) throw new ParameterResolutionException(noTest(called));
+    if (!(called instanceof Constructor) && isSweep(context)) return null;
     World world = called instanceof Constructor && !isPerClass(context)
         ? worldOfConstructor(parameter, context)
         : world(context);
     if (isUniverse(parameter.getParameter())) return world.universe;
-    // The report of a sweep calls no method of the test.
-    if (world.isOfReport && !(called instanceof Constructor)) return null;
     int number = (int) Arrays.stream(called.getParameters())
         .limit(parameter.getIndex())
         .filter(MinikeeperExtension::isClient)
@@ -240,14 +285,18 @@ public final class MinikeeperExtension
   /** The universe of a test, if it has one already. A store also has what the stores of its parents have. */
   private World known(ExtensionContext context) {
     ExtensionContext.Store store = context.getStore(NAMESPACE);
-    World ofSweep = store.get(SWEEP + options, World.class);
-    if (ofSweep != null) return ofSweep;
+    OfRun run = store.get(keyOfRun(context), OfRun.class);
+    if (run != null) return run.world;
     return store.get(key(isPerClass(context) ? annotated(context).orElseThrow() : context), World.class);
   }
 
   /** Names the context, so that no other one finds the universe. */
   private String key(ExtensionContext context) {
     return "world " + options + " " + context.getUniqueId();
+  }
+
+  private String keyOfRun(ExtensionContext context) {
+    return "run " + key(context);
   }
 
   /** The context of the nearest class with {@link Minikeeper}: that of the test, or one that this is nested in. */
@@ -346,9 +395,7 @@ public final class MinikeeperExtension
   /** A universe with its clients, which JUnit closes with the context that requested it. */
   static final class World implements ExtensionContext.Store.CloseableResource {
     final Universe universe;
-    private boolean isOfSweep;
-    /** Whether it is of the last invocation of a sweep, which is the report. */
-    boolean isOfReport;
+    final boolean isOfSweep;
     private final Consumer<Runnable> end;
     /** A {@link CuratorClients}, when a test has asked for a client: without Curator, that class cannot be loaded. */
     private Runnable clients;
@@ -356,7 +403,12 @@ public final class MinikeeperExtension
 
     /** What ends it gets what closes its clients. */
     World(Universe universe, Consumer<Runnable> end) {
+      this(universe, false, end);
+    }
+
+    World(Universe universe, boolean isOfSweep, Consumer<Runnable> end) {
       this.universe = universe;
+      this.isOfSweep = isOfSweep;
       this.end = end;
     }
 
@@ -365,11 +417,29 @@ public final class MinikeeperExtension
       return ((CuratorClients) clients).client(number);
     }
 
+    /** Returns what closes its clients, and forgets them: a test that asks for clients now gets others. */
+    synchronized Runnable takeClients() {
+      Runnable taken = clients == null ? () -> {} : clients;
+      clients = null;
+      return taken;
+    }
+
     @Override
-    public synchronized void close() {
-      if (isClosed) return;
-      isClosed = true;
-      end.accept(clients == null ? () -> {} : clients);
+    public void close() {
+      synchronized (this) {
+        if (isClosed) return;
+        isClosed = true;
+      }
+      end.accept(takeClients());
+    }
+  }
+
+  /** The universe of a run of a sweep, which JUnit does not close: that takes time, and the sweep does it in the background. */
+  private static final class OfRun {
+    final World world;
+
+    OfRun(World world) {
+      this.world = world;
     }
   }
 
