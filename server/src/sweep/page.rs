@@ -156,6 +156,7 @@ fn shown_row(row: &MapRow) -> Value {
     let states = row.states.iter();
     let states = states.map(|(fault, state)| (fault.name().to_owned(), state.name().into()));
     json!({
+        "test": row.test,
         "client": row.client,
         "op": row.op,
         "nth": row.nth,
