@@ -11,7 +11,7 @@ const { checkOptions } = require('./options.js');
 const { addressOfSweep } = require('./program.js');
 const { allowText, leaveOutText, messageOf } = require('./rules.js');
 const { testOf, titleOf } = require('./runners.js');
-const { fileNameOf, filesOf, save, storyOf } = require('./story.js');
+const { fileNameOf, filesOf, placeOf, save, storyOf } = require('./story.js');
 const { camelCased, fields } = require('./values.js');
 
 const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
@@ -229,8 +229,8 @@ class Sweep {
       const { name, error } = outcome;
       await start.run._note();
       const story = error && (await saveStory(universe, `${title} ${next.points}`.trim(), error, stories));
-      const message = error && messageOf(error, allow);
-      await universe._api.act('sweep_end', fields({ sweep: this.#number, run: next.run, outcome: name, message, story }));
+      const failure = error && { message: messageOf(error, allow), place: placeOf(error), story };
+      await universe._api.act('sweep_end', fields({ sweep: this.#number, run: next.run, outcome: name, ...failure }));
     } finally {
       try {
         const { error } = await outcomeOf('the cleanup of the run', () => start?.run._end(), runTimeMs);

@@ -115,6 +115,22 @@ test('planted bug is found, with its points, stories and page', async (t) => {
   assert.deepEqual(await server.universes(), []);
 });
 
+test('failures with one message at two places of the test are two groups', async (t) => {
+  const { server, stories } = await setUp(t);
+  const fails = (isOnePlace) => async (universe, run) => {
+    await once42(universe, run);
+    if (run.fault === 'reply-lost' && !isOnePlace) throw new Error('on purpose');
+    if (run.fault !== undefined) throw new Error('on purpose');
+  };
+  for (const isOnePlace of [true, false]) {
+    const only = ['reply-lost', 'server-restarted'].map((fault) => ({ fault, op: 'connect', reason: 'handshakes fail alike' }));
+    const options = { stories, throws: false, faults: ['reply-lost', 'server-restarted'], all: true, leaveOut: only };
+    const report = await sweep(server, fails(isOnePlace), options);
+    assert.equal(report.failed, 2, report.text);
+    assert.equal(report.text.split('node --test ').length - 1, isOnePlace ? 1 : 2, report.text);
+  }
+});
+
 test('MINIKEEPER_SWEEP_ONLY repeats a failure', async (t) => {
   const { server, stories } = await setUp(t);
   process.env.MINIKEEPER_SWEEP_ONLY = LOST[0];
