@@ -577,6 +577,8 @@ export interface Verbs {
      * that is left
      */
     testsLeft?: number | undefined;
+    /** With `test`: the command that does a run of it again, with {} in place of its points */
+    repeat?: string | undefined;
   }): Promise<number>;
 
   /**
@@ -615,8 +617,6 @@ export interface Verbs {
   suiteReport(options?: {
     /** The name of the suite */
     title?: string | undefined;
-    /** The command that does a run again, with {} in place of its points */
-    repeat?: string | undefined;
   }): Promise<string>;
 
   /**

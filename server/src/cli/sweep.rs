@@ -249,7 +249,7 @@ fn run_tests(
     options: &SweepOptions,
     mut stopped: tokio::sync::oneshot::Receiver<()>,
 ) -> Result<(ExitStatus, Value), String> {
-    call(address, "suite_start", &fields_of(options))?;
+    call(address, "suite-start", &fields_of(options))?;
     let (program, arguments) = command.split_first().ok_or("no command")?;
     let mut tests = Command::new(program);
     tests.args(arguments).env(SUITE, address);
@@ -271,7 +271,7 @@ fn run_tests(
     let ended = ended.map_err(|error| format!("cannot wait for the command: {error}"))?;
     let mut fields = Map::new();
     fields.insert("title".to_owned(), shown(command).into());
-    Ok((ended, call(address, "suite_report", &fields)?))
+    Ok((ended, call(address, "suite-report", &fields)?))
 }
 
 /// The argument with which the program supervises a sweep, see [`supervise`].

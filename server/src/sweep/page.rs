@@ -183,6 +183,7 @@ fn shown_failure(failure: &SweepFailure, repeat: &dyn Fn(&SweepFailure) -> Strin
         },
     );
     json!({
+        "test": failure.test,
         "point": failure.text(),
         "sentence": failure.sentence(),
         "command": repeat(failure),

@@ -137,14 +137,14 @@ impl KeptSweeps {
         let mut report = sweep.plan.report();
         report.elapsed = sweep.watch.elapsed();
         if let (Some(suite), Some(test)) = (&mut self.suite, &sweep.test) {
-            suite.add(&test.title, report);
+            suite.add(test, report);
         }
     }
 
     /// Gives the report of a sweep that is forgotten to the suite.
     fn tell_suite(&mut self, sweep: RemoteSweep) {
         if let (Some(suite), Some(test), false) = (&mut self.suite, &sweep.test, sweep.is_told) {
-            suite.add(&test.title, sweep.plan.into_report());
+            suite.add(test, sweep.plan.into_report());
         }
     }
 }
@@ -206,7 +206,7 @@ impl Sweeps {
             None => Plan::new(options),
             Some(test) => {
                 let suite = kept.suite.as_ref().ok_or_else(no_suite)?;
-                let (options, known) = suite.options_for(test);
+                let (options, known) = suite.options_for(test, options);
                 Plan::new(options).in_suite(known)
             }
         };
@@ -240,7 +240,9 @@ impl Sweeps {
     ) -> Result<T, SweepError> {
         let kept = self.kept.lock();
         let suite = kept.suite.as_ref().ok_or_else(no_suite)?;
-        let running = kept.sweeps.iter().filter(|sweep| !sweep.is_told);
+        // A test that skips its first run is not swept.
+        let is_running = |sweep: &&RemoteSweep| !sweep.is_told && !sweep.running.is_empty();
+        let running = kept.sweeps.iter().filter(is_running);
         let running = running.filter_map(|sweep| sweep.test.as_ref());
         let running: Vec<_> = running.map(|test| test.title.clone()).collect();
         Ok(read(suite, &suite.report(&running)))

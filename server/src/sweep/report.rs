@@ -178,6 +178,8 @@ pub struct SweepFailure {
     pub difference: Option<String>,
     /// The test, if several were swept.
     pub test: Option<String>,
+    /// The command that does the run again, if several tests were swept.
+    pub repeat: Option<String>,
     /// What each client waited for, if the run of an order hung.
     pub waiting: Vec<String>,
     /// The run around the fault, of one failure for each cause.
@@ -211,6 +213,7 @@ impl SweepFailure {
             place: None,
             difference: None,
             test: None,
+            repeat: None,
             waiting: Vec::new(),
             timeline: None,
             order: None,
@@ -282,6 +285,11 @@ impl SweepFailure {
     #[must_use]
     pub fn only(&self) -> String {
         format!("--only {}", quoted(&self.text()))
+    }
+
+    /// Returns the command that does this run again, if it is known, or the options of `minikeeper sweep` that do.
+    pub(crate) fn again(&self) -> String {
+        self.repeat.clone().unwrap_or_else(|| self.only())
     }
 
     /// Returns its points or its order, as `--only` takes them.

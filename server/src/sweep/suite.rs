@@ -7,11 +7,14 @@ use parking_lot::Mutex;
 
 use crate::sweep::{
     plan::SweepOptions,
-    report::{SweepFailure, SweepReport, SweepState},
+    report::{SweepFailure, SweepReport, SweepState, printable},
 };
 
 /// The maximum number of tests that a report lists.
 const TESTS_MAX: usize = 1_000;
+
+/// The maximum number of tests that are not clean that a text lists.
+const SHOWN_MAX: usize = 50;
 
 /// The longest title of a test. Unit: characters.
 const TITLE_CHARS_MAX: usize = 300;
@@ -59,6 +62,8 @@ pub(crate) struct SuiteTest {
     pub(crate) title: String,
     /// The number of tests that are still to come, this one included, if it is known.
     pub(crate) left: Option<u32>,
+    /// The command that does a run of it again, with {} in place of its points.
+    pub(crate) repeat: Option<String>,
 }
 
 /// A suite whose tests are swept.
@@ -90,9 +95,15 @@ impl Suite {
         }
     }
 
-    /// Returns what the sweep of a test tries, and the points of the suite.
-    pub(crate) fn options_for(&self, test: &SuiteTest) -> (SweepOptions, Arc<Mutex<KnownPoints>>) {
+    /// Returns what the sweep of a test tries, and the points of the suite. The test has rules of its own.
+    pub(crate) fn options_for(
+        &self,
+        test: &SuiteTest,
+        own: SweepOptions,
+    ) -> (SweepOptions, Arc<Mutex<KnownPoints>>) {
         let mut options = self.options.clone();
+        options.allow.extend(own.allow);
+        options.leave_out.extend(own.leave_out);
         options.time_max = options.time_max.map(|max| {
             let left = max.saturating_sub(self.watch.elapsed());
             left / test.left.unwrap_or(1).max(1) * SHARES.min(test.left.unwrap_or(1).max(1))
@@ -101,8 +112,12 @@ impl Suite {
     }
 
     /// Takes the report of a test's sweep.
-    pub(crate) fn add(&mut self, title: &str, report: SweepReport) {
-        let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
+    pub(crate) fn add(&mut self, test: &SuiteTest, mut report: SweepReport) {
+        let title: String = test.title.chars().take(TITLE_CHARS_MAX).collect();
+        for failure in &mut report.failures {
+            let repeat = test.repeat.as_ref();
+            failure.repeat = repeat.map(|command| command.replace("{}", &failure.text()));
+        }
         self.ended += 1;
         if self.tests.len() < TESTS_MAX {
             self.tests
@@ -120,21 +135,20 @@ impl Suite {
         report
     }
 
-    /// Returns the report as text, a line for each test in front.
-    pub(crate) fn text(
-        &self,
-        report: &SweepReport,
-        repeat: &dyn Fn(&SweepFailure) -> String,
-    ) -> String {
+    /// Returns the report as text, with a line for each test that is not clean in front.
+    pub(crate) fn text(&self, report: &SweepReport) -> String {
         let mut text = String::new();
-        for (title, _, summary) in &self.tests {
+        let tests = self.tests.iter();
+        let not_clean = tests.filter(|(_, state, _)| *state != SweepState::Clean);
+        for (title, _, summary) in not_clean.clone().take(SHOWN_MAX) {
             let _ = writeln!(text, "{title}: {summary}");
         }
-        if let Some(more @ 1..) = self.ended.checked_sub(self.tests.len() as u64) {
-            let _ = writeln!(text, "and {more} more tests");
+        if let Some(more @ 1..) = not_clean.count().checked_sub(SHOWN_MAX) {
+            let _ = writeln!(text, "and {more} more");
         }
-        text.push('\n');
-        crate::sweep::report::printable(&text) + &report.to_text(repeat)
+        let (ended, clean) = self.count(SweepState::Clean);
+        let _ = writeln!(text, "{ended} tests swept, {clean} of them clean\n");
+        printable(&text) + &report.to_text(&SweepFailure::again)
     }
 
     /// Returns how many tests were swept, and how many of them are in this state.
@@ -168,7 +182,14 @@ mod tests {
         let suite = Suite::new(options);
         let share = |left: Option<u32>| {
             let title = "a".to_owned();
-            let (options, _) = suite.options_for(&SuiteTest { title, left });
+            let (options, _) = suite.options_for(
+                &SuiteTest {
+                    title,
+                    left,
+                    repeat: None,
+                },
+                SweepOptions::default(),
+            );
             options.time_max.unwrap().as_secs_f64().round() as u64
         };
         assert_eq!(
@@ -195,7 +216,12 @@ mod tests {
                 let failure = SweepFailure::new(points, "two jobs".to_owned(), false, &[], None);
                 report.failures.push(failure);
             }
-            suite.add(title, report);
+            let test = SuiteTest {
+                title: title.to_owned(),
+                left: None,
+                repeat: Some("pytest --only '{}'".to_owned()),
+            };
+            suite.add(&test, report);
         }
         let report = suite.report(&[]);
         assert_eq!(
@@ -204,9 +230,17 @@ mod tests {
         );
         assert_eq!(report.state(), SweepState::Failed);
         assert_eq!(suite.count(SweepState::Clean), (2, 1));
-        let text = suite.text(&report, &SweepFailure::only);
+        let text = suite.text(&report);
         assert!(
-            text.starts_with("one: clean: 3 of 3 points tried"),
+            text.starts_with("two: failed: 2 of 2 points tried"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n2 tests swept, 1 of them clean\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("pytest --only 'reply-lost:1:create:1:/a'"),
             "{text}"
         );
         assert!(

@@ -175,6 +175,11 @@ pub(super) const VERBS: &[Verb] = &[
                 ParameterKind::Count(u32::MAX as u64),
                 "With `test`: how many tests are still to come, this one included; it may take two equal shares of the time that is left",
             ),
+            Parameter::optional(
+                "repeat",
+                ParameterKind::Text,
+                "With `test`: the command that does a run of it again, with {} in place of its points",
+            ),
         ],
         plain: Some("sweep"),
         answer: &[Field::new("sweep", FieldKind::Count)],
@@ -190,6 +195,7 @@ pub(super) const VERBS: &[Verb] = &[
             let test = text("test").map(|title| SuiteTest {
                 title: title.to_owned(),
                 left: number("tests_left").and_then(|left| u32::try_from(left).ok()),
+                repeat: text("repeat").map(str::to_owned),
             });
             let begun = sweeps(call).begin(options, clients, test);
             Ok(json!({"sweep": begun.map_err(refused)?}))
@@ -226,10 +232,7 @@ pub(super) const VERBS: &[Verb] = &[
         name: "suite_report",
         method: Method::Get,
         docs: "Show what the sweeps of a suite have found so far",
-        parameters: &[
-            Parameter::optional("title", ParameterKind::Text, "The name of the suite"),
-            Parameter::optional("repeat", ParameterKind::Text, "The command that does a run again, with {} in place of its points"),
-        ],
+        parameters: &[Parameter::optional("title", ParameterKind::Text, "The name of the suite")],
         plain: Some("text"),
         answer: &[
             Field::new("state", FieldKind::Text).help("`clean`, `failed` or `incomplete`"),
@@ -243,10 +246,6 @@ pub(super) const VERBS: &[Verb] = &[
         ],
         handler: Handler::AtOnce(|call| {
             let text = |name| call.arguments.given(name).and_then(Value::as_str);
-            let repeat = |failure: &SweepFailure| match text("repeat") {
-                Some(command) => command.replace("{}", &failure.text()),
-                None => failure.only(),
-            };
             let shown = sweeps(call).suite(|suite, report| {
                 let (tests, clean) = suite.count(SweepState::Clean);
                 json!({
@@ -255,8 +254,8 @@ pub(super) const VERBS: &[Verb] = &[
                     "tests": tests,
                     "clean": clean,
                     "summary": report.summary(),
-                    "text": suite.text(report, &repeat),
-                    "html": report.to_html(text("title").unwrap_or("a suite"), &repeat),
+                    "text": suite.text(report),
+                    "html": report.to_html(text("title").unwrap_or("a suite"), &SweepFailure::again),
                     "failures": report.failures.len(),
                 })
             });

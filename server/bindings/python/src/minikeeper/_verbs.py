@@ -850,6 +850,7 @@ class Verbs:
         allow_untried: Optional[int] = None,
         test: Optional[str] = None,
         tests_left: Optional[int] = None,
+        repeat: Optional[str] = None,
     ) -> int:
         """Start a sweep: a test runs once for every fault at every place where it can happen.
 
@@ -892,6 +893,7 @@ class Verbs:
           `suite_start`
         - `tests_left`: With `test`: how many tests are still to come, this one included; it may take two equal shares
           of the time that is left
+        - `repeat`: With `test`: the command that does a run of it again, with {} in place of its points
         """
         return cast("int", self._control.do(
             "sweep_start",
@@ -920,6 +922,7 @@ class Verbs:
                     allow_untried=allow_untried,
                     test=test,
                     tests_left=tests_left,
+                    repeat=repeat,
                 ),
             },
         )["sweep"])
@@ -981,13 +984,12 @@ class Verbs:
             },
         )
 
-    def suite_report(self, *, title: Optional[str] = None, repeat: Optional[str] = None) -> str:
+    def suite_report(self, *, title: Optional[str] = None) -> str:
         """Show what the sweeps of a suite have found so far.
 
         - `title`: The name of the suite
-        - `repeat`: The command that does a run again, with {} in place of its points
         """
-        return cast("str", self._control.read("suite_report", {**given(title=title, repeat=repeat)})["text"])
+        return cast("str", self._control.read("suite_report", {**given(title=title)})["text"])
 
     def sweep_next(self, sweep: int) -> SweepNext:
         """Inject the faults of a sweep's next run into this universe, which no client uses yet.

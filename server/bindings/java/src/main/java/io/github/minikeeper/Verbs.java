@@ -418,6 +418,7 @@ abstract class Verbs {
    * `suite_start`
    * <li>{@code tests_left}: With `test`: how many tests are still to come, this one included; it may take two equal
    * shares of the time that is left
+   * <li>{@code repeat}: With `test`: the command that does a run of it again, with {} in place of its points
    * </ul>
    */
   public long sweepStart(Map<String, ?> fields) {
@@ -457,7 +458,6 @@ abstract class Verbs {
    * <p>The fields:
    * <ul>
    * <li>{@code title}: The name of the suite
-   * <li>{@code repeat}: The command that does a run again, with {} in place of its points
    * </ul>
    */
   public String suiteReport(Map<String, ?> fields) {
