@@ -21,6 +21,9 @@ SUMMARY = re.compile(
 )
 ROW = "{:<36} {:<10} {:>6} {:>6} {:>6} {:>8} {:>12}"
 
+# Options of `minikeeper sweep`, by program: see there.
+OPTIONS = {"aiozk/recipes": ["--tick-time", 200]}
+
 problems = []
 
 
@@ -30,8 +33,9 @@ def problem(name, what):
 
 
 def command(program, scenario):
-    path = HERE / program
-    return [sys.executable, f"{path}.py", scenario]
+    if program == "go/locks":
+        return [work / "go-locks", scenario]
+    return [sys.executable, f"{HERE / program}.py", scenario]
 
 
 def sweep(program, scenario, options):
@@ -39,7 +43,7 @@ def sweep(program, scenario, options):
     name = f"{program} {scenario}"
     out = work / re.sub(r"\W+", "-", name)
     shutil.rmtree(out, ignore_errors=True)
-    words = [minikeeper, "sweep", "--out", out, "--run-time", 20, *options, "--", *command(program, scenario)]
+    words = [minikeeper, "sweep", "--out", out, "--run-time", 20, *OPTIONS.get(program, ()), *options, "--", *command(program, scenario)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (HERE, HERE.parent)))}
     done = subprocess.run(map(str, words), capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
     report = done.stdout + done.stderr

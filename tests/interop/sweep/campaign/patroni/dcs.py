@@ -64,12 +64,6 @@ def leader():
         return dcs.attempt_to_acquire_leader()
 
     loop(turn, "the only node does not lead")
-    # Whoever has been told that it leads has the key, of its own session.
-    def is_leader():
-        cluster = dcs.get_cluster()
-        return cluster.leader and cluster.leader.name == "one" and dcs.update_leader(cluster, None)
-
-    loop(is_leader, "the node was told that it leads, and there is no leader")
 
 
 def member():
