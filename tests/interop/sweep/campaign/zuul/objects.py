@@ -153,7 +153,12 @@ def request():
 def node():
     """A node of nodepool that could not be locked can be locked by another."""
     clients = [start(plain) for _ in range(2)]
-    one, other = [nodepool.ZooKeeper(zk, enable_cache=False) for zk in clients]
+    one = other = None
+    while not other:
+        try:
+            one, other = [nodepool.ZooKeeper(zk, enable_cache=False) for zk in clients]
+        except LOST:
+            continue
     node = nodepool.Node()
     node.state = nodepool.READY
     node.provider = "provider"
