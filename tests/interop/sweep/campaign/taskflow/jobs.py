@@ -63,6 +63,15 @@ def open_board(name, persistence=None):
     return tried(opened)
 
 
+def the_job(board):
+    """Returns the job that was posted: while the client is not connected, a board lists none."""
+    while True:
+        jobs = tried(lambda: list(board.iterjobs(ensure_fresh=True)))
+        if jobs:
+            return jobs[0]
+        time.sleep(0.01)
+
+
 def conductor():
     """A job that was posted is done by the only conductor, sooner or later."""
     with persistences.backend({"connection": "memory"}) as persistence:
@@ -95,7 +104,7 @@ def claim():
     """A job whose claim has failed can be claimed by another."""
     board, other = open_board("board"), open_board("other")
     tried(lambda: board.post("job"))
-    job = tried(lambda: next(iter(board.iterjobs(ensure_fresh=True))))
+    job = the_job(board)
     try:
         board.claim(job, "one")
         return
@@ -120,7 +129,7 @@ def work():
     """Each job is claimed, done and consumed by one of its own kind: what says that it has succeeded has."""
     board = open_board("board")
     tried(lambda: board.post("job"))
-    job = tried(lambda: next(iter(board.iterjobs(ensure_fresh=True))))
+    job = the_job(board)
     try:
         board.claim(job, "one")
         board.consume(job, "one")
