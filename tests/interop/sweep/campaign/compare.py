@@ -3,6 +3,7 @@
 By `PROJECT/PROGRAM` and scenario, expected.json has a list of findings. A finding has a pattern of the points that break, and
 what the program says then. Each failing point must be one of a finding, and each finding must be found. A finding without a
 pattern is one without any fault, and a finding with `sometimes` need not be found: it is a race.
+Of a scenario with null, what breaks is printed.
 """
 
 import json
@@ -82,7 +83,7 @@ def main():
             broken, report = sweep(program, scenario, options)
             if broken is None:
                 continue
-            if not is_compared:
+            if not is_compared or findings is None:
                 for point, output in broken:
                     print(f"  {point}: {last_line(output)}", flush=True)
                 continue
