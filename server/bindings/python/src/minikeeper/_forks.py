@@ -73,7 +73,12 @@ class Child:
         with warnings.catch_warnings():
             # Of Python 3.12, about threads. Those of xdist, which only send and receive for this process, do not matter.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self.pid = os.fork()
+            try:
+                self.pid = os.fork()
+            except OSError:
+                os.close(reader)
+                os.close(writer)
+                raise
         if self.pid == 0:
             os.close(reader)
             _be_child(item, act, writer)
