@@ -9,6 +9,7 @@
 //! | `order_counts` | how many orders there are, compared with a model |
 //! | `orders` | what a sweep of orders finds |
 //! | `recipes` | the recipes pass with every fault |
+//! | `rules` | expected failures, points left out, goals, what is compared, what a budget leaves |
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -23,3 +24,4 @@ mod names;
 mod order_counts;
 mod orders;
 mod recipes;
+mod rules;
