@@ -37,6 +37,8 @@ import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
@@ -189,6 +191,18 @@ class SweepRunsTest {
   }
 
   @Minikeeper
+  @Execution(ExecutionMode.SAME_THREAD)
+  static class OnOneThread {
+    static final AtomicInteger NOW = new AtomicInteger();
+
+    @MinikeeperSweep(faults = {SweepFault.REPLY_LOST, SweepFault.REQUEST_LOST})
+    void sweep(CuratorFramework client, Universe universe) throws Exception {
+      client.checkExists().forPath("/a");
+      alone(NOW, universe);
+    }
+  }
+
+  @Minikeeper
   @TestInstance(TestInstance.Lifecycle.PER_CLASS)
   static class SharedInstance {
     static final Set<Object> INSTANCES = ConcurrentHashMap.newKeySet();
@@ -213,6 +227,7 @@ class SweepRunsTest {
   @Test
   void runsThatShareSomethingAreDoneOneAfterTheOther() {
     assertClean(OneAfterTheOther.class);
+    assertClean(OnOneThread.class);
     assertClean(SharedInstance.class);
     assertEquals(1, SharedInstance.INSTANCES.size());
   }

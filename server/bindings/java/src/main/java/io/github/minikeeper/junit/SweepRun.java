@@ -302,7 +302,7 @@ final class SweepRun
   void stop() {
     executor.shutdown();
     boolean mayHoldBack = !step.points().isEmpty() || failure != null;
-    sweep.inBackground(() -> {
+    sweep.afterRun(() -> {
       // Closing a client must not wait for what a fault of the test holds back.
       if (mayHoldBack) resetFaults();
       world.close();

@@ -266,7 +266,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
         MinikeeperExtension.World world = newWorld();
         SweepNext step = world.universe.sweepNext(sweep);
         if (step.run() == 0 || !add(new SweepRun(this, step, world))) {
-          inBackground(world::close);
+          afterRun(world::close);
           return;
         }
       }
@@ -376,6 +376,15 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     skipped = error;
     isOver = true;
     notifyAll();
+  }
+
+  /** Does what is left of a run: while others are done, unless nothing may be done at the same time as they are. */
+  void afterRun(Runnable task) {
+    if (jobs > 1) {
+      inBackground(task);
+    } else {
+      task.run();
+    }
   }
 
   /** Does this while runs are done, and before the sweep is judged. */
