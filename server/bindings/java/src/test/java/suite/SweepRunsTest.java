@@ -360,7 +360,9 @@ class SweepRunsTest {
     assertTrue(Resumes.STARTS.get() >= Resumes.TORN_DOWN.get() + 2, Resumes.STARTS + " starts");
     assertEquals(Resumes.STARTS.get(), Resumes.SESSIONS.size());
     assertFails(
-        DoesNotResume.class, "The test fails: org.apache.zookeeper.KeeperException$NodeExistsException", "only='client-crash:1:create");
+        DoesNotResume.class,
+        "The test fails: org.apache.zookeeper.KeeperException$NodeExistsException",
+        "only='client-crash:1:create");
     assertClean(IgnoresItsDeath.class);
   }
 
@@ -386,7 +388,8 @@ class SweepRunsTest {
   @Minikeeper
   static class AllowsAnotherFailure {
     @MinikeeperSweep(
-        faults = SweepFault.REPLY_LOST, allow = @Allow(fault = SweepFault.REPLY_LOST, message = "lost", reason = "it may be lost"))
+        faults = SweepFault.REPLY_LOST,
+        allow = @Allow(fault = SweepFault.REPLY_LOST, message = "lost", reason = "it may be lost"))
     void sweep(Universe universe, CuratorFramework client) throws Exception {
       count(universe, client);
     }

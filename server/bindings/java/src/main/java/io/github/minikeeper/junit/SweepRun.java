@@ -309,6 +309,12 @@ final class SweepRun
     });
   }
 
+  /** Ends it where it is. */
+  void breakOff() {
+    executor.shutdownNow();
+    stop();
+  }
+
   private void resetFaults() {
     try {
       world.universe.resetFaults();

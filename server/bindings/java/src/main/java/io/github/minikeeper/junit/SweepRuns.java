@@ -67,7 +67,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   private TestInstances instances;
   /** The extension of the launch of the runs. */
   private MinikeeperExtension extension;
-  /** Clients take 100 ms to close, which no run waits for. */
+  /** Closes clients and drops universes, which no run waits for. */
   private final ThreadPoolExecutor closing = new ThreadPoolExecutor(
       CLOSING_THREADS, CLOSING_THREADS, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(CLOSING_MAX),
       task -> daemon(task, "minikeeper sweep, closes clients"), new ThreadPoolExecutor.CallerRunsPolicy());
@@ -403,13 +403,14 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     synchronized (this) {
       isOver = true;
       notifyAll();
-      ready.forEach(run -> run.stop());
-      given.values().forEach(run -> run.stop());
+      ready.forEach(SweepRun::breakOff);
+      given.values().forEach(SweepRun::breakOff);
     }
     closing.shutdown();
     try {
       if (!closing.awaitTermination(CLOSING_S, TimeUnit.SECONDS)) {
-        System.err.println("minikeeper: " + title + ": clients are still closing after " + CLOSING_S + " s; they are left behind");
+        System.err.println(
+            "minikeeper: " + title + ": clients are still closing after " + CLOSING_S + " s; they are left behind");
       }
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
