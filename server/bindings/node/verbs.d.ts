@@ -570,7 +570,54 @@ export interface Verbs {
     allowUnreached?: number | undefined;
     /** How many points the budget may leave untried in a sweep that is clean nevertheless; by default 0 */
     allowUntried?: number | undefined;
+    /** The name of the test, if it is one of a suite, whose options it takes in place of these: see `suite_start` */
+    test?: string | undefined;
+    /**
+     * With `test`: how many tests are still to come, this one included; it may take two equal shares of the time
+     * that is left
+     */
+    testsLeft?: number | undefined;
+    /** With `test`: the command that does a run of it again, with {} in place of its points */
+    repeat?: string | undefined;
   }): Promise<number>;
+
+  /**
+   * Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent.
+   *
+   * Then call `sweepStart` with `test` for each test, and `suiteReport` at the end. `minikeeper sweep --suite`
+   * does so.
+   * @param rollback As in `sweep_start`; by default 1
+   * @param depth As in `sweep_start`; by default 1
+   * @param seed As in `sweep_start`; by default 0
+   */
+  suiteStart(rollback?: number, depth?: number, seed?: number, options?: {
+    /** As in `sweep_start` */
+    faults?: string | undefined;
+    /** As in `sweep_start`, in milliseconds */
+    outageMs?: number | undefined;
+    /** As in `sweep_start` */
+    all?: boolean | undefined;
+    /** The time of the whole suite, after which no run begins, in milliseconds */
+    timeMs?: number | undefined;
+    /** As in `sweep_start`, for each test */
+    first?: boolean | undefined;
+    /** As in `sweep_start` */
+    compare?: boolean | undefined;
+    /** As in `sweep_start` */
+    allow?: string | undefined;
+    /** As in `sweep_start` */
+    leaveOut?: string | undefined;
+    /** As in `sweep_start`, for each test and for all */
+    allowUnreached?: number | undefined;
+    /** As in `sweep_start`, for each test and for all */
+    allowUntried?: number | undefined;
+  }): Promise<void>;
+
+  /** Show what the sweeps of a suite have found so far. */
+  suiteReport(options?: {
+    /** The name of the suite */
+    title?: string | undefined;
+  }): Promise<string>;
 
   /**
    * Inject the faults of a sweep's next run into this universe, which no client uses yet.

@@ -116,6 +116,14 @@ class Verbs {
     return (await this._api.act('sweep_start', { depth, seed, rollback, ...fields(options) })).sweep;
   }
 
+  async suiteStart(rollback = 1, depth = 1, seed = 0, options) {
+    await this._api.act('suite_start', { rollback, depth, seed, ...fields(options) });
+  }
+
+  async suiteReport(options) {
+    return (await this._api.read('suite_report', fields(options))).text;
+  }
+
   async sweepNext(sweep) {
     const answer = await this._api.act('sweep_next', { sweep });
     return { run: answer.run, points: answer.points, sentence: answer.sentence };

@@ -8,19 +8,37 @@ use std::{
     ffi::OsString,
     io,
     path::PathBuf,
-    process::{ChildStdin, Command, Stdio},
+    process::{ChildStdin, Command, ExitStatus, Stdio},
     thread,
     time::Duration,
 };
 
 use minikeeper::{
     FaultPoint, RequestOrder, Server, SweepError, SweepFault, SweepOptions, SweepRule, SweepState,
-    sweeping::command::{CommandSweep, SweepStop, supervise},
+    sweeping::command::{CommandSweep, ReportFolder, SweepStop, shown, supervise},
 };
+use serde_json::{Map, Value};
 
 use minikeeper_shell::print_on_stdout;
 
-use crate::{ExitFailure, system::StopSignals};
+use crate::{
+    ExitFailure,
+    ctl::{
+        command,
+        http::{self, HttpCall},
+    },
+    system::StopSignals,
+};
+
+/// The variable with the address of the server of a suite.
+const SUITE: &str = "MINIKEEPER_SWEEP_SUITE";
+
+/// How often the command of a suite is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why the sweep of a suite without tests is incomplete.
+const NO_TESTS: &str = "no test was swept; does one use the fixture minikeeper of pytest, @Minikeeper of JUnit, or withServer \
+                        of Node?";
 
 /// The exit code of a sweep that found nothing, and did not try every point.
 const INCOMPLETE: u8 = 3;
@@ -62,6 +80,10 @@ pub(crate) struct SweepArgs {
     /// With --orders: the command starts with N clients; their requests are served as soon as each has one
     #[arg(long, value_name = "N", requires = "orders")]
     clients: Option<u16>,
+    /// Run the command once, a whole suite of tests in pytest, JUnit or Node, and sweep each test that uses the server: they
+    /// share the budget, the report, and points that are equivalent
+    #[arg(long, conflicts_with_all = ["orders", "only", "resume", "new_since", "clients", "tree", "runs"])]
+    suite: bool,
     /// Expect failures: a fault or point, "raises" and a part of the output, "because" and the reason; may be given
     /// several times
     #[arg(long, value_name = "RULE", conflicts_with = "orders")]
@@ -165,6 +187,93 @@ fn outage(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a number from 1 on, or \"forever\"".to_owned())
 }
 
+/// Returns the fields of the verb `suite_start` for these options.
+fn fields_of(options: &SweepOptions) -> Map<String, Value> {
+    let faults: Vec<_> = options.faults.iter().map(|fault| fault.name()).collect();
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let rules = |rules: &[SweepRule]| {
+        let lines: Vec<_> = rules.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    };
+    let fields: [(&str, Value); 13] = [
+        ("faults", faults.join(",").into()),
+        (
+            "outage_ms",
+            match options.outage {
+                Duration::MAX => 0.into(),
+                outage => millis(outage).into(),
+            },
+        ),
+        ("rollback", options.rollback.into()),
+        ("all", options.all.into()),
+        ("depth", options.depth.into()),
+        ("seed", options.seed.into()),
+        ("time_ms", options.time_max.map(millis).into()),
+        ("first", options.first.into()),
+        ("compare", options.compare.into()),
+        ("allow", rules(&options.allow).into()),
+        ("leave_out", rules(&options.leave_out).into()),
+        ("allow_unreached", options.allow_unreached.into()),
+        ("allow_untried", options.allow_untried.into()),
+    ];
+    let given = fields
+        .into_iter()
+        .filter(|(_, value)| !value.is_null() && *value != "");
+    given
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Calls a verb of the server of a suite.
+fn call(server: &str, verb: &str, fields: &Map<String, Value>) -> Result<Value, String> {
+    let answer = http::call(&HttpCall {
+        server,
+        token: None,
+        universe: None,
+        verb: command::find(verb).ok_or_else(|| format!("no verb {verb}"))?,
+        fields,
+        longest: Duration::ZERO,
+    })?;
+    let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    match answer.status {
+        200 => Ok(value),
+        _ => Err(value["error"].as_str().unwrap_or(&answer.body).to_owned()),
+    }
+}
+
+/// Runs the command of a suite with the server at this address, until it ends or `stopped` closes. Returns how it
+/// ended, and the report.
+fn run_tests(
+    command: &[OsString],
+    address: &str,
+    options: &SweepOptions,
+    mut stopped: tokio::sync::oneshot::Receiver<()>,
+) -> Result<(ExitStatus, Value), String> {
+    call(address, "suite-start", &fields_of(options))?;
+    let (program, arguments) = command.split_first().ok_or("no command")?;
+    let mut tests = Command::new(program);
+    tests.args(arguments).env(SUITE, address);
+    let child = tests.spawn();
+    let mut child =
+        child.map_err(|error| format!("cannot run {}: {error}", program.to_string_lossy()))?;
+    let ended = loop {
+        if stopped.try_recv() == Err(tokio::sync::oneshot::error::TryRecvError::Closed) {
+            // It may have ended.
+            let _ = child.kill();
+            break child.wait();
+        }
+        match child.try_wait() {
+            Ok(None) => thread::sleep(LOOK),
+            Ok(Some(status)) => break Ok(status),
+            Err(error) => break Err(error),
+        }
+    };
+    let ended = ended.map_err(|error| format!("cannot wait for the command: {error}"))?;
+    let mut fields = Map::new();
+    fields.insert("title".to_owned(), shown(command).into());
+    Ok((ended, call(address, "suite-report", &fields)?))
+}
+
 /// The argument with which the program supervises a sweep, see [`supervise`].
 pub(crate) const SUPERVISOR: &str = "sweep-supervisor";
 
@@ -193,6 +302,78 @@ fn supervisor() -> io::Result<ChildStdin> {
 }
 
 impl SweepArgs {
+    fn builder_of_suite(&self) -> minikeeper::Builder {
+        let builder = Server::builder().control();
+        match self.tick_time {
+            Some(tick_ms) => builder.tick_time(Duration::from_millis(tick_ms)),
+            None => builder,
+        }
+    }
+
+    /// Runs a suite of tests once, which sweep themselves, and prints the report of all.
+    fn run_suite(&self, options: &SweepOptions) -> Result<(), ExitFailure> {
+        let folder = ReportFolder::open(&self.out).map_err(|error| error.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("cannot start a runtime: {error}"))?;
+        let mut signals = {
+            let _inside = runtime.enter();
+            StopSignals::listen()
+                .and_then(StopSignals::with_hangup)
+                .map_err(|error| format!("cannot handle signals: {error}"))?
+        };
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (ended, found) = thread::scope(|scope| {
+            let (told, asked) = tokio::sync::oneshot::channel::<String>();
+            let (tests, builder) = (&self.command, self.builder_of_suite());
+            let tests = scope.spawn(move || {
+                // No address comes if the server cannot start.
+                let address = asked.blocking_recv().unwrap_or_default();
+                run_tests(tests, &address, options, stopped)
+            });
+            runtime.block_on(async {
+                let server = builder.start().await;
+                let server = server.map_err(|error| format!("cannot start a server: {error}"))?;
+                // The other end waits for it.
+                let _ = told.send(server.connect_string());
+                let mut stop = Some(stop);
+                while !tests.is_finished() {
+                    tokio::select! {
+                        () = tokio::time::sleep(LOOK) => {}
+                        () = signals.next() => drop(stop.take()),
+                    }
+                }
+                Ok::<_, String>(())
+            })?;
+            tests.join().expect("it does not panic")
+        })?;
+        let text = |name: &str| found[name].as_str().unwrap_or_default();
+        let page = folder.write_page(text("html"));
+        let page = page.map_err(|error| format!("cannot write the report: {error}"))?;
+        print_on_stdout(&format!("{}\nreport: {}\n", text("text"), page.display()))?;
+        let tests = found["tests"].as_u64().unwrap_or(0);
+        if text("state") == "failed" {
+            return Err(format!("{} of {tests} tests are clean", found["clean"]).into());
+        }
+        if !ended.success() {
+            return Err(format!("the suite fails, and its sweeps do not: {ended}").into());
+        }
+        let reasons = found["reasons"].as_array().into_iter().flatten();
+        let reasons: Vec<_> = reasons.filter_map(Value::as_str).collect();
+        let why = match tests {
+            0 => NO_TESTS.to_owned(),
+            _ => reasons.join("; "),
+        };
+        if why.is_empty() {
+            return Ok(());
+        }
+        Err(ExitFailure {
+            text: format!("the sweep is incomplete: {why}"),
+            exit_code: INCOMPLETE,
+        })
+    }
+
     /// Does the sweep and prints the report.
     pub(crate) fn run(self) -> Result<(), ExitFailure> {
         let usage = |error: SweepError| ExitFailure {
@@ -238,6 +419,9 @@ impl SweepArgs {
             options.faults = named.unwrap_or_else(|| SweepFault::ALL.to_vec());
         }
         options.check().map_err(usage)?;
+        if self.suite {
+            return self.run_suite(&options);
+        }
         let tree = match &self.tree {
             Some(file) => Some(crate::seed(file)?),
             None => None,

@@ -60,6 +60,8 @@ impl PointState {
 /// A request or an event, with its points.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MapRow {
+    /// The test, if several were swept.
+    pub(crate) test: Option<String>,
     /// Its place in the model; `None` if the caller named it and no run without faults shows it.
     pub(crate) place: Option<usize>,
     pub(crate) client: u32,
@@ -110,6 +112,7 @@ impl SweepMap {
             row.states.push((point.fault, state));
         } else if self.rows.len() < ROWS_MAX {
             self.rows.push(MapRow {
+                test: None,
                 place,
                 client: point.client,
                 op: point.op.clone(),
@@ -132,6 +135,26 @@ impl SweepMap {
         });
         if let Some((_, known)) = cell {
             *known = state;
+        }
+    }
+
+    /// Adds the map of the sweep of a test to that of its suite.
+    pub(crate) fn merge(&mut self, title: &str, other: Self) {
+        self.points_beyond += other.points_beyond;
+        self.pairs += other.pairs;
+        for mut row in other.rows {
+            if self.rows.len() < ROWS_MAX {
+                row.test = Some(title.to_owned());
+                self.rows.push(row);
+            } else {
+                self.points_beyond += row.states.len() as u64;
+            }
+        }
+        for (state, count) in other.pair_states {
+            match (self.pair_states.iter_mut()).find(|(known, _)| *known == state) {
+                Some((_, known)) => *known += count,
+                None => self.pair_states.push((state, count)),
+            }
         }
     }
 

@@ -137,6 +137,12 @@ impl Model {
         model
     }
 
+    /// Returns what is equal for equivalent points.
+    pub(crate) fn key_of(&self, fault: SweepFault, place: usize) -> String {
+        let context = self.places.get(place).map_or("", |place| &place.context);
+        format!("{} {context}", fault.name())
+    }
+
     /// Returns in which state of a lock the client is at a place.
     pub(crate) fn lock_at(&self, place: usize) -> &'static str {
         self.places.get(place).map_or("", |place| place.lock)

@@ -156,6 +156,7 @@ fn shown_row(row: &MapRow) -> Value {
     let states = row.states.iter();
     let states = states.map(|(fault, state)| (fault.name().to_owned(), state.name().into()));
     json!({
+        "test": row.test,
         "client": row.client,
         "op": row.op,
         "nth": row.nth,
@@ -182,6 +183,7 @@ fn shown_failure(failure: &SweepFailure, repeat: &dyn Fn(&SweepFailure) -> Strin
         },
     );
     json!({
+        "test": failure.test,
         "point": failure.text(),
         "sentence": failure.sentence(),
         "command": repeat(failure),

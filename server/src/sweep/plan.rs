@@ -17,6 +17,8 @@ use minikeeper_core::{
     order,
 };
 
+use parking_lot::Mutex;
+
 use crate::{
     orders::{
         choice::RequestOrder,
@@ -32,8 +34,9 @@ use crate::{
         oracle::{End, Oracle},
         order_plan::{OrderPlan, OrderTask},
         point::FaultPoint,
-        report::{MESSAGE_CHARS_MAX, SweepFailure, SweepReport, text_of},
+        report::{FAILURES_MAX, MESSAGE_CHARS_MAX, SweepFailure, SweepReport, text_of},
         rule::{RuleUse, SweepRule},
+        suite::KnownPoints,
         timeline::SweepTimeline,
     },
 };
@@ -162,9 +165,6 @@ impl Default for SweepOptions {
 /// The maximum memory of the pairs that a sweep remembers to try; further ones are only counted.
 /// Unit: bytes.
 const PAIRS_BYTES_MAX: usize = 64 << 20;
-
-/// The maximum number of failures that a report lists.
-const FAILURES_MAX: usize = 1_000;
 
 /// The maximum number of runs in which a point is tried that is not reached.
 const ATTEMPTS_MAX: usize = 5;
@@ -370,6 +370,8 @@ pub(crate) struct Plan {
     /// What the runs without faults at the beginning have left, if that is compared.
     ends: Vec<End>,
     oracle: Option<Oracle>,
+    /// The points of the suite, if the test is one of several.
+    suite: Option<Arc<Mutex<KnownPoints>>>,
     report: SweepReport,
 }
 
@@ -392,6 +394,7 @@ impl Plan {
             orders: options.orders.then(|| OrderPlan::new(&options)),
             ends: Vec::new(),
             oracle: None,
+            suite: None,
             report: SweepReport {
                 allowances: RuleUse::all(&options.allow),
                 left_out: RuleUse::all(&options.leave_out),
@@ -403,6 +406,12 @@ impl Plan {
             },
             options,
         }
+    }
+
+    /// Leaves out the points that other tests of a suite try.
+    pub(crate) fn in_suite(mut self, known: Arc<Mutex<KnownPoints>>) -> Self {
+        self.suite = Some(known);
+        self
     }
 
     /// Returns what to do next. `elapsed` is the time since the sweep began.
@@ -444,12 +453,26 @@ impl Plan {
             return Next::Wait;
         }
         self.report.left = self.left();
+        self.leave_to_suite();
         if self.is_finished || !self.options.only.is_empty() {
             self.report.is_over = true;
             return Next::Over;
         }
         self.is_finished = true;
         self.begin(Purpose::Finish, Vec::new(), 0)
+    }
+
+    /// Leaves the points that the budget has left to other tests of the suite.
+    fn leave_to_suite(&self) {
+        let (Some(suite), Some(model)) = (&self.suite, &self.model) else {
+            return;
+        };
+        let mut known = suite.lock();
+        for target in &self.singles {
+            if let Known::Place(place) = target.known {
+                known.leave(&model.key_of(target.point.fault, place));
+            }
+        }
     }
 
     fn next_order(&mut self, is_spent: bool) -> Next {
@@ -688,6 +711,10 @@ impl Plan {
             }
             None => true,
         });
+        if let Some(suite) = &self.suite {
+            let mut known = suite.lock();
+            points.retain(|(point, place)| known.take(&model.key_of(point.fault, *place)));
+        }
         self.report.points = points.len() as u64;
         let left_out: u64 = self.report.left_out.iter().map(|rule| rule.points).sum();
         self.report.equivalent = (every.len() - points.len()) as u64 - left_out;

@@ -27,6 +27,7 @@ use crate::{
         armed::{Armed, RunBy},
         plan::{Next, Plan, Run, RunVerdict, SweepOptions},
         report::SweepReport,
+        suite::{Suite, SuiteTest},
     },
     universe::Universe,
 };
@@ -53,6 +54,8 @@ pub(crate) struct Sweeps {
 
 #[derive(Debug, Default)]
 struct KeptSweeps {
+    /// The suite whose tests are swept.
+    suite: Option<Suite>,
     begun: u64,
     /// Oldest first.
     sweeps: Vec<RemoteSweep>,
@@ -66,6 +69,10 @@ struct RemoteSweep {
     watch: Stopwatch,
     /// The programs of its clients, if it tries orders.
     clients: OrderedClients,
+    /// The test, if it is one of the suite.
+    test: Option<SuiteTest>,
+    /// Whether its report was given to the suite.
+    is_told: bool,
     /// The runs that are being done, by number.
     running: BTreeMap<u64, RemoteRun>,
 }
@@ -115,6 +122,33 @@ impl Serving {
     }
 }
 
+fn no_suite() -> SweepError {
+    SweepError("no suite is being swept; use minikeeper sweep --suite".to_owned())
+}
+
+impl KeptSweeps {
+    /// Gives the report of a sweep that is over to the suite.
+    fn end(&mut self, number: u64) {
+        let mut sweeps = self.sweeps.iter_mut();
+        let Some(sweep) = sweeps.find(|sweep| sweep.number == number && !sweep.is_told) else {
+            return;
+        };
+        sweep.is_told = true;
+        let mut report = sweep.plan.report();
+        report.elapsed = sweep.watch.elapsed();
+        if let (Some(suite), Some(test)) = (&mut self.suite, &sweep.test) {
+            suite.add(test, report);
+        }
+    }
+
+    /// Gives the report of a sweep that is forgotten to the suite.
+    fn tell_suite(&mut self, sweep: RemoteSweep) {
+        if let (Some(suite), Some(test), false) = (&mut self.suite, &sweep.test, sweep.is_told) {
+            suite.add(test, sweep.plan.into_report());
+        }
+    }
+}
+
 impl RemoteSweep {
     fn next(&mut self, number: u64, universe: &Universe) -> Result<Next, SweepError> {
         // A run with an order holds the requests of every client of the process.
@@ -161,21 +195,57 @@ impl RemoteSweep {
 
 impl Sweeps {
     /// Begins a sweep. Returns its number.
-    pub(crate) fn begin(&self, options: SweepOptions, clients: OrderedClients) -> u64 {
+    pub(crate) fn begin(
+        &self,
+        options: SweepOptions,
+        clients: OrderedClients,
+        test: Option<SuiteTest>,
+    ) -> Result<u64, SweepError> {
         let mut kept = self.kept.lock();
+        let plan = match &test {
+            None => Plan::new(options),
+            Some(test) => {
+                let suite = kept.suite.as_ref().ok_or_else(no_suite)?;
+                let (options, known) = suite.options_for(test, options);
+                Plan::new(options).in_suite(known)
+            }
+        };
         kept.begun += 1;
         let number = kept.begun;
         if kept.sweeps.len() >= SWEEPS_MAX {
-            kept.sweeps.remove(0);
+            let oldest = kept.sweeps.remove(0);
+            kept.tell_suite(oldest);
         }
         kept.sweeps.push(RemoteSweep {
             number,
-            plan: Plan::new(options),
+            plan,
             watch: Stopwatch::start(),
             clients,
+            test,
+            is_told: false,
             running: BTreeMap::new(),
         });
-        number
+        Ok(number)
+    }
+
+    /// Begins a suite: the sweeps of its tests share the options, the points and the report.
+    pub(crate) fn begin_suite(&self, options: SweepOptions) {
+        self.kept.lock().suite = Some(Suite::new(options));
+    }
+
+    /// Reads what was found in the tests of the suite.
+    pub(crate) fn suite<T>(
+        &self,
+        read: impl FnOnce(&Suite, &SweepReport) -> T,
+    ) -> Result<T, SweepError> {
+        let kept = self.kept.lock();
+        let suite = kept.suite.as_ref().ok_or_else(no_suite)?;
+        // A test that skips its first run is not swept.
+        let is_running = |sweep: &&RemoteSweep| !sweep.is_told && !sweep.running.is_empty();
+        let running = kept.sweeps.iter().filter(is_running);
+        let running = running.filter_map(|sweep| sweep.test.as_ref());
+        let running: Vec<_> = running.map(|test| test.title.clone()).collect();
+        Ok(read(suite, &suite.report(&running)))
     }
 
     /// Prepares a universe, which no client uses yet, for the next run. Waits while what is next depends on runs that
@@ -191,7 +261,10 @@ impl Sweeps {
             ended.as_mut().enable();
             match self.with(number, |sweep| sweep.next(number, universe))? {
                 Next::Run(run) => return Ok(Some(run)),
-                Next::Over => return Ok(None),
+                Next::Over => {
+                    self.kept.lock().end(number);
+                    return Ok(None);
+                }
                 Next::Wait => ended.await,
             }
         }

@@ -44,6 +44,9 @@ const NO_REQUESTS: &str =
 const NO_CHOICE: &str = "nothing was tried: no two clients had a request at the same time, so that there is one order; does \
                          the test let them wait for each other, or sleep, between their requests?";
 
+/// The maximum number of failures that a report lists.
+pub(crate) const FAILURES_MAX: usize = 1_000;
+
 /// The maximum number of failures whose timelines are kept, each with a cause of its own.
 const TIMELINES_MAX: usize = 50;
 
@@ -173,6 +176,10 @@ pub struct SweepFailure {
     pub place: Option<String>,
     /// The first request or event from the fault on that no run without faults has.
     pub difference: Option<String>,
+    /// The test, if several were swept.
+    pub test: Option<String>,
+    /// The command that does the run again, if several tests were swept.
+    pub repeat: Option<String>,
     /// What each client waited for, if the run of an order hung.
     pub waiting: Vec<String>,
     /// The run around the fault, of one failure for each cause.
@@ -205,6 +212,8 @@ impl SweepFailure {
             others: 0,
             place: None,
             difference: None,
+            test: None,
+            repeat: None,
             waiting: Vec::new(),
             timeline: None,
             order: None,
@@ -266,10 +275,21 @@ impl SweepFailure {
         }
     }
 
+    /// Returns the test, if several were swept, as what the sentence is about.
+    fn of_test(&self) -> String {
+        let test = self.test.as_ref();
+        test.map_or_else(String::new, |test| format!("{test}: "))
+    }
+
     /// Returns the options of `minikeeper sweep` that do this run again.
     #[must_use]
     pub fn only(&self) -> String {
         format!("--only {}", quoted(&self.text()))
+    }
+
+    /// Returns the command that does this run again, if it is known, or the options of `minikeeper sweep` that do.
+    pub(crate) fn again(&self) -> String {
+        self.repeat.clone().unwrap_or_else(|| self.only())
     }
 
     /// Returns its points or its order, as `--only` takes them.
@@ -355,9 +375,9 @@ impl SweepReport {
             count => format!("{count} points were"),
         };
         reasons.extend(self.unended());
-        if self.is_over && self.points == 0 {
+        if self.is_over && self.points == 0 && self.equivalent == 0 {
             reasons.push(NO_POINTS.to_owned());
-        } else if self.tried + self.earlier == 0 && self.not_reached == 0 {
+        } else if self.points > 0 && self.tried + self.earlier == 0 && self.not_reached == 0 {
             reasons.push("nothing was tried".to_owned());
         }
         if self.is_only && self.not_reached > 0 {
@@ -459,6 +479,57 @@ impl SweepReport {
     #[track_caller]
     pub fn assert_clean(&self) {
         assert!(self.is_clean(), "{self}");
+    }
+
+    /// Adds the report of the sweep of a test to that of its suite.
+    pub(crate) fn merge(&mut self, title: &str, other: Self) {
+        self.points += other.points;
+        self.equivalent += other.equivalent;
+        self.tried += other.tried;
+        self.earlier += other.earlier;
+        self.passed += other.passed;
+        self.allowed += other.allowed;
+        self.failed += other.failed;
+        self.hung += other.hung;
+        self.not_reached += other.not_reached;
+        self.flaky += other.flaky;
+        self.left += other.left;
+        self.unseen += other.unseen;
+        self.runs += other.runs;
+        self.is_interrupted |= other.is_interrupted;
+        let named = |text: String| format!("{title}: {text}");
+        if self.without_faults.is_none() {
+            self.without_faults = other.without_faults.map(named);
+            self.story = other.story;
+        }
+        self.nondeterminism = self
+            .nondeterminism
+            .take()
+            .or(other.nondeterminism.map(named));
+        let room = FAILURES_MAX.saturating_sub(self.failures.len());
+        self.failures
+            .extend(other.failures.into_iter().take(room).map(|mut failure| {
+                failure.test = Some(title.to_owned());
+                failure
+            }));
+        let room = FAILURES_MAX.saturating_sub(self.unreached.len());
+        self.unreached
+            .extend(other.unreached.into_iter().take(room));
+        for (rules, others) in [
+            (&mut self.allowances, other.allowances),
+            (&mut self.left_out, other.left_out),
+        ] {
+            for RuleUse { rule, points } in others {
+                match rules.iter_mut().find(|known| known.rule == rule) {
+                    Some(known) => known.points += points,
+                    None => rules.push(RuleUse { rule, points }),
+                }
+            }
+        }
+        for (goal, is_reached) in other.goals {
+            *self.goals.entry(goal).or_default() |= is_reached;
+        }
+        self.map.merge(title, other.map);
     }
 
     /// Returns how many of the points were tried, by fault, operation, path, and state of a lock.
@@ -655,7 +726,8 @@ impl SweepReport {
                 true => " (passed when it was repeated)",
                 false => "",
             };
-            writeln!(f, "   when {}{}", first.sentence(), flaky(first))?;
+            let test = first.of_test();
+            writeln!(f, "   {test}when {}{}", first.sentence(), flaky(first))?;
             writeln!(f, "     {}", repeat(first))?;
             if let Some(story) = &first.story {
                 writeln!(f, "     story: {story}")?;
@@ -676,7 +748,8 @@ impl SweepReport {
                 writeln!(f, "   and likewise at {} further point{s}:", further.len())?;
             }
             for failure in further.iter().take(FURTHER_MAX) {
-                writeln!(f, "     {}{}", failure.text(), flaky(failure))?;
+                let test = failure.of_test();
+                writeln!(f, "     {test}{}{}", failure.text(), flaky(failure))?;
             }
             if let Some(more @ 1..) = further.len().checked_sub(FURTHER_MAX) {
                 writeln!(f, "     and {more} more")?;

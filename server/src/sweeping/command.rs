@@ -187,22 +187,7 @@ impl CommandSweep {
             ))
         };
         let tried = self.folder.join(TRIED);
-        match fs::read_dir(&self.folder).map(Iterator::count) {
-            Ok(1..) if !tried.exists() => {
-                return Err(SweepError(format!(
-                    "{} has files that are of no sweep; name another folder with --out",
-                    self.folder.display()
-                )));
-            }
-            Ok(_) => {}
-            Err(_) => {
-                fs::create_dir_all(&self.folder).map_err(unwritable)?;
-                // It does not belong into a repository.
-                fs::write(self.folder.join(".gitignore"), "*\n").map_err(unwritable)?;
-            }
-        }
-        let _locked = lock(&self.folder)?;
-        refuse_links(&self.folder)?;
+        let folder = ReportFolder::open(&self.folder)?;
         let mut options = self.options.clone();
         if self.resumes {
             options.tried = read_tried(&tried)?;
@@ -251,8 +236,7 @@ impl CommandSweep {
         report.elapsed = elapsed;
         self.write_again().map_err(unwritable)?;
         let page = report.to_html(&self.shown(), &|failure| self.repeat(failure));
-        let mut file = create(&self.folder.join("report.html")).map_err(unwritable)?;
-        file.write_all(page.as_bytes()).map_err(unwritable)?;
+        folder.write_page(&page).map_err(unwritable)?;
         Ok(report)
     }
 
@@ -288,17 +272,23 @@ impl CommandSweep {
     }
 
     fn shown(&self) -> String {
-        let words = self.command.iter().map(|word| {
-            let word = word.to_string_lossy();
-            let is_plain =
-                |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
-            if !word.is_empty() && word.chars().all(is_plain) {
-                return word.into_owned();
-            }
-            format!("'{}'", word.replace('\'', "'\\''"))
-        });
-        words.collect::<Vec<_>>().join(" ")
+        shown(&self.command)
     }
+}
+
+/// Returns a command for a shell.
+#[must_use]
+pub fn shown(command: &[OsString]) -> String {
+    let words = command.iter().map(|word| {
+        let word = word.to_string_lossy();
+        let is_plain =
+            |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            return word.into_owned();
+        }
+        format!("'{}'", word.replace('\'', "'\\''"))
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A command in a process group of its own that waits for a line on its stdin, which is empty then: the
@@ -321,6 +311,60 @@ fn waiting(program: &OsStr, arguments: &[OsString]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     command
+}
+
+/// The folder of a sweep's report, which no other sweep uses meanwhile.
+#[derive(Debug)]
+pub struct ReportFolder {
+    folder: PathBuf,
+    _locked: Option<File>,
+}
+
+impl ReportFolder {
+    /// Makes the folder, or takes one of an earlier sweep.
+    ///
+    /// # Errors
+    /// When it has files that are of no sweep, symbolic links, or another sweep uses it.
+    pub fn open(folder: &Path) -> Result<Self, SweepError> {
+        let unwritable =
+            |error: io::Error| SweepError(format!("cannot write to {}: {error}", folder.display()));
+        match fs::read_dir(folder).map(Iterator::count) {
+            Ok(1..) if !folder.join(TRIED).exists() => {
+                return Err(SweepError(format!(
+                    "{} has files that are of no sweep; name another folder with --out",
+                    folder.display()
+                )));
+            }
+            Ok(_) => {}
+            Err(_) => {
+                fs::create_dir_all(folder).map_err(unwritable)?;
+                // It does not belong into a repository.
+                fs::write(folder.join(".gitignore"), "*\n").map_err(unwritable)?;
+            }
+        }
+        let locked = lock(folder)?;
+        refuse_links(folder)?;
+        let opened = Self {
+            folder: folder.to_owned(),
+            _locked: locked,
+        };
+        let tried = File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join(TRIED));
+        tried.map_err(unwritable)?;
+        Ok(opened)
+    }
+
+    /// Writes the report as a page. Returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_page(&self, page: &str) -> io::Result<PathBuf> {
+        let path = self.folder.join("report.html");
+        create(&path)?.write_all(page.as_bytes())?;
+        Ok(path)
+    }
 }
 
 /// Locks a folder until the file is closed, so that no other sweep writes to it.

@@ -3,7 +3,7 @@
 //! `command` makes the command line from the table of verbs, `values` reads its values, `http` sends the
 //! request, and `render` prints the answer.
 
-mod command;
+pub(crate) mod command;
 
 pub(crate) mod http;
 mod render;

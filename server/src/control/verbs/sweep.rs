@@ -17,8 +17,9 @@ use crate::{
         plan::{Run, RunVerdict, SweepOptions},
         point::FaultPoint,
         remote::{OrderedClients, Sweeps},
-        report::{SweepFailure, text_of},
+        report::{SweepFailure, SweepState, text_of},
         rule::SweepRule,
+        suite::SuiteTest,
     },
     views::schema::{Field, FieldKind},
 };
@@ -164,6 +165,21 @@ pub(super) const VERBS: &[Verb] = &[
                 ParameterKind::Count(u64::MAX),
                 "How many points the budget may leave untried in a sweep that is clean nevertheless; by default 0",
             ),
+            Parameter::optional(
+                "test",
+                ParameterKind::Text,
+                "The name of the test, if it is one of a suite, whose options it takes in place of these: see `suite_start`",
+            ),
+            Parameter::optional(
+                "tests_left",
+                ParameterKind::Count(u32::MAX as u64),
+                "With `test`: how many tests are still to come, this one included; it may take two equal shares of the time that is left",
+            ),
+            Parameter::optional(
+                "repeat",
+                ParameterKind::Text,
+                "With `test`: the command that does a run of it again, with {} in place of its points",
+            ),
         ],
         plain: Some("sweep"),
         answer: &[Field::new("sweep", FieldKind::Count)],
@@ -175,7 +191,75 @@ pub(super) const VERBS: &[Verb] = &[
                 process: number("process").and_then(|process| u32::try_from(process).ok()),
                 count: number("clients").and_then(|clients| usize::try_from(clients).ok()),
             };
-            Ok(json!({"sweep": sweeps(call).begin(options, clients)}))
+            let text = |name| call.arguments.given(name).and_then(Value::as_str);
+            let test = text("test").map(|title| SuiteTest {
+                title: title.to_owned(),
+                left: number("tests_left").and_then(|left| u32::try_from(left).ok()),
+                repeat: text("repeat").map(str::to_owned),
+            });
+            let begun = sweeps(call).begin(options, clients, test);
+            Ok(json!({"sweep": begun.map_err(refused)?}))
+        }),
+    },
+    Verb {
+        name: "suite_start",
+        method: Method::Post,
+        docs: "Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent\n\n\
+               Then call `sweep_start` with `test` for each test, and `suite_report` at the end. `minikeeper sweep --suite` does so.",
+        parameters: &[
+            Parameter::optional("faults", ParameterKind::Text, "As in `sweep_start`"),
+            Parameter::optional("outage_ms", ParameterKind::DurationMs, "As in `sweep_start`"),
+            Parameter::required("rollback", ParameterKind::Count(1_000), "As in `sweep_start`").with_default("1"),
+            Parameter::required("all", ParameterKind::Flag, "As in `sweep_start`").with_default("false"),
+            Parameter::required("depth", ParameterKind::Count(2), "As in `sweep_start`").with_default("1"),
+            Parameter::required("seed", ParameterKind::Count(u64::MAX), "As in `sweep_start`").with_default("0"),
+            Parameter::optional("time_ms", ParameterKind::DurationMs, "The time of the whole suite, after which no run begins"),
+            Parameter::required("first", ParameterKind::Flag, "As in `sweep_start`, for each test").with_default("false"),
+            Parameter::required("compare", ParameterKind::Flag, "As in `sweep_start`").with_default("false"),
+            Parameter::optional("allow", ParameterKind::Text, "As in `sweep_start`"),
+            Parameter::optional("leave_out", ParameterKind::Text, "As in `sweep_start`"),
+            Parameter::optional("allow_unreached", ParameterKind::Count(u64::MAX), "As in `sweep_start`, for each test and for all"),
+            Parameter::optional("allow_untried", ParameterKind::Count(u64::MAX), "As in `sweep_start`, for each test and for all"),
+        ],
+        plain: None,
+        answer: &[],
+        handler: Handler::AtOnce(|call| {
+            sweeps(call).begin_suite(options(call).map_err(refused)?);
+            Ok(json!({}))
+        }),
+    },
+    Verb {
+        name: "suite_report",
+        method: Method::Get,
+        docs: "Show what the sweeps of a suite have found so far",
+        parameters: &[Parameter::optional("title", ParameterKind::Text, "The name of the suite")],
+        plain: Some("text"),
+        answer: &[
+            Field::new("state", FieldKind::Text).help("`clean`, `failed` or `incomplete`"),
+            Field::new("reasons", FieldKind::Texts).help("Why it is incomplete"),
+            Field::new("tests", FieldKind::Count).help("The number of tests that were swept"),
+            Field::new("clean", FieldKind::Count).help("The number of those that are clean"),
+            Field::new("summary", FieldKind::Text).help("The state and what was tried, in a line"),
+            Field::new("text", FieldKind::Text).help("The report for people"),
+            Field::new("html", FieldKind::Text).help("The report as a page, which loads nothing"),
+            Field::new("failures", FieldKind::Count).help("The number of failures"),
+        ],
+        handler: Handler::AtOnce(|call| {
+            let text = |name| call.arguments.given(name).and_then(Value::as_str);
+            let shown = sweeps(call).suite(|suite, report| {
+                let (tests, clean) = suite.count(SweepState::Clean);
+                json!({
+                    "state": report.state().name(),
+                    "reasons": report.reasons(),
+                    "tests": tests,
+                    "clean": clean,
+                    "summary": report.summary(),
+                    "text": suite.text(report),
+                    "html": report.to_html(text("title").unwrap_or("a suite"), &SweepFailure::again),
+                    "failures": report.failures.len(),
+                })
+            });
+            shown.map_err(refused)
         }),
     },
     Verb {

@@ -31,7 +31,7 @@ const ROWS = 200;
 /** The address of a story, which lies beside the report. */
 const beside = (name) => `./${encodeURIComponent(name)}`;
 
-const idOf = (point) => `point-${point}`;
+const idOf = (point, test) => `point-${test ?? ""}-${point}`;
 
 /** A message in a line: its first, and its last if there are more. */
 export function lineOf(message) {
@@ -44,8 +44,8 @@ const nth = (number) => `${number}${["th", "st", "nd", "rd"][number % 100 > 10 &
 function Failure({ failure }) {
   const { point, sentence, command, message, story, timeline, order } = failure;
   const names = timeline && new Map(Object.entries(timeline.clients).map(([session, number]) => [session, `client ${number}`]));
-  return html`<article id=${idOf(point)} tabindex="-1" aria-label=${point}>
-    <h3>when ${sentence}${failure.is_flaky && html` <span class="chip warn">passed when it was repeated</span>`}</h3>
+  return html`<article id=${idOf(point, failure.test)} tabindex="-1" aria-label=${point}>
+    <h3>${failure.test && html`<code>${failure.test}</code>: `}when ${sentence}${failure.is_flaky && html` <span class="chip warn">passed when it was repeated</span>`}</h3>
     <dl class="facts"><div><dt>${order ? "order" : "point"}</dt><dd><code>${point}</code></dd></div><div><dt>run again</dt><dd><code class="command">${command}</code></dd></div>
       ${story && html`<div><dt>more</dt><dd><a href=${beside(story)}>the story of this run</a>: sessions, locks, all entries</dd></div>`}</dl>
     ${order && html`<pre class="failure" style=${{ whiteSpace: "pre" }} tabindex="0" aria-label="The order">${order}</pre>`}
@@ -54,8 +54,8 @@ function Failure({ failure }) {
 }
 
 /** A failure whose cause another one has shown. */
-function Further({ failure: { point, sentence, story, is_flaky: isFlaky } }) {
-  return html`<li id=${idOf(point)} tabindex="-1" aria-label=${point}>when ${sentence}: <code>${point}</code>${story && html` <a href=${beside(story)}>story</a>`}${isFlaky && html` <span class="chip warn">passed when it was repeated</span>`}</li>`;
+function Further({ failure: { test, point, sentence, story, is_flaky: isFlaky } }) {
+  return html`<li id=${idOf(point, test)} tabindex="-1" aria-label=${point}>${test && html`<code>${test}</code>: `}when ${sentence}: <code>${point}</code>${story && html` <a href=${beside(story)}>story</a>`}${isFlaky && html` <span class="chip warn">passed when it was repeated</span>`}</li>`;
 }
 
 /** Failures with one cause. */
@@ -94,11 +94,11 @@ function PointMap({ map, failures }) {
     const text = `${fault}: ${meaning}`;
     const go = (event) => {
       event.preventDefault();
-      const there = document.getElementById(idOf(point));
+      const there = document.getElementById(idOf(point, row.test));
       there.scrollIntoView();
       there.focus({ preventScroll: true });
     };
-    return html`<td key=${fault}>${failures.has(point)
+    return html`<td key=${fault}>${failures.has(idOf(point, row.test))
       ? html`<a href="#" class="cell ${state}" title=${text} aria-label=${text} onClick=${go}>${sign}</a>`
       : html`<span class="cell ${state}" role="img" title=${text} aria-label=${text}>${sign}</span>`}</td>`;
   };
@@ -111,7 +111,7 @@ function PointMap({ map, failures }) {
     <p><label><input type="checkbox" checked=${doShowOpen} onChange=${(event) => setShowOpen(event.target.checked)} />only what failed or is not known</label></p>
     <div class="scroll map"><table>
       <thead><tr><th scope="col">Request or event</th>${faults.map((fault) => html`<th key=${fault} scope="col" class="fault"><span>${fault}</span></th>`)}</tr></thead>
-      <tbody>${rows.slice(0, count).map((row) => html`<tr key=${`${row.client} ${row.op} ${row.nth} ${row.path}`}>
+      <tbody>${rows.slice(0, count).map((row, index) => html`${row.test && row.test !== rows[index - 1]?.test && html`<tr key=${row.test}><th scope="rowgroup" colspan=${faults.length + 1}><code>${row.test}</code></th></tr>`}<tr key=${`${row.test} ${row.client} ${row.op} ${row.nth} ${row.path}`}>
         <th scope="row">${row.client > 0 && html`<span class="muted">client ${row.client} </span>`}${row.nth > 1 && `${nth(row.nth)} `}<b>${row.op}</b> <code>${row.path}</code></th>${faults.map((fault) => cell(row, fault))}</tr>`)}</tbody>
     </table></div>
     ${rows.length === 0 && html`<p class="muted">There is none.</p>`}
@@ -148,7 +148,7 @@ export function Sweep({ sweep }) {
   const counts = COUNTS.map((name) => [name, numbers[name]]).filter(([name, count]) => count > 0 || ALWAYS.includes(name));
   const tried = orders ? [["orders tried", `${numbers.tried} of ${orders.clients} clients: ${orders.phrase}`]] : [["points tried", `${numbers.tried} of ${numbers.points}`]];
   const facts = [...tried, ...counts, ["runs", `${numbers.runs} in ${duration(numbers.took_ms)}`], ["seed", numbers.seed]];
-  const failures = new Set(groups.flatMap((group) => group.failures.map((failure) => failure.point)));
+  const failures = new Set(groups.flatMap((group) => group.failures.map((failure) => idOf(failure.point, failure.test))));
   return html`<main class="story sweep">
     <div class="head">
       <p class="kind"><span class="chip ${kind}">${verdict}</span> a sweep: the test ${orders ? "with its requests in many orders" : "with every fault at every place"}</p>

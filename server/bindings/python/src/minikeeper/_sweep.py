@@ -27,10 +27,13 @@ from ._overlap import Overlap, sent_by
 from ._rules import Rule
 from ._sweep_runs import Result, Run
 from ._values import given, names_nearest
-from .server import Server, server_of_sweep
+from .server import Server, server_of_suite, server_of_sweep
 from .universe import Universe
 
 MARK = "minikeeper_sweep"
+
+# A test with one of these fixtures is swept by `minikeeper sweep --suite`.
+UNIVERSES = ("minikeeper", "connect_string", "kazoo_client")
 
 # The report of the test has the traceback and the output of so many failed runs.
 SHOWN_MAX = 3
@@ -114,6 +117,10 @@ class Sweep:
         if orders:
             # The threads of the process tell when no further request is coming.
             self._options.update(of_orders, orders=True, process=os.getpid())
+        # The options are those of the suite, and these rules.
+        self._is_of_suite = server_of_suite() is not None and not orders
+        if self._is_of_suite:
+            self._options.update(test=item.nodeid, tests_left=_tests_left(item), repeat=_repeat(item))
         if jobs < 1:
             raise TypeError(f"jobs is {jobs}; the least is 1")
         self._jobs = 1 if orders else jobs
@@ -384,11 +391,11 @@ class Sweep:
     def _reported(self, took_s: float) -> pytest.TestReport:
         """Returns the report of the test, with what the sweep has found."""
         assert self._server is not None
-        # Single quotes keep the shell from expanding the points.
-        repeat = f"pytest {shlex.quote(self.item.nodeid)} --minikeeper-only '{{}}'"
-        query = {"sweep": self._sweep, "repeat": repeat, "title": self.item.nodeid}
+        query = {"sweep": self._sweep, "repeat": _repeat(self.item), "title": self.item.nodeid}
         found = self.server._control.read("sweep_report", query)
-        text, is_passed = str(found["text"]).rstrip(), bool(found["is_clean"])
+        # What the budget of a suite leaves is told at its end.
+        is_incomplete = found["state"] == "incomplete" and not self._is_of_suite
+        text, is_passed = str(found["text"]).rstrip(), found["state"] != "failed" and not is_incomplete
         summary = str(found["summary"])
         if self._why_here is not None:
             why = f"one run at a time, in the process of pytest, because {self._why_here}"
@@ -398,7 +405,7 @@ class Sweep:
             text += f"\n\n{_story.save(self._folder, {name: str(found['html'])})}"
         self.item.user_properties.append((MARK, summary))
         report = self._report("call", None if is_passed else text)
-        if found["state"] == "incomplete":
+        if is_incomplete:
             # It is no failure that a test may be expected to have, and never a pass.
             report.outcome, report.longrepr = "failed", text
             vars(report).pop("wasxfail", None)
@@ -567,16 +574,35 @@ def of(item: Any) -> Optional[Sweep]:
     return sweep
 
 
+def _is_of_suite(item: pytest.Item) -> bool:
+    """Whether `minikeeper sweep --suite` sweeps this test, though it is not marked."""
+    names = set(getattr(item, "fixturenames", ()))
+    return server_of_suite() is not None and "minikeeper_server" not in names and not names.isdisjoint(UNIVERSES)
+
+
+def _repeat(item: pytest.Item) -> str:
+    """The command that does a run of a test again, with {} in place of its points."""
+    # Single quotes keep the shell from expanding the points.
+    return f"pytest {shlex.quote(item.nodeid)} --minikeeper-only '{{}}'"
+
+
+def _tests_left(item: pytest.Item) -> int:
+    """How many tests this process still has to run, this one included. Processes of pytest-xdist share them."""
+    left = len(item.session.items) - item.session.items.index(item)
+    return -(-left // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: Optional[pytest.Item]) -> Optional[bool]:
     mark = item.get_closest_marker(MARK)
-    if mark is None or item.config.getoption("setuponly", False):
+    if mark is None and not _is_of_suite(item) or item.config.getoption("setuponly", False):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     try:
         if server_of_sweep() is not None:
             raise TypeError("the test sweeps by itself: run pytest without minikeeper sweep")
-        sweep = Sweep(item, *mark.args, **mark.kwargs)
+        args, kwargs = ((), {}) if mark is None else (mark.args, mark.kwargs)
+        sweep = Sweep(item, *args, **kwargs)
     except TypeError as error:
         message = re.sub(r"^\S*__init__\(\)", "the mark", str(error))
 

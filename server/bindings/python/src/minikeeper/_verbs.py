@@ -848,6 +848,9 @@ class Verbs:
         process: Optional[int] = None,
         allow_unreached: Optional[int] = None,
         allow_untried: Optional[int] = None,
+        test: Optional[str] = None,
+        tests_left: Optional[int] = None,
+        repeat: Optional[str] = None,
     ) -> int:
         """Start a sweep: a test runs once for every fault at every place where it can happen.
 
@@ -886,6 +889,11 @@ class Verbs:
         - `allow_unreached`: How many points may stay unreached in a sweep that is clean nevertheless; by default 0
         - `allow_untried`: How many points the budget may leave untried in a sweep that is clean nevertheless; by
           default 0
+        - `test`: The name of the test, if it is one of a suite, whose options it takes in place of these: see
+          `suite_start`
+        - `tests_left`: With `test`: how many tests are still to come, this one included; it may take two equal shares
+          of the time that is left
+        - `repeat`: With `test`: the command that does a run of it again, with {} in place of its points
         """
         return cast("int", self._control.do(
             "sweep_start",
@@ -912,9 +920,76 @@ class Verbs:
                     process=process,
                     allow_unreached=allow_unreached,
                     allow_untried=allow_untried,
+                    test=test,
+                    tests_left=tests_left,
+                    repeat=repeat,
                 ),
             },
         )["sweep"])
+
+    def suite_start(
+        self,
+        *,
+        faults: Optional[str] = None,
+        outage_ms: Optional[int] = None,
+        rollback: int = 1,
+        all: bool = False,
+        depth: int = 1,
+        seed: int = 0,
+        time_ms: Optional[int] = None,
+        first: bool = False,
+        compare: bool = False,
+        allow: Optional[str] = None,
+        leave_out: Optional[str] = None,
+        allow_unreached: Optional[int] = None,
+        allow_untried: Optional[int] = None,
+    ) -> None:
+        """Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent.
+
+        Then call `sweep_start` with `test` for each test, and `suite_report` at the end. `minikeeper sweep
+        --suite` does so.
+
+        - `faults`: As in `sweep_start`
+        - `outage_ms`: As in `sweep_start`, in milliseconds
+        - `rollback`: As in `sweep_start`; by default 1
+        - `all`: As in `sweep_start`
+        - `depth`: As in `sweep_start`; by default 1
+        - `seed`: As in `sweep_start`; by default 0
+        - `time_ms`: The time of the whole suite, after which no run begins, in milliseconds
+        - `first`: As in `sweep_start`, for each test
+        - `compare`: As in `sweep_start`
+        - `allow`: As in `sweep_start`
+        - `leave_out`: As in `sweep_start`
+        - `allow_unreached`: As in `sweep_start`, for each test and for all
+        - `allow_untried`: As in `sweep_start`, for each test and for all
+        """
+        self._control.do(
+            "suite_start",
+            {
+                "rollback": rollback,
+                "depth": depth,
+                "seed": seed,
+                **given(
+                    faults=faults,
+                    outage_ms=outage_ms,
+                    all=all,
+                    time_ms=time_ms,
+                    first=first,
+                    compare=compare,
+                    allow=allow,
+                    leave_out=leave_out,
+                    allow_unreached=allow_unreached,
+                    allow_untried=allow_untried,
+                ),
+            },
+        )
+
+    def suite_report(self, *, title: Optional[str] = None) -> str:
+        """Show what the sweeps of a suite have found so far.
+
+        - `title`: The name of the suite
+        """
+        return cast("str", self._control.read("suite_report", {**given(title=title)})["text"])
 
     def sweep_next(self, sweep: int) -> SweepNext:
         """Inject the faults of a sweep's next run into this universe, which no client uses yet.

@@ -10,7 +10,7 @@ import pytest
 
 from . import _story, _sweep
 from ._errors import MinikeeperError
-from .server import Server, server_of_sweep
+from .server import Server, SuiteServer, server_of_suite, server_of_sweep
 from .universe import Universe
 
 # As in kazoo.
@@ -30,7 +30,14 @@ def minikeeper_options() -> Dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def minikeeper_shared_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
-    """One server for the whole run, shared by all tests of this process, with the universes of `minikeeper`."""
+    """One server for the whole run, shared by all tests of this process, with the universes of `minikeeper`.
+
+    Under `minikeeper sweep --suite` it is the one of the suite, to which `minikeeper_options` do not apply.
+    """
+    suite = server_of_suite()
+    if suite is not None:
+        yield SuiteServer(suite)
+        return
     server = Server(**minikeeper_options).start()
     try:
         yield server

@@ -19,6 +19,11 @@ def server_of_sweep() -> Optional[str]:
     return os.environ.get("MINIKEEPER_CONNECT") if os.environ.get("MINIKEEPER_SWEEP_RUN") else None
 
 
+def server_of_suite() -> Optional[str]:
+    """The address of the server of `minikeeper sweep --suite`, if that runs this process."""
+    return os.environ.get("MINIKEEPER_SWEEP_SUITE")
+
+
 _running: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
@@ -212,3 +217,27 @@ class Server(Universe):
     def __repr__(self) -> str:
         state = self._connect_string if self._program is not None else "stopped"
         return f"<Server {state}>"
+
+
+class SuiteServer(Server):
+    """The server of `minikeeper sweep --suite`, which runs this process and stops the server."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        Universe.__init__(self, address)
+
+    def start(self) -> "Server":
+        return self
+
+    def ensure_ready(self) -> "Server":
+        # Other processes use it.
+        return self
+
+    def stop(self) -> None:
+        pass
+
+    def _require_started(self) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<SuiteServer {self._connect_string}>"

@@ -414,10 +414,54 @@ abstract class Verbs {
    * 0
    * <li>{@code allow_untried}: How many points the budget may leave untried in a sweep that is clean nevertheless; by
    * default 0
+   * <li>{@code test}: The name of the test, if it is one of a suite, whose options it takes in place of these: see
+   * `suite_start`
+   * <li>{@code tests_left}: With `test`: how many tests are still to come, this one included; it may take two equal
+   * shares of the time that is left
+   * <li>{@code repeat}: With `test`: the command that does a run of it again, with {} in place of its points
    * </ul>
    */
   public long sweepStart(Map<String, ?> fields) {
     return Values.number(control().act("sweep_start", fields).get("sweep"));
+  }
+
+  /**
+   * Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent.
+   *
+   * <p>Then call {@code sweepStart} with {@code test} for each test, and {@code suiteReport} at the end. `minikeeper
+   * sweep --suite` does so.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code faults}: As in `sweep_start`
+   * <li>{@code outage_ms}: As in `sweep_start`, in milliseconds
+   * <li>{@code rollback}: As in `sweep_start`; by default 1
+   * <li>{@code all}: As in `sweep_start`
+   * <li>{@code depth}: As in `sweep_start`; by default 1
+   * <li>{@code seed}: As in `sweep_start`; by default 0
+   * <li>{@code time_ms}: The time of the whole suite, after which no run begins, in milliseconds
+   * <li>{@code first}: As in `sweep_start`, for each test
+   * <li>{@code compare}: As in `sweep_start`
+   * <li>{@code allow}: As in `sweep_start`
+   * <li>{@code leave_out}: As in `sweep_start`
+   * <li>{@code allow_unreached}: As in `sweep_start`, for each test and for all
+   * <li>{@code allow_untried}: As in `sweep_start`, for each test and for all
+   * </ul>
+   */
+  public void suiteStart(Map<String, ?> fields) {
+    control().act("suite_start", fields);
+  }
+
+  /**
+   * Show what the sweeps of a suite have found so far.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code title}: The name of the suite
+   * </ul>
+   */
+  public String suiteReport(Map<String, ?> fields) {
+    return (String) control().read("suite_report", fields).get("text");
   }
 
   /**
