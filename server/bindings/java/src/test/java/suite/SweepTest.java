@@ -180,7 +180,7 @@ class SweepTest {
     @RegisterExtension
     static final MinikeeperExtension MINIKEEPER = new MinikeeperExtension("--tick-time", "1000");
 
-    @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 4, allowUntried = 10)
+    @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 10, allowUntried = 10)
     void sweepRunsWithTheExtensionAsAField(Universe universe) throws Exception {
       assertSame(MINIKEEPER.universe(), universe);
       try (Client client = new Client(MINIKEEPER.connectString()).connected()) {
