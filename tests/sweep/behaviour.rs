@@ -6,7 +6,7 @@ use minikeeper::{Server, Sweep, SweepFault, SweepReport, SweepState};
 use minikeeper_client::{Client, CreateMode, Error};
 use minikeeper_test_kit::{link::Link, servers};
 
-async fn connect(server: &Arc<Server>) -> Result<Client, Error> {
+pub(crate) async fn connect(server: &Arc<Server>) -> Result<Client, Error> {
     let link = Link::to(server);
     loop {
         match servers::client_builder(&link, 1).connect().await {
@@ -17,7 +17,7 @@ async fn connect(server: &Arc<Server>) -> Result<Client, Error> {
 }
 
 /// Returns the points that failed, in order.
-fn found(report: &SweepReport) -> Vec<String> {
+pub(crate) fn found(report: &SweepReport) -> Vec<String> {
     let mut found: Vec<_> = (report.failures.iter())
         .map(|failure| failure.text())
         .collect();

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `behaviour` | what a sweep finds, and what it says of it |
+//! | `faults` | programs that one fault breaks, and no other |
 //! | `known_orders` | errors that users have met in one order of requests |
 //! | `names` | names that differ from run to run, and what is not tried |
 //! | `order_counts` | how many orders there are, compared with a model |
@@ -16,6 +17,7 @@
 )]
 
 mod behaviour;
+mod faults;
 mod known_orders;
 mod names;
 mod order_counts;

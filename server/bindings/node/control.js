@@ -16,7 +16,8 @@ const ANSWER_MS_MAX = 300_000;
 /** The parameters of verbs whose names differ here. */
 const WIRE_NAMES = [
   ...['allow_none', 'allow_unreached', 'allow_untried', 'at_least', 'at_most', 'by_ms', 'bytes_max'],
-  ...['delay_ms', 'idle_ms', 'in_data', 'in_order', 'leave_out', 'outage_ms', 'quiet_ms', 'sort_by', 'time_ms', 'ttl_ms', 'within_ms'],
+  ...['delay_ms', 'idle_ms', 'in_data', 'in_order', 'leave_out', 'outage_ms', 'quiet_ms', 'sort_by'],
+  ...['tests_left', 'time_ms', 'ttl_ms', 'within_ms'],
 ];
 
 /**
@@ -135,7 +136,9 @@ class Control {
       headers['Content-Length'] = Buffer.byteLength(body);
     }
     if (this.kept !== undefined) {
-      const lines = Object.entries({ Host: `${host}:${port}`, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+      const named = { Host: `${host.includes(':') ? `[${host}]` : host}:${port}`, ...headers };
+      for (const [name, value] of Object.entries(named)) http.validateHeaderValue(name, value);
+      const lines = Object.entries(named).map(([name, value]) => `${name}: ${value}\r\n`);
       const request = `${method} ${this.prefix}${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
       return this.kept.exchange({ host, port }, request, { timeout, bytesMax: limits.bytes, signal });
     }

@@ -441,6 +441,8 @@ export interface SweepReport {
   notReached: number;
   /** How many points the budget left untried */
   left: number;
+  /** How many points of each kind were tried, such as `operation create: 3 of 12` */
+  coverage: string[];
   /** The points that were not reached */
   unreached: string[];
   /** The points of the runs that failed */

@@ -66,44 +66,44 @@ function giveUp(owner) {
 }
 
 /**
- * What can die in the middle, as a process does. Its code cannot be stopped, but its sockets are closed, and no other connects.
- * `hasDied` asks whether it is to die.
+ * What can crash in the middle, as a process does. Its code cannot be stopped, but its sockets are closed, and no other of them
+ * connects. `ask` says whether it has crashed.
  */
-class Mortal {
-  isDead = false;
-  #hasDied;
-  #die;
+class Crashable {
+  hasCrashed = false;
+  #ask;
+  #tell;
   #sockets = new Set();
 
-  constructor(hasDied) {
+  constructor(ask) {
     guardSockets();
-    this.#hasDied = hasDied;
-    this.death = new Promise((resolve) => {
-      this.#die = resolve;
+    this.#ask = ask;
+    this.crashed = new Promise((resolve) => {
+      this.#tell = resolve;
     });
   }
 
-  /** Asks whether it is to die, and lets it. Returns whether it is dead. */
-  async ask() {
-    // The question has no owner: else it would wait for its own answer.
-    if (!this.isDead && (await runAs(undefined, this.#hasDied))) this.die();
-    return this.isDead;
+  /** Asks whether it has crashed, and ends it then. */
+  async check() {
+    // The question has no owner: otherwise it would wait for its own answer.
+    if (!this.hasCrashed && (await runAs(undefined, this.#ask))) this.crash();
   }
 
-  die() {
-    this.isDead = true;
+  crash() {
+    this.hasCrashed = true;
     for (const socket of this.#sockets) socket.destroy();
-    this.#die();
+    this.#tell();
   }
 
-  /** Resolves if it is alive, and otherwise never. */
-  async mayGoOn() {
-    if (await this.ask()) await new Promise(() => {});
+  /** Resolves unless it has crashed, and never then: a process that has crashed does nothing. */
+  async proceed() {
+    await this.check();
+    if (this.hasCrashed) await new Promise(() => {});
   }
 
-  /** Connects a socket if it is alive. */
+  /** Connects a socket unless it has crashed. */
   async connect(socket, connect) {
-    await this.mayGoOn();
+    await this.proceed();
     if (socket.destroyed) return;
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
@@ -118,14 +118,14 @@ function guardSockets() {
   if (isGuarded) return;
   isGuarded = true;
   const { connect } = Socket.prototype;
-  Socket.prototype.connect = function connectUnlessDead(...given) {
-    const mortal = context.getStore()?.mortal;
-    if (mortal === undefined) return connect.apply(this, given);
+  Socket.prototype.connect = function connectUnlessCrashed(...given) {
+    const crashable = context.getStore()?.crashable;
+    if (crashable === undefined) return connect.apply(this, given);
     // So that what is written waits.
     this.connecting = true;
-    mortal.connect(this, () => connect.apply(this, given)).catch((error) => this.destroy(error));
+    crashable.connect(this, () => connect.apply(this, given)).catch((error) => this.destroy(error));
     return this;
   };
 }
 
-module.exports = { Mortal, giveUp, release, runAs, watch };
+module.exports = { Crashable, giveUp, release, runAs, watch };

@@ -39,6 +39,15 @@ function failureOf(error) {
   return failure.slice(0, FAILURE_CHARS_MAX);
 }
 
+/** Where in the program an error was thrown, such as order.test.js:17; undefined if its stack does not say. */
+function placeOf(error) {
+  const frame = /(?:\(|at (?:async )?)(?:file:\/\/)?([^()]+):(\d+):\d+\)?$/;
+  const isOwn = ([, file]) => !/^node:|[\\/]node_modules[\\/]/.test(file) && path.dirname(file) !== __dirname;
+  const lines = String(error?.stack ?? '').split('\n').filter((line) => /^ +at /.test(line));
+  const own = lines.map((line) => frame.exec(line)).find((found) => found !== null && isOwn(found));
+  return own && `${path.basename(own[1])}:${own[2]}`;
+}
+
 /**
  * Returns a title as the name of a file, without an extension: what the server calls `file_name`. A name from a server could
  * lead out of the folder.
@@ -91,4 +100,4 @@ function save(files, stories) {
   });
 }
 
-module.exports = { failureOf, fileNameOf, filesOf, save, storyOf, tell };
+module.exports = { failureOf, fileNameOf, filesOf, placeOf, save, storyOf, tell };

@@ -6,12 +6,12 @@ const path = require('node:path');
 
 const { MinikeeperError } = require('./control.js');
 const { KeptConnections } = require('./kept.js');
-const { Mortal, giveUp, release, runAs, watch } = require('./leftovers.js');
+const { Crashable, giveUp, release, runAs, watch } = require('./leftovers.js');
 const { checkOptions } = require('./options.js');
 const { addressOfSweep } = require('./program.js');
 const { allowText, leaveOutText, messageOf } = require('./rules.js');
 const { testOf, titleOf } = require('./runners.js');
-const { fileNameOf, filesOf, save, storyOf } = require('./story.js');
+const { fileNameOf, filesOf, placeOf, save, storyOf } = require('./story.js');
 const { camelCased, fields } = require('./values.js');
 
 const VARIABLE = 'MINIKEEPER_SWEEP_ONLY';
@@ -26,10 +26,10 @@ const OPTIONS = [
 /** What the server accepts. */
 const JOBS_MAX = 256;
 
-/** Points with the fault that kills the clients. */
+/** Points with the fault that ends the clients. */
 const CRASHES = /(^|\+)client-crash:/;
 
-/** How long a start of the test that has died may clean up: what asks a server that does not answer would never end. */
+/** How long a start of the test that has crashed may clean up: what waits for an answer would never end. */
 const ABANDONED_MS = 100;
 
 /** How many sweeps of this process have had a title. */
@@ -92,7 +92,7 @@ class SweepRun {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** Calls the cleanups of a start that has died, none of which waits for another: they may never end. */
+  /** Calls the cleanups of a start that has crashed, none of which waits for another: they may never end. */
   async _abandon() {
     this.#hasEnded = true;
     const cleanups = this.#cleanups.splice(0).reverse();
@@ -212,7 +212,7 @@ class Sweep {
   async #doRun() {
     const { title, runTimeMs, stories, allow } = this.#settings;
     const place = await this.#createUniverse();
-    // Unlike those that the test gets, it cannot die.
+    // Unlike that of the test, it goes on after a crash.
     const universe = this.#universeOf(place);
     let start;
     let outcome;
@@ -221,7 +221,7 @@ class Sweep {
       if (next === undefined) return false;
       start = this.#begin(place, next, 1);
       outcome = await start.outcome;
-      if (start.mortal?.isDead) {
+      if (start.crashable?.hasCrashed) {
         await this.#abandon(start);
         start = this.#begin(place, next, 2);
         outcome = await start.outcome;
@@ -229,8 +229,8 @@ class Sweep {
       const { name, error } = outcome;
       await start.run._note();
       const story = error && (await saveStory(universe, `${title} ${next.points}`.trim(), error, stories));
-      const message = error && messageOf(error, allow);
-      await universe._api.act('sweep_end', fields({ sweep: this.#number, run: next.run, outcome: name, message, story }));
+      const failure = error && { message: messageOf(error, allow), place: placeOf(error), story };
+      await universe._api.act('sweep_end', fields({ sweep: this.#number, run: next.run, outcome: name, ...failure }));
     } finally {
       try {
         const { error } = await outcomeOf('the cleanup of the run', () => start?.run._end(), runTimeMs);
@@ -248,36 +248,35 @@ class Sweep {
   /** Calls the test. Returns the call, which owns what the test creates. */
   #begin(place, next, number) {
     const start = {};
-    // Only a process that is still in its first start dies.
-    if (number === 1 && CRASHES.test(next.points)) start.mortal = this.#mortal(place, next);
-    const universe = this.#universeOf(place, start.mortal);
+    if (number === 1 && CRASHES.test(next.points)) start.crashable = this.#crashable(place, next);
+    const universe = this.#universeOf(place, start.crashable);
     start.run = new SweepRun(universe, next, number);
     const call = () => runAs(start, () => this.#test(universe, start.run));
-    start.outcome = outcomeOf('the run', call, this.#settings.runTimeMs, start.mortal?.death).then(async (outcome) => {
-      // The test may have ended by what its clients were told as they died.
-      await start.mortal?.ask();
+    start.outcome = outcomeOf('the run', call, this.#settings.runTimeMs, start.crashable?.crashed).then(async (outcome) => {
+      // The test may have ended by what its clients were told in the crash.
+      await start.crashable?.check();
       return outcome;
     });
     return start;
   }
 
-  /** Returns what dies when the fault of this run kills its clients. */
-  #mortal(place, next) {
+  /** Returns what crashes when the fault of this run ends its clients. */
+  #crashable(place, next) {
     const control = this.#universeOf(place)._api;
-    const hasDied = async (withinMs) => {
+    const hasCrashed = (withinMs) => {
       const body = { sweep: this.#number, run: next.run, within_ms: withinMs };
       // A run that has ended has no such fault any more.
       return control.act('sweep_crashed', body).then((answer) => answer.is_crashed, () => false);
     };
-    const mortal = new Mortal(() => hasDied(0));
-    hasDied(this.#settings.runTimeMs).then((is) => is && mortal.die());
-    return mortal;
+    const crashable = new Crashable(() => hasCrashed(0));
+    hasCrashed(this.#settings.runTimeMs).then((is) => is && crashable.crash());
+    return crashable;
   }
 
-  /** Ends a start of the test that has died, as far as possible. */
+  /** Ends a start of the test that has crashed, as far as possible. */
   async #abandon(start) {
     const ended = runAs(start, () => start.run._abandon());
-    await outcomeOf('the cleanup of a dead start', () => ended, ABANDONED_MS);
+    await outcomeOf('the cleanup after the crash', () => ended, ABANDONED_MS);
     giveUp(start);
   }
 
@@ -288,12 +287,12 @@ class Sweep {
     return { name, connectString };
   }
 
-  /** Returns a universe for what may die. */
-  #universeOf({ name, connectString }, mortal) {
+  /** Returns a universe, for a start of the test that may crash, or else for one that may not. */
+  #universeOf({ name, connectString }, crashable) {
     const universe = this.#server._universe(name, connectString);
     universe._api.kept = this.#kept;
     universe._api.around = async (call) => {
-      await mortal?.mayGoOn();
+      await crashable?.proceed();
       // A kept connection belongs to no run.
       return runAs(undefined, call);
     };
@@ -315,8 +314,8 @@ class Sweep {
   }
 }
 
-/** Says how `use` has ended: it passed, it failed with an error, or it hung. Does not wait for what has died. */
-async function outcomeOf(what, use, runTimeMs, death) {
+/** Says how `use` has ended: it passed, it failed with an error, or it hung. Does not wait after a crash. */
+async function outcomeOf(what, use, runTimeMs, crashed) {
   let timer;
   const late = new Promise((resolve) => {
     const error = new Error(`${what} did not end within ${runTimeMs} ms`);
@@ -330,8 +329,9 @@ async function outcomeOf(what, use, runTimeMs, death) {
       return { name: 'failed', error: error ?? new Error(`the test threw ${error}`) };
     }
   })();
-  const dead = death?.then(() => ({ name: 'died' }));
-  const outcome = await Promise.race([done, late, ...(dead === undefined ? [] : [dead])]);
+  const ends = [done, late];
+  if (crashed !== undefined) ends.push(crashed.then(() => ({ name: 'crashed' })));
+  const outcome = await Promise.race(ends);
   clearTimeout(timer);
   return outcome;
 }

@@ -573,7 +573,7 @@ export interface Verbs {
     /** The name of the test, if it is one of a suite, whose options it takes in place of these: see `suite_start` */
     test?: string | undefined;
     /**
-     * With `test`: how many tests are still to come, this one included; it may take two equal shares of the time
+     * With `test`: how many tests are still to come, this one included; it may take four equal shares of the time
      * that is left
      */
     testsLeft?: number | undefined;

@@ -24,7 +24,7 @@ const KNOWN_BYTES_MAX: usize = 64 << 20;
 
 /// The share of the time that is left which one test may take, in terms of an equal share: what others do not need is
 /// passed on.
-const SHARES: u32 = 2;
+const SHARES: u32 = 4;
 
 /// The points that tests of a suite try: the fault, with what the client did there and before.
 #[derive(Debug, Default)]
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn test_may_take_two_equal_shares_of_the_time_that_is_left() {
+    fn test_may_take_four_equal_shares_of_the_time_that_is_left() {
         let options = SweepOptions {
             time_max: Some(Duration::from_secs(100)),
             ..SweepOptions::default()
@@ -194,7 +194,7 @@ mod tests {
         };
         assert_eq!(
             [Some(100), Some(2), Some(1), None].map(share),
-            [2, 100, 100, 100]
+            [4, 100, 100, 100]
         );
     }
 

@@ -94,6 +94,24 @@ test('names of files are those that the server would give', () => {
   assert.ok(long[0].length <= 100);
 });
 
+test('place of an error is a line of the program', () => {
+  const { placeOf } = internal('story.js');
+  assert.match(placeOf(new Error('here')), /^hostile\.test\.js:\d+$/);
+  for (const [line, place] of [
+    ['    at use (/shop/order.js:17:3)', 'order.js:17'],
+    ['    at async /shop/order.js:18:3', 'order.js:18'],
+    ['    at file:///shop/order.mjs:19:3', 'order.mjs:19'],
+    ['    at async Shop.use (file:///my shop/order.mjs:20:3)', 'order.mjs:20'],
+    ['    at node:internal/process/task_queues:95:5', undefined],
+    ['    at use (/shop/node_modules/client/index.js:1:1)', undefined],
+    ['    at new Promise (<anonymous>)', undefined],
+    ['', undefined],
+  ]) {
+    assert.equal(placeOf({ stack: `Error: at x:1:2\n${line}` }), place);
+  }
+  assert.equal(placeOf(undefined), undefined);
+});
+
 /** A server that answers any request with this head, and then with `piece` again and again. */
 function endless(t, head, piece) {
   const server = net.createServer((socket) => {

@@ -216,6 +216,9 @@ export async function useEveryName(server: Server, first: Client, second: Client
   exactly<string>()(await universe.sweepReport(started, { repeat: 'again {}', title: 'uses' }));
   await swept.dropUniverse();
 
+  exactly<void>()(await universe.suiteStart(1, 1, 0, { timeMs: 1_000 }));
+  exactly<string>()(await universe.suiteReport({ title: 'uses' }));
+
   const story: Story = await universe.story({ title: 'uses', failure: 'none' });
   exactly<string>()(story.text + story.html + story.json + story.fileName);
 
@@ -305,6 +308,7 @@ export async function useAlone(): Promise<void> {
   exactly<string>()(report.summary + report.text + report.html);
   exactly<string | undefined>()(report.page);
   exactly<string[]>()(report.failures);
+  exactly<string[]>()(report.coverage);
   const { runs, points, tried, passed, allowed, failed, hung, notReached } = report;
   exactly<number>()(runs + points + tried + passed + allowed + failed + hung + notReached);
   exactly<SweepReport>()(exactly<SweepError>()(new SweepError(report)).report);

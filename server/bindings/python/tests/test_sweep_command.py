@@ -1,5 +1,6 @@
 """pytest under `minikeeper sweep`: its fixtures use the server of the sweep, or say that they cannot."""
 
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -95,6 +96,19 @@ def test_test_with_a_server_of_its_own_is_told_to_use_the_mark(sweep, code):
     code, printed = sweep(code)
     assert code == 1, printed
     assert "use the mark" in printed and "MINIKEEPER_CONNECT" in printed, printed
+
+
+def test_processes_of_xdist_share_the_server_of_a_suite(sweep):
+    # Their universes had the same names.
+    if importlib.util.find_spec("xdist") is None:
+        pytest.skip("pytest-xdist is not installed")
+    tests = """
+@pytest.mark.parametrize("number", range(4))
+def test_it(kazoo_client, number):
+    kazoo_client.retry(kazoo_client.ensure_path, f"/{number}")
+"""
+    code, printed = sweep(tests, "--suite", pytest_options=("-n", "2"))
+    assert code == 0 and "4 passed" in printed and "4 tests swept, 4 of them clean" in printed, printed
 
 
 def test_test_that_sweeps_by_itself_is_refused(sweep):

@@ -2,8 +2,10 @@
 
 import importlib.util
 import os
+import pathlib
 import re
 import sys
+import time
 import xml.etree.ElementTree
 
 import pytest
@@ -195,6 +197,31 @@ def test_it(minikeeper, kazoo_client):
     for process in processes(pytester):
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere they end with their runs")
+def test_processes_of_runs_end_with_a_pytest_that_is_killed(run, pytester):
+    result, printed = run(
+        RUNS
+        + """
+import signal, threading
+
+@pytest.mark.minikeeper_sweep(faults="reply-lost")
+def test_it(minikeeper, kazoo_client):
+    begin()
+    kazoo_client.retry(kazoo_client.exists, "/a")
+    if minikeeper.faults():
+        os.kill(os.getppid(), signal.SIGKILL)
+        threading.Event().wait()
+"""
+    )
+    assert result.ret == -9, printed
+    files = [f"/proc/{process}/cmdline" for process in processes(pytester)]
+    end = time.monotonic() + 30
+    # Those that nothing has waited for have no command line any more.
+    while any(os.path.exists(file) and pathlib.Path(file).read_bytes() for file in files):
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,8 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type((rule.text, leave_out("reply-lost", client=1, reason="so")), Tuple[str, Rule])
     assert_type(other.sweep_end(sweep, outcome="failed", message="because"), bool)
     assert_type(server.sweep_report(sweep, repeat="again {}", title="types"), str)
+    server.suite_start(faults="reply-lost", time_ms=1_000)
+    assert_type(server.suite_report(title="types"), str)
     other.drop_universe()
     server.drop_universe("fork-of-types")
     assert_type(server.log, str)

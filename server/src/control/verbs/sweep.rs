@@ -173,7 +173,7 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "tests_left",
                 ParameterKind::Count(u32::MAX as u64),
-                "With `test`: how many tests are still to come, this one included; it may take two equal shares of the time that is left",
+                "With `test`: how many tests are still to come, this one included; it may take four equal shares of the time that is left",
             ),
             Parameter::optional(
                 "repeat",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -19,6 +20,9 @@ import pytest
 from .server import let_go_of_programs
 
 READ_BYTES = 1 << 16
+
+# Of Linux's prctl.
+PR_SET_PDEATHSIG = 1
 
 # Threads get this time to end after the first run. So many of the others are named.
 THREADS_END_S = 1.0
@@ -65,6 +69,7 @@ class Child:
         self.deadline = time.monotonic() + limit_s
         self._received = bytearray()
         self._ended: Optional[str] = None
+        parent, prctl = os.getpid(), _prctl()
         reader, writer = os.pipe()
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             # What is in a buffer would be written twice.
@@ -73,10 +78,19 @@ class Child:
         with warnings.catch_warnings():
             # Of Python 3.12, about threads. Those of xdist, which only send and receive for this process, do not matter.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self.pid = os.fork()
+            try:
+                self.pid = os.fork()
+            except OSError:
+                os.close(reader)
+                os.close(writer)
+                raise
         if self.pid == 0:
             os.close(reader)
-            _be_child(item, act, writer)
+            if prctl is not None:
+                prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() == parent:
+                _be_child(item, act, writer)
+            os._exit(1)
         os.close(writer)
         os.set_blocking(reader, False)
         self._reader = reader
@@ -149,6 +163,19 @@ class Child:
         else:
             self._ended = f"exited with code {os.WEXITSTATUS(status)}"
         return self._ended
+
+
+@functools.lru_cache(maxsize=None)
+def _prctl() -> Optional[Callable[[int, int], Any]]:
+    """Returns what lets the system kill a process when its parent dies. None but on Linux: there it ends with its run."""
+    if not sys.platform.startswith("linux"):
+        return None
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        function: Callable[[int, int], Any] = ctypes.CDLL(None).prctl
+        return function
+    return None
 
 
 def _be_child(item: pytest.Item, act: Callable[[Callable[[Any], NoReturn]], Any], writer: int) -> NoReturn:

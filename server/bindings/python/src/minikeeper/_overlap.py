@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import selectors
-from typing import TYPE_CHECKING, Any, Callable, Dict, NoReturn, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Set
 
 import pytest
 
 from ._control import Asked
+from ._errors import MinikeeperError
 from ._forks import Child
 from ._sweep_runs import Result, Run
 from .universe import Universe
@@ -55,14 +56,14 @@ class Overlap:
                 asked.close()
             self._selector.close()
 
-    def _ask(self, verb: str, body: Dict[str, Any], universe: Universe, act: Callable[[Dict[str, Any]], None]) -> None:
-        """Calls a verb that may wait for the end of another run, and `act` with its answer."""
-        asked: Asked = universe._control.ask(verb, body)
+    def _ask(self, universe: Universe, verb: str, body: Dict[str, Any], act: Callable[[Asked], None]) -> None:
+        """Calls a verb that may wait for the end of another run. `act` gets the call when it can be answered."""
+        asked = universe._control.ask(verb, body)
 
         def take() -> None:
             self._selector.unregister(asked)
             self._asked.remove(asked)
-            act(asked.answer())
+            act(asked)
 
         self._asked.add(asked)
         self._selector.register(asked, selectors.EVENT_READ, take)
@@ -71,38 +72,43 @@ class Overlap:
         sweep = self._sweep
         universe = sweep.server.create_universe(f"{self._first.name}-{next(self._numbers)}")
 
-        def begin(answer: Dict[str, Any]) -> None:
+        def begin(asked: Asked) -> None:
             self._is_next_asked = False
+            answer = asked.answer()
             run = sweep.begun(answer["run"], answer["points"], universe)
             if run is not None:
                 self._fork(run)
 
         self._is_next_asked = True
-        self._ask("sweep_next", {"sweep": sweep.number}, universe, begin)
+        self._ask(universe, "sweep_next", {"sweep": sweep.number}, begin)
 
     def _fork(self, run: Run) -> None:
         sweep = self._sweep
-
-        def act(send: Callable[[Any], NoReturn]) -> Dict[str, Any]:
-            return sweep.do_in_fork(run, send)
-
         # The run has its time, and its fixtures have it again to end.
         limit_s = 2 * sweep.run_time_s + GRACE_S
-        child = Child(sweep.item, act, limit_s)
+        try:
+            child = Child(sweep.item, lambda send: sweep.do_in_fork(run, send), limit_s)
+        except OSError as error:
+            raise MinikeeperError(f"cannot fork a process for a run, use fewer jobs: {error}") from None
         self._children[child] = run
         self._selector.register(child, selectors.EVENT_READ, lambda: self._take(child, child.read()))
         if run.may_crash:
             body = {"sweep": sweep.number, "run": run.number, "within_ms": round(limit_s * 1_000)}
-            self._ask("sweep_crashed", body, sweep.server, lambda answer: self._crash(child, bool(answer["is_crashed"])))
+            self._ask(sweep.server, "sweep_crashed", body, lambda asked: self._crash(child, asked))
 
-    def _crash(self, child: Child, is_crashed: bool) -> None:
+    def _crash(self, child: Child, asked: Asked) -> None:
         """Kills the process whose clients have died for the server, and begins it again."""
+        try:
+            is_crashed = asked.answer()["is_crashed"]
+        except MinikeeperError:
+            # The run has ended before the server took the call.
+            return
         if is_crashed and child in self._children:
             run = self._children[child]
             self._end(child)
             self._fork(run.again())
 
-    def _take(self, child: Child, sent: Any) -> None:
+    def _take(self, child: Child, sent: Optional[Dict[str, Any]]) -> None:
         """Ends a run whose process has sent something, or has ended."""
         if sent is None or child not in self._children:
             return

@@ -403,7 +403,7 @@ class Sweep:
         if not is_passed and self._folder is not None:
             name = f"sweep-{_story.file_name(self.item.nodeid)}.html"
             text += f"\n\n{_story.save(self._folder, {name: str(found['html'])})}"
-        self.item.user_properties.append((MARK, summary))
+        self.item.user_properties[self._properties :] = [(MARK, summary)]
         report = self._report("call", None if is_passed else text)
         if is_incomplete:
             # It is no failure that a test may be expected to have, and never a pass.

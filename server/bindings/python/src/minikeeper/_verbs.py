@@ -891,8 +891,8 @@ class Verbs:
           default 0
         - `test`: The name of the test, if it is one of a suite, whose options it takes in place of these: see
           `suite_start`
-        - `tests_left`: With `test`: how many tests are still to come, this one included; it may take two equal shares
-          of the time that is left
+        - `tests_left`: With `test`: how many tests are still to come, this one included; it may take four equal
+          shares of the time that is left
         - `repeat`: With `test`: the command that does a run of it again, with {} in place of its points
         """
         return cast("int", self._control.do(

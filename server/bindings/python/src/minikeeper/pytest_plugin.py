@@ -74,7 +74,9 @@ def minikeeper(request: pytest.FixtureRequest, minikeeper_options: Dict[str, Any
         # The previous test may have left the server down.
         server.ensure_ready()
         try:
-            universe = server.create_universe(f"pytest-{next(_numbers)}")
+            # Several processes use the server of a suite.
+            which = "" if server_of_suite() is None else f"{os.getpid()}-"
+            universe = server.create_universe(f"pytest-{which}{next(_numbers)}")
         except MinikeeperError as error:
             if error.status != 404:
                 raise

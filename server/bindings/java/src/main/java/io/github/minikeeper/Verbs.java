@@ -416,7 +416,7 @@ abstract class Verbs {
    * default 0
    * <li>{@code test}: The name of the test, if it is one of a suite, whose options it takes in place of these: see
    * `suite_start`
-   * <li>{@code tests_left}: With `test`: how many tests are still to come, this one included; it may take two equal
+   * <li>{@code tests_left}: With `test`: how many tests are still to come, this one included; it may take four equal
    * shares of the time that is left
    * <li>{@code repeat}: With `test`: the command that does a run of it again, with {} in place of its points
    * </ul>
