@@ -37,6 +37,8 @@ import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
@@ -189,6 +191,18 @@ class SweepRunsTest {
   }
 
   @Minikeeper
+  @Execution(ExecutionMode.SAME_THREAD)
+  static class OnOneThread {
+    static final AtomicInteger NOW = new AtomicInteger();
+
+    @MinikeeperSweep(faults = {SweepFault.REPLY_LOST, SweepFault.REQUEST_LOST})
+    void sweep(CuratorFramework client, Universe universe) throws Exception {
+      client.checkExists().forPath("/a");
+      alone(NOW, universe);
+    }
+  }
+
+  @Minikeeper
   @TestInstance(TestInstance.Lifecycle.PER_CLASS)
   static class SharedInstance {
     static final Set<Object> INSTANCES = ConcurrentHashMap.newKeySet();
@@ -213,6 +227,7 @@ class SweepRunsTest {
   @Test
   void runsThatShareSomethingAreDoneOneAfterTheOther() {
     assertClean(OneAfterTheOther.class);
+    assertClean(OnOneThread.class);
     assertClean(SharedInstance.class);
     assertEquals(1, SharedInstance.INSTANCES.size());
   }
@@ -345,7 +360,9 @@ class SweepRunsTest {
     assertTrue(Resumes.STARTS.get() >= Resumes.TORN_DOWN.get() + 2, Resumes.STARTS + " starts");
     assertEquals(Resumes.STARTS.get(), Resumes.SESSIONS.size());
     assertFails(
-        DoesNotResume.class, "The test fails: org.apache.zookeeper.KeeperException$NodeExistsException", "only='client-crash:1:create");
+        DoesNotResume.class,
+        "The test fails: org.apache.zookeeper.KeeperException$NodeExistsException",
+        "only='client-crash:1:create");
     assertClean(IgnoresItsDeath.class);
   }
 
@@ -371,7 +388,8 @@ class SweepRunsTest {
   @Minikeeper
   static class AllowsAnotherFailure {
     @MinikeeperSweep(
-        faults = SweepFault.REPLY_LOST, allow = @Allow(fault = SweepFault.REPLY_LOST, message = "lost", reason = "it may be lost"))
+        faults = SweepFault.REPLY_LOST,
+        allow = @Allow(fault = SweepFault.REPLY_LOST, message = "lost", reason = "it may be lost"))
     void sweep(Universe universe, CuratorFramework client) throws Exception {
       count(universe, client);
     }

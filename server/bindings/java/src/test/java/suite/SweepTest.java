@@ -141,7 +141,8 @@ class SweepTest {
   @Test
   void sweepBreaksANaiveCounter() throws Exception {
     assertEquals(1, run("NaiveCounter#visitIsCountedOnce"), () -> printed);
-    assertPrinted("expected: <1> but was: <2>", "-Dminikeeper.sweep.only='reply-lost:1:setData:1:/visits'");
+    // Which of them fails first, and so is shown, is chance.
+    assertPrinted("expected: <1> but was: <2>", "reply-lost:1:setData:1:/visits", "reply-late:1:setData:1:/visits");
     System.out.println("ran NaiveCounter.java"); // as Suite does for the code of the other pages
   }
 
@@ -179,7 +180,7 @@ class SweepTest {
     @RegisterExtension
     static final MinikeeperExtension MINIKEEPER = new MinikeeperExtension("--tick-time", "1000");
 
-    @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 4, allowUntried = 10)
+    @MinikeeperSweep(faults = SweepFault.REQUEST_LOST, runs = 10, allowUntried = 10)
     void sweepRunsWithTheExtensionAsAField(Universe universe) throws Exception {
       assertSame(MINIKEEPER.universe(), universe);
       try (Client client = new Client(MINIKEEPER.connectString()).connected()) {

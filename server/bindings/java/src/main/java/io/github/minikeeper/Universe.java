@@ -51,8 +51,8 @@ public class Universe extends Verbs {
   }
 
   /**
-   * What a sweep tries in this run, so that a test can expect its effect; empty in a run without faults, and without a sweep. Of a
-   * pair of faults, the first one.
+   * What a sweep tries in this run, so that a test can expect its effect; empty in a run without faults, and without a sweep. The
+   * first one of a pair.
    */
   public final Optional<SweepFault> fault() {
     return sweepFaults().faults().stream().map(SweepFault::of).findFirst();

@@ -70,7 +70,13 @@ final class CuratorClients implements Runnable {
       throws IOException {
     ZKClientConfig config = new ZKClientConfig();
     config.setProperty(ZKClientConfig.ZOOKEEPER_CLIENT_CNXN_SOCKET, QuickClientCnxnSocket.class.getName());
-    return new ZooKeeper(connectString, timeoutMs, watcher, canBeReadOnly, new QuickHosts(connectString), config);
+    // When a session expires, Curator makes a new client, and lets the old one have another watcher before that notifies it that it
+    // has closed, 200 ms later. It comes at once here, and Curator would take the new client for disconnected.
+    Watcher withoutClosed = event -> {
+      if (event.getState() != Watcher.Event.KeeperState.Closed) watcher.process(event);
+    };
+    return new ZooKeeper(
+        connectString, timeoutMs, withoutClosed, canBeReadOnly, new QuickHosts(connectString), config);
   }
 
   /** Closes the clients. */

@@ -173,7 +173,8 @@ public final class MinikeeperExtension
     World world = known(context);
     Throwable failure = context.getExecutionException().orElse(null);
     // A sweep saves the stories of its runs itself.
-    if (world == null || world.isOfSweep || isSweep(context) || failure == null || failure instanceof TestAbortedException) return;
+    if (world == null || world.isOfSweep || isSweep(context)) return;
+    if (failure == null || failure instanceof TestAbortedException) return;
     String told = "told " + context.getUniqueId();
     if (store.get(told) != null) return;
     store.put(told, true);

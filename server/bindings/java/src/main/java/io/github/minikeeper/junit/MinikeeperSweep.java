@@ -30,8 +30,8 @@ import org.junit.jupiter.api.TestTemplate;
  * {@code @BeforeEach} and {@code @AfterEach}, and a universe of its own. The first runs have no faults; their requests and
  * events are what the others try. Several runs are done at a time, each on a thread of its own.
  *
- * <p>Methods {@code @BeforeAll} and {@code @AfterAll} are called once, before and after all runs, as for any test. Other extensions'
- * callbacks for them are called once more, around the runs.
+ * <p>Methods {@code @BeforeAll} and {@code @AfterAll} are called once, before and after all runs, as for any test. Callbacks of other
+ * extensions for them are called once more, around the runs.
  *
  * <p>The configuration parameter or system property {@code minikeeper.sweep.only}, else the environment variable
  * MINIKEEPER_SWEEP_ONLY, names the point of the only run to do, as the report does. It applies to every sweep, so also select
@@ -48,8 +48,8 @@ public @interface MinikeeperSweep {
   SweepFault[] faults() default {};
 
   /**
-   * How long an outage lasts, by the server's clock; 0 if it does not end. Unit: milliseconds. By default -1, which is the server's
-   * default.
+   * How long an outage lasts, by the server's clock; 0 if it does not end. Unit: milliseconds. By default -1, for the default of
+   * the server.
    */
   long outageMillis() default -1;
 

@@ -7,9 +7,9 @@ import java.util.List;
 import org.apache.zookeeper.client.HostProvider;
 
 /**
- * The addresses of a client that reconnects at once. ZooKeeper's own pauses for a second when it has tried all addresses, which is
- * before the first attempt to reconnect if there is only one; and its client sleeps for up to a second before each such
- * attempt. The client's thread asks for an address directly before that sleep, which ends when the thread is interrupted.
+ * The addresses of a client that reconnects at once. ZooKeeper's own class pauses for a second when it has tried all addresses,
+ * which is before the first attempt to reconnect if there is only one; and the client sleeps for up to a second before each such
+ * attempt. Its thread asks for an address directly before that sleep, which ends when the thread is interrupted.
  */
 final class QuickHosts implements HostProvider {
   /** Between attempts that fail. */

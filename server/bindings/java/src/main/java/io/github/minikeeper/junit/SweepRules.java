@@ -51,7 +51,9 @@ final class SweepRules {
   }
 
   private static String line(String what, String text) {
-    if (text.lines().count() > 1) throw new IllegalArgumentException("the " + what + " of a rule of a sweep has several lines: " + text);
+    if (text.lines().count() > 1) {
+      throw new IllegalArgumentException("the " + what + " of a rule of a sweep has several lines: " + text);
+    }
     return text;
   }
 }

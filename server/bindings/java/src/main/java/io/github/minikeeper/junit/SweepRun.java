@@ -302,11 +302,17 @@ final class SweepRun
   void stop() {
     executor.shutdown();
     boolean mayHoldBack = !step.points().isEmpty() || failure != null;
-    sweep.inBackground(() -> {
+    sweep.afterRun(() -> {
       // Closing a client must not wait for what a fault of the test holds back.
       if (mayHoldBack) resetFaults();
       world.close();
     });
+  }
+
+  /** Ends it where it is. */
+  void breakOff() {
+    executor.shutdownNow();
+    stop();
   }
 
   private void resetFaults() {

@@ -67,7 +67,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   private TestInstances instances;
   /** The extension of the launch of the runs. */
   private MinikeeperExtension extension;
-  /** Clients take 100 ms to close, which no run waits for. */
+  /** Closes clients and drops universes, which no run waits for. */
   private final ThreadPoolExecutor closing = new ThreadPoolExecutor(
       CLOSING_THREADS, CLOSING_THREADS, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(CLOSING_MAX),
       task -> daemon(task, "minikeeper sweep, closes clients"), new ThreadPoolExecutor.CallerRunsPolicy());
@@ -266,7 +266,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
         MinikeeperExtension.World world = newWorld();
         SweepNext step = world.universe.sweepNext(sweep);
         if (step.run() == 0 || !add(new SweepRun(this, step, world))) {
-          inBackground(world::close);
+          afterRun(world::close);
           return;
         }
       }
@@ -378,6 +378,15 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     notifyAll();
   }
 
+  /** Does what is left of a run: while others are done, unless nothing may be done at the same time as they are. */
+  void afterRun(Runnable task) {
+    if (jobs > 1) {
+      inBackground(task);
+    } else {
+      task.run();
+    }
+  }
+
   /** Does this while runs are done, and before the sweep is judged. */
   void inBackground(Runnable task) {
     closing.execute(() -> {
@@ -394,13 +403,14 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     synchronized (this) {
       isOver = true;
       notifyAll();
-      ready.forEach(run -> run.stop());
-      given.values().forEach(run -> run.stop());
+      ready.forEach(SweepRun::breakOff);
+      given.values().forEach(SweepRun::breakOff);
     }
     closing.shutdown();
     try {
       if (!closing.awaitTermination(CLOSING_S, TimeUnit.SECONDS)) {
-        System.err.println("minikeeper: " + title + ": clients are still closing after " + CLOSING_S + " s; they are left behind");
+        System.err.println(
+            "minikeeper: " + title + ": clients are still closing after " + CLOSING_S + " s; they are left behind");
       }
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
