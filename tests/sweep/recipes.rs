@@ -20,8 +20,8 @@ const CLIENTS: usize = 2;
 /// The limit for a contender to notice a loss.
 const NOTICE: Duration = Duration::from_millis(5);
 
-/// What a recipe cannot know when a server forgets a change that it has acknowledged: what the judge says then, and why. Two
-/// holders at a time are no part of it.
+/// What a recipe cannot know when a server forgets a change that it has acknowledged: what the judge says then, and why.
+/// Two holders at a time come only with a second fault.
 const TAKEN_BACK: [(&str, &str); 6] = [
     ("left: ", "the znode is back that its contender has deleted"),
     (
@@ -140,9 +140,19 @@ fn sweep(world: World, seed: u64, pairs: Option<Duration>) -> SweepReport {
         let rule = format!("rollback raises {what} because {why}");
         sweep = sweep.allow(&rule).expect("it is a rule");
     }
+    if pairs.is_some() {
+        let rule = "rollback raises when it is granted to because the znode of a holder was taken back, which it learns later";
+        sweep = sweep.allow(rule).expect("it is a rule");
+    }
     match pairs {
         // As many pairs as there is time for.
-        Some(time) => sweep.pairs().time(time).allow_untried(u64::MAX).run(),
+        // Behind a death or a rollback clients do not always come to the place of the second.
+        Some(time) => sweep
+            .pairs()
+            .time(time)
+            .allow_untried(u64::MAX)
+            .allow_unreached(u64::MAX)
+            .run(),
         None => sweep.run(),
     }
 }

@@ -37,7 +37,9 @@ impl SweepReport {
         let mut failures_max = FAILURES_BYTES_MAX;
         let mut failures_left = 0;
         let mut groups = Vec::new();
-        for group in self.groups() {
+        for mut group in self.groups() {
+            // One of them has a timeline.
+            minikeeper_core::order::sort_by_key(&mut group, |failure| failure.timeline.is_none());
             let mut shown = Vec::new();
             for failure in &group {
                 let failure = shown_failure(failure, repeat);

@@ -600,7 +600,9 @@ impl Plan {
             Purpose::Confirm => self.confirmed(run, failure.is_some(), &result),
             Purpose::Reduce => {
                 let alone = &run.targets[0].point;
-                if failure.is_some() && result.is_reached {
+                let is_allowed = (failure.as_ref())
+                    .is_some_and(|(message, _)| self.allowance(&run.targets, message).is_some());
+                if failure.is_some() && result.is_reached && !is_allowed {
                     self.note(&run.targets, PointState::Failed);
                     // One fault suffices: the pairs with it add nothing.
                     let is_pair = |found: &SweepFailure| found.points.len() > 1;
@@ -816,13 +818,10 @@ impl Plan {
                 self.report.unreached.push(run.points());
             }
         }
-        let allowance = failure.as_ref().and_then(|(message, _)| {
-            let points = run.points();
-            let mut rules = self.report.allowances.iter_mut();
-            rules.find(|known| known.rule.expects(&points, message))
-        });
+        let allowance =
+            (failure.as_ref()).and_then(|(message, _)| self.allowance(&run.targets, message));
         if let Some(allowance) = allowance {
-            allowance.points += 1;
+            self.report.allowances[allowance].points += 1;
             self.report.allowed += 1;
             self.note(&run.targets, PointState::Allowed);
             return;
@@ -862,6 +861,13 @@ impl Plan {
         self.urgent
             .push((Purpose::Confirm, run.targets.clone(), run.attempt));
         self.found(run, failure, result);
+    }
+
+    /// Returns the rule that expects a failure with this message.
+    fn allowance(&self, targets: &[Target], message: &str) -> Option<usize> {
+        let points: Vec<_> = targets.iter().map(|target| target.point.clone()).collect();
+        let mut rules = self.report.allowances.iter();
+        rules.position(|known| known.rule.expects(&points, message))
     }
 
     /// Notes in the map what became of a run.

@@ -377,7 +377,10 @@ impl SweepReport {
         reasons.extend(self.unended());
         if self.is_over && self.points == 0 && self.equivalent == 0 {
             reasons.push(NO_POINTS.to_owned());
-        } else if self.points > 0 && self.tried + self.earlier == 0 && self.not_reached == 0 {
+        } else if self.tried + self.earlier == 0
+            && self.not_reached == 0
+            && (self.points > 0 || self.equivalent == 0)
+        {
             reasons.push("nothing was tried".to_owned());
         }
         if self.is_only && self.not_reached > 0 {
@@ -538,7 +541,8 @@ impl SweepReport {
         self.map.coverage()
     }
 
-    /// Returns the failures in groups with one cause each, the largest group first.
+    /// Returns the failures in groups with one cause each, the largest group first, and in a group the simplest
+    /// fault first.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<&SweepFailure>> {
         let mut groups: Vec<(String, Vec<&SweepFailure>)> = Vec::new();
@@ -552,6 +556,14 @@ impl SweepReport {
         minikeeper_core::order::sort_by_key(&mut groups, |(_, group)| {
             std::cmp::Reverse(group.len())
         });
+        for (_, group) in &mut groups {
+            minikeeper_core::order::sort_by_key(group, |failure| {
+                (
+                    failure.points.len(),
+                    failure.points.first().map(|point| point.fault),
+                )
+            });
+        }
         groups.into_iter().map(|(_, group)| group).collect()
     }
 

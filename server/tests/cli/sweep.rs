@@ -250,12 +250,153 @@ fn wrong_usage_names_what_is_right() {
             "[possible values: reply-lost,",
         ),
         (&["--depth", "3", "--", "true"], "3 is not in 1..=2"),
+        (&["--outage-ms", "0", "--", "true"], "a number from 1 on"),
+        (&["--rollback", "0", "--", "true"], "0 is not in 1..=1000"),
+        (&["--time", "5h", "--", "true"], "a number of seconds"),
+        (&["--allow", "reply-lost", "--", "true"], "no reason"),
+        (
+            &["--suite", "--orders", "--", "true"],
+            "cannot be used with",
+        ),
+        (
+            &["--orders", "--fault", "rollback", "--", "true"],
+            "does not act in orders",
+        ),
         (&["--time", "1"], "COMMAND"),
     ] {
         let output = run(&[&["sweep"], options].concat());
         assert_eq!(output.status.code(), Some(2), "{options:?}");
         assert!(text(&output.stderr).contains(wanted), "{output:?}");
     }
+}
+
+/// The second start takes what the first has left for the whole.
+#[test]
+fn command_that_was_killed_is_started_again() {
+    let out = folder("sweep-crash");
+    let options = ["--out", out.to_str().unwrap(), "--fault", "client-crash"];
+    let script = "test $MINIKEEPER_SWEEP_START = 1 || echo started again\n\
+                  $cli stat /t >/dev/null 2>&1 && { $cli stat /t/quota; exit; }\n\
+                  $cli create /t && $cli create /t/quota";
+    let (code, report, told) = sweep(&options, script);
+    assert_eq!(code, 1, "{report}{told}");
+    let what =
+        "when the program was killed after the 1st create2 of /t by client 1, and started again";
+    assert!(
+        report.contains(what) && report.contains("started again\n"),
+        "{report}"
+    );
+    let sound = "for path in /t /t/quota; do $cli stat $path >/dev/null 2>&1 || $cli create $path || exit 1; done";
+    let (code, report, told) = sweep(&options, sound);
+    assert_eq!(code, 0, "{report}{told}");
+}
+
+#[test]
+fn failure_that_is_expected_is_allowed_and_what_is_left_out_is_not_tried() {
+    let out = folder("sweep-rules");
+    let out = out.to_str().unwrap();
+    let allow = "request-lost raises ConnectionLoss because it is tried again later";
+    let leave_out = "connection-cut because the command ends anyway";
+    let options = [
+        "--out",
+        out,
+        "--fault",
+        "request-lost",
+        "--fault",
+        "connection-cut",
+    ];
+    let rules = ["--allow", allow, "--leave-out", leave_out];
+    let (code, report, told) = sweep(&[&options[..], &rules].concat(), "$cli create /a");
+    assert_eq!(code, 0, "{report}{told}");
+    assert!(report.contains(" allowed to fail, 0 failed"), "{report}");
+    assert!(report.contains(&format!("Allowed: {allow}: ")), "{report}");
+    assert!(
+        report.contains(&format!("Left out: {leave_out}: 1 point\n")),
+        "{report}"
+    );
+}
+
+#[test]
+fn points_that_passed_before_are_not_tried_again() {
+    let out = folder("sweep-new");
+    let known = out.with_extension("known");
+    let _ = fs::remove_file(&known);
+    let options = [
+        "--out",
+        out.to_str().unwrap(),
+        "--fault",
+        "connection-cut",
+        "--new-since",
+    ];
+    let options = [&options[..], &[known.to_str().unwrap()]].concat();
+    let (code, report, told) = sweep(&options, "$cli create /a");
+    assert!(
+        code == 0 && report.contains(" 1 of 1 points tried"),
+        "{report}{told}"
+    );
+    let (code, report, told) = sweep(&options, "$cli create /a; $cli create /b");
+    assert_eq!(code, 0, "{report}{told}");
+    assert!(
+        report.contains(" 1 of 2 points tried") && report.contains("; 1 point passed earlier"),
+        "{report}"
+    );
+}
+
+#[test]
+fn what_a_command_leaves_is_compared() {
+    let out = folder("sweep-compare");
+    let out = out.to_str().unwrap();
+    let script = "$cli create -s /n- || $cli create -s /n-";
+    let options = ["--out", out, "--fault", "reply-lost"];
+    let (code, report, told) = sweep(&options, script);
+    assert_eq!(code, 0, "{report}{told}");
+    let (code, report, told) = sweep(&[&options[..], &["--compare"]].concat(), script);
+    assert_eq!(code, 1, "{report}{told}");
+    assert!(
+        report.contains("the znode /n-* is there 2 times, and once without faults"),
+        "{report}"
+    );
+}
+
+#[test]
+fn suite_without_a_swept_test_is_incomplete() {
+    let out = folder("sweep-suite");
+    let out = out.to_str().unwrap();
+    let suite = |script: &str| {
+        let output = run(&["sweep", "--suite", "--out", out, "--", "sh", "-c", script]);
+        (
+            output.status.code(),
+            text(&output.stdout) + &text(&output.stderr),
+        )
+    };
+    let (code, told) = suite("test -n $MINIKEEPER_SWEEP_SUITE");
+    assert!(
+        code == Some(3) && told.contains("no test was swept"),
+        "{told}"
+    );
+    let (code, told) = suite("exit 7");
+    assert!(
+        code == Some(1) && told.contains("the suite fails, and its sweeps do not"),
+        "{told}"
+    );
+    // A test in any language.
+    let test = format!(
+        "ctl='{} ctl --server '$MINIKEEPER_SWEEP_SUITE\n\
+         sweep=$($ctl sweep-start --test one --repeat \"sh one '{{}}'\") || exit 1\n\
+         while :; do\n\
+           $ctl create-universe u >/dev/null && run=$($ctl --universe u sweep-next $sweep --json) || exit 1\n\
+           case $run in *'\"run\":0'*) break;; esac\n\
+           {0} cli -server $MINIKEEPER_SWEEP_SUITE/u create /a >/dev/null 2>&1 && outcome=passed || outcome=failed\n\
+           $ctl sweep-end $sweep $outcome --message lost >/dev/null && $ctl drop-universe u >/dev/null || exit 1\n\
+         done",
+        env!("CARGO_BIN_EXE_minikeeper")
+    );
+    let (code, told) = suite(&test);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("one: when ") && told.contains("sh one 'reply-lost:"),
+        "{told}"
+    );
 }
 
 /// Starts a sweep of a command that does not end. Returns the sweep and the process of the command.
@@ -514,7 +655,8 @@ fn order_that_breaks_a_command_is_found_and_repeated() {
             && report.contains(" 0 hung, 0 not followed;"),
         "{report}"
     );
-    let (_, only) = report.split_once(" --only '").unwrap();
+    // The command is so long that a script does the run again.
+    let (_, only) = report.split_once("/again '").unwrap();
     let (only, _) = only.split_once('\'').unwrap();
     let (code, report, told) = sweep(&["--only", only, "--out", out], RACE);
     assert_eq!(code, 1, "{report}{told}");
