@@ -324,6 +324,17 @@ fn decisive(message: &str) -> &str {
         .unwrap_or(message)
 }
 
+/// Returns a message with the line that tells most in front: of a command that is not its exit status.
+fn headed(message: &str) -> String {
+    let told = decisive(message);
+    match message.split_once('\n') {
+        Some((status, output)) if told.len() < message.len() => {
+            format!("{told} ({status})\n{}", output.trim_end())
+        }
+        _ => message.trim_end().to_owned(),
+    }
+}
+
 /// Returns the points of a run, as `--only` takes them.
 pub(crate) fn text_of(points: &[FaultPoint]) -> String {
     let points: Vec<_> = points.iter().map(FaultPoint::to_string).collect();
@@ -729,11 +740,7 @@ impl SweepReport {
             let first = group[0];
             let kind = if first.is_hang { "hangs" } else { "fails" };
             let number = index + 1;
-            writeln!(
-                f,
-                "\n{number}. The test {kind}: {}",
-                first.message.trim_end()
-            )?;
+            writeln!(f, "\n{number}. The test {kind}: {}", headed(&first.message))?;
             let flaky = |failure: &SweepFailure| match failure.is_flaky {
                 true => " (passed when it was repeated)",
                 false => "",
@@ -850,6 +857,18 @@ impl fmt::Display for SweepReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failure_of_a_command_is_headed_by_the_line_that_tells_why() {
+        let message = "exit status: 1\nTransition to CONNECTING\nbroken: two jobs\nbye";
+        assert_eq!(
+            headed(message),
+            "broken: two jobs (exit status: 1)\nTransition to CONNECTING\nbroken: two jobs\nbye"
+        );
+        assert_eq!(headed("signal: 9 (SIGKILL)"), "signal: 9 (SIGKILL)");
+        let panic = "assertion failed\n left: 1\n right: 2, a.rs:3";
+        assert_eq!(headed(panic), panic);
+    }
 
     /// It said "1 equivalent points left out".
     #[test]
