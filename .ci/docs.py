@@ -143,9 +143,10 @@ def write_generated(parts):
 
 # Variables of the program that stand for no option, and of the packages and tests.
 VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_SEED", "MINIKEEPER_SEED_PATH", "MINIKEEPER_STORIES",
-             "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_SWEEP", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN", "MINIKEEPER_SWEEP_ORDERS_S"}
+             "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_SWEEP", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN", "MINIKEEPER_SWEEP_START",
+             "MINIKEEPER_SWEEP_POINTS", "MINIKEEPER_SWEEP_SUITE", "MINIKEEPER_SWEEP_ORDERS_S", "MINIKEEPER_SWEEP_PAIRS_S"}
 # Options of pytest, which pages name, too.
-OTHERS = {"--minikeeper-only", "--pdb"}
+OTHERS = {"--minikeeper-only", "--pdb", "--run-once"}
 
 
 def check_options(known):

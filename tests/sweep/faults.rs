@@ -239,7 +239,7 @@ async fn keep(server: Arc<Server>, is_sound: bool) {
     loop {
         match until_answered(|| writer.set_data("/config", b"2", None)).await {
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-                create(&writer, "/config", b"1").await
+                create(&writer, "/config", b"1").await;
             }
             set => {
                 set.expect("it is there");

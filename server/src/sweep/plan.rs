@@ -111,15 +111,17 @@ impl SweepOptions {
             )));
         }
         let is_default = self.faults == SweepFault::USUAL;
-        if self.orders && !is_default {
-            if let Some(fault) = self.faults.iter().find(|fault| !fault.is_of_orders()) {
-                let known = &SweepFault::NAMES[..SweepFault::OF_ORDERS];
-                return Err(SweepError(format!(
-                    "fault {:?}: does not act in orders; one of {}",
-                    fault.name(),
-                    known.join(", ")
-                )));
-            }
+        let is_foreign = |fault: &&SweepFault| !fault.is_of_orders();
+        if self.orders
+            && !is_default
+            && let Some(fault) = self.faults.iter().find(is_foreign)
+        {
+            let known = &SweepFault::NAMES[..SweepFault::OF_ORDERS];
+            return Err(SweepError(format!(
+                "fault {:?}: does not act in orders; one of {}",
+                fault.name(),
+                known.join(", ")
+            )));
         }
         let is_ignored = |fault: &&SweepFault| !fault.is_late_event();
         match self.faults.iter().find(is_ignored) {

@@ -316,11 +316,11 @@ fn decisive(message: &str) -> &str {
             .iter()
             .any(|word| line.contains(word))
     };
-    let lines = output.lines().filter(|line| !line.trim().is_empty());
+    let mut lines = output.lines().filter(|line| !line.trim().is_empty());
     lines
         .clone()
         .rfind(tells)
-        .or_else(|| lines.last())
+        .or_else(|| lines.next_back())
         .unwrap_or(message)
 }
 
@@ -516,10 +516,9 @@ impl SweepReport {
             self.without_faults = other.without_faults.map(named);
             self.story = other.story;
         }
-        self.nondeterminism = self
-            .nondeterminism
-            .take()
-            .or(other.nondeterminism.map(named));
+        if self.nondeterminism.is_none() {
+            self.nondeterminism = other.nondeterminism.map(named);
+        }
         let room = FAILURES_MAX.saturating_sub(self.failures.len());
         self.failures
             .extend(other.failures.into_iter().take(room).map(|mut failure| {

@@ -190,7 +190,7 @@ mod tests {
                 },
                 SweepOptions::default(),
             );
-            options.time_max.unwrap().as_secs_f64().round() as u64
+            (options.time_max.unwrap().as_millis() + 500) / 1_000
         };
         assert_eq!(
             [Some(100), Some(2), Some(1), None].map(share),

@@ -75,7 +75,9 @@ impl UniverseState {
         self.turns.close_all(Close::Injected);
         let mut marks = self.turns.faults.marks.lock();
         let zxid = self.turns.inspect(minikeeper_engine::Engine::zxid);
-        marks.pop_back_if(|(last, _)| *last == zxid);
+        if marks.back().is_some_and(|(last, _)| *last == zxid) {
+            marks.pop_back();
+        }
         let kept = marks.len().saturating_sub(changes as usize);
         let Some((_, mark)) = marks.get(kept).copied() else {
             return;
