@@ -6,7 +6,8 @@
 //! [`point`] is the text of one. [`plan`] decides what the next run does and judges the last one; it is
 //! pure. [`order_plan`] does the same for [orders](crate::orders), [`order_swaps`] finds the requests of a
 //! failed one that matter, and [`order_report`] tells of them. A [`rule`] says which failures a test expects; an [`oracle`]
-//! compares what a run leaves with what those without faults have left. The tests of a [`suite`] share a budget and a report.
+//! compares what a run leaves with what those without faults have left. The tests of a [`suite`] share a budget and a report. With [`run_notes`] a
+//! test asks what its run tries, and names goals.
 //! [`armed`] injects the faults of a run into a universe. [`report`] tells what was found, with a
 //! [`map`] and the [`coverage`] of what was tried and the [`timeline`] of each kind of failure; [`page`] shows it in a browser.
 //! Three callers run tests so: [`sweeping`](crate::sweeping) on paused time in the process, and a command
@@ -28,6 +29,7 @@ pub(crate) mod point;
 pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod rule;
+mod run_notes;
 pub(crate) mod suite;
 pub(crate) mod timeline;
 

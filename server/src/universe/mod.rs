@@ -21,8 +21,6 @@ mod locks;
 pub(crate) mod panics;
 mod recording;
 mod restarting;
-#[cfg(feature = "control")]
-mod run_notes;
 pub(crate) mod seeding;
 mod sessions;
 mod snapshots;
