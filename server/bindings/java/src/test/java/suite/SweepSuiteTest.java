@@ -9,6 +9,7 @@ import io.github.minikeeper.Universe;
 import io.github.minikeeper.junit.Allow;
 import io.github.minikeeper.junit.Minikeeper;
 import io.github.minikeeper.junit.MinikeeperSweep;
+import io.github.minikeeper.junit.PrintsTestsLeft;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -16,6 +17,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
@@ -176,6 +178,18 @@ class SweepSuiteTest {
     assertEquals(0, sweep(SharesAnInstance.class), printed);
     assertTrue(printed.contains("1 tests swept, 1 of them clean"), printed);
     assertEquals(0, sweep(DiesAndResumes.class, "--fault", "client-crash"), printed);
+  }
+
+  /** A sweep took all the time of the suite. */
+  @Test
+  void testsThatAreLeftAreCounted() throws Exception {
+    assertEquals(0, sweep(PrintsTestsLeft.class, "--fault", "reply-lost", "--time", "10m"), printed);
+    List<Integer> left = printed.lines()
+        .filter(line -> line.startsWith("left "))
+        .map(line -> Integer.valueOf(line.substring("left ".length())))
+        .collect(Collectors.toList());
+    assertEquals(List.of(4, 2, 2), left, printed);
+    assertTrue(printed.contains("1 tests swept, 1 of them clean"), printed);
   }
 
   @Test
