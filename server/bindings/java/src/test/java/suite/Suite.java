@@ -67,6 +67,7 @@ public final class Suite {
             selectClass(SweepTest.class),
             selectClass(SweepTest.WithExtensionAsField.class),
             selectClass(SweepRunsTest.class),
+            selectClass(SweepSuiteTest.class),
             selectClass(SweepNamesTest.class),
             selectClass(SweptRunTest.class),
             selectClass(TestingServerTest.class),

@@ -47,15 +47,20 @@ class SweptRunTest {
       result.getFailures().forEach(failure -> System.out.println(failure.getTrace()));
       System.exit(result.getFailureCount());
     }
+    System.exit(failures(Class.forName(args[0])));
+  }
+
+  /** Runs a class and prints its failures. Returns their number. */
+  static int failures(Class<?> type) {
     SummaryGeneratingListener listener = new SummaryGeneratingListener();
     LauncherFactory.create().execute(
         LauncherDiscoveryRequestBuilder.request()
-            .selectors(selectClass(Class.forName(args[0])))
+            .selectors(selectClass(type))
             .configurationParameter("minikeeper.stories", "off")
             .build(),
         listener);
     listener.getSummary().getFailures().forEach(failure -> System.out.println(failure.getException()));
-    System.exit((int) listener.getSummary().getTotalFailureCount());
+    return (int) listener.getSummary().getTotalFailureCount();
   }
 
   @Minikeeper

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)
 @Inherited
-@ExtendWith(MinikeeperExtension.class)
+@ExtendWith({MinikeeperExtension.class, SuiteExtension.class})
 public @interface Minikeeper {
   /** Options of the program, as on its command line. */
   String[] options() default {};

@@ -93,6 +93,7 @@ public final class MinikeeperExtension
 
   @Override
   public void beforeEach(ExtensionContext context) {
+    begin(context);
     Constructed made = constructed.get();
     constructed.remove();
     ExtensionContext.Store store = context.getStore(NAMESPACE);
@@ -102,8 +103,36 @@ public final class MinikeeperExtension
       made.store.remove(made);
       store.put(key(context), made.world);
     }
+    if (sweepsAlone(context)) context.getStore(NAMESPACE).put(SWEEP, newSweep(context));
     if (isSweep(context)) return;
     enter(world(context).universe);
+  }
+
+  /** Begins the run that the launch is for, if it is for one and has not begun. What JUnit calls first differs from test to test. */
+  private void begin(ExtensionContext context) {
+    SweepRuns.run(context).ifPresent(run -> run.begin(this));
+  }
+
+  /** Whether a test that is not marked is swept. One with a server or universe of its own runs as it is. */
+  private boolean sweepsAlone(ExtensionContext context) {
+    return annotated(context).isPresent() && !isPerClass(context) && options(context).isEmpty() && !SweptRun.isOne()
+        && SuiteExtension.sweeps(context);
+  }
+
+  private SweepRuns newSweep(ExtensionContext context) {
+    Optional<Universe> suite = SweepSuite.server();
+    boolean isOfSuite = suite.isPresent() && options(context).isEmpty() && !SweepRuns.hasOrders(context);
+    if (isOfSuite) return new SweepRuns(context, suite.get(), true);
+    MinikeeperServer server = server(context);
+    server.ensureReady();
+    return new SweepRuns(context, server, false);
+  }
+
+  /** The sweep that a test without a mark is, as JUnit reports it. */
+  static Optional<SweepRuns> sweep(ExtensionContext context) {
+    return Optional.ofNullable(context.getStore(NAMESPACE).get(SWEEP))
+        .filter(SweepRuns.class::isInstance)
+        .map(SweepRuns.class::cast);
   }
 
   /** Makes this the universe of the test on this thread. */
@@ -147,6 +176,7 @@ public final class MinikeeperExtension
   public <T> T interceptTestClassConstructor(
       Invocation<T> invocation, ReflectiveInvocationContext<Constructor<T>> constructor, ExtensionContext context)
       throws Throwable {
+    begin(context);
     Optional<SweepRuns> sweep = SweepRuns.of(context);
     boolean isShared = context.getTestInstanceLifecycle().filter(Lifecycle.PER_CLASS::equals).isPresent();
     if (!isShared || sweep.isEmpty()) return invocation.proceed();
@@ -199,7 +229,7 @@ public final class MinikeeperExtension
     }
     // Its invocation looks for this in the stores of its parents, too.
     context.getStore(NAMESPACE).put(SWEEP, true);
-    return Stream.of(new SweepInvocation(new SweepRuns(context, server(context))));
+    return Stream.of(new SweepInvocation(newSweep(context)));
   }
 
   /** Whether it is a sweep as JUnit reports it, which calls no method of the test: the runs do, in another launch. */
@@ -223,12 +253,17 @@ public final class MinikeeperExtension
 
   @Override
   public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
-    return isUniverse(parameter.getParameter()) || isClient(parameter.getParameter());
+    return isSupported(parameter.getParameter());
+  }
+
+  static boolean isSupported(Parameter parameter) {
+    return isUniverse(parameter) || isClient(parameter);
   }
 
   /** Returns the universe, or the client with the number that the parameter has among those of its method. */
   @Override
   public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
+    begin(context);
     Executable called = parameter.getDeclaringExecutable();
     boolean isOfTest = called instanceof Constructor
         ? context.getTestInstanceLifecycle().orElse(Lifecycle.PER_METHOD) == Lifecycle.PER_METHOD

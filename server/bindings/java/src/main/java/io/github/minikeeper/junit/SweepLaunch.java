@@ -26,10 +26,10 @@ import org.opentest4j.TestAbortedException;
 final class SweepLaunch implements TestExecutionListener {
   private static final String ENGINE = "junit-jupiter";
 
-  /** What is notified of the invocations of the method. */
+  /** What is notified of the test, or of the invocations of its method. */
   interface Listener {
-    /** The invocation with this number, from 1, is over; what it has thrown may be null. */
-    void ended(int number, Throwable thrown);
+    /** The test or invocation with this last part of its id is over; what it has thrown may be null. */
+    void ended(String segment, Throwable thrown);
   }
 
   private final Listener listener;
@@ -98,9 +98,7 @@ final class SweepLaunch implements TestExecutionListener {
 
   private void ended(TestIdentifier test, Throwable error) {
     if (test.isTest()) {
-      // #1, #2, and so on.
-      String number = UniqueId.parse(test.getUniqueId()).getLastSegment().getValue();
-      listener.ended(Integer.parseInt(number.substring(1)), error);
+      listener.ended(UniqueId.parse(test.getUniqueId()).getLastSegment().getValue(), error);
     } else if (thrown == null) {
       thrown = error;
     }

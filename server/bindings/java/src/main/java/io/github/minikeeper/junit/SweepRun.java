@@ -61,6 +61,8 @@ final class SweepRun
   /** Whether its clients have died. */
   private volatile boolean isCrashed;
   private boolean isAbandoned;
+  /** The extension of the launch of the run. */
+  private MinikeeperExtension extension;
 
   SweepRun(SweepRuns sweep, SweepNext step, MinikeeperExtension.World world) {
     this(sweep, step, world, false);
@@ -86,13 +88,21 @@ final class SweepRun
   /** JUnit asks for them on the thread that calls the run, before it creates the instance. */
   @Override
   public List<Extension> getAdditionalExtensions() {
-    sweep.extension().begin(world);
+    begin(sweep.extension());
+    return List.of(this);
+  }
+
+  /** Begins, unless it has begun, on the thread that calls it. Returns whether it is for this extension. */
+  boolean begin(MinikeeperExtension asking) {
+    if (extension != null) return extension == asking;
+    extension = asking;
+    extension.begin(world);
     limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(sweep.runSeconds());
     if (mayCrash() && watching == null) {
       watching = SweepRuns.daemon(this::watch, "minikeeper sweep, clients of run " + step.run());
       watching.start();
     }
-    return List.of(this);
+    return true;
   }
 
   @Override
@@ -121,13 +131,13 @@ final class SweepRun
   }
 
   /** Calls a constructor or method of the test on the thread of the run. */
-  private <T> T call(Invocation<T> invocation) throws Throwable {
+  <T> T call(Invocation<T> invocation) throws Throwable {
     if (isLeftBehind || isCrashed) {
       invocation.skip();
       return null;
     }
     Future<T> result = executor.submit(() -> {
-      sweep.extension().enter(world.universe);
+      extension.enter(world.universe);
       try {
         return invocation.proceed();
       } catch (Throwable error) {
@@ -227,7 +237,7 @@ final class SweepRun
   }
 
   /** Takes a failure, and returns what JUnit gets instead. */
-  private Throwable counted(Throwable error) {
+  Throwable counted(Throwable error) {
     if (isCrashed()) return aborted();
     // An assumption of the test that does not hold: then it skips itself, unless that is what the fault has done.
     if (error instanceof TestAbortedException && failure == null && step.points().isEmpty()) {
@@ -265,7 +275,7 @@ final class SweepRun
   /** Takes the end of the invocation, with what it has thrown, or null. Returns the run if it begins again. */
   Optional<SweepRun> ended(Throwable thrown) {
     executor.shutdown();
-    sweep.extension().end();
+    if (extension != null) extension.end();
     if (thrown != null) counted(thrown);
     if (isCrashed()) {
       abandonClients();

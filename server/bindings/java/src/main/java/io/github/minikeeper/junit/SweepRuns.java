@@ -1,7 +1,6 @@
 package io.github.minikeeper.junit;
 
 import io.github.minikeeper.MinikeeperException;
-import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.SweepFault;
 import io.github.minikeeper.SweepNext;
 import io.github.minikeeper.Universe;
@@ -9,10 +8,12 @@ import java.io.IOException;
 import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Optional;
@@ -38,14 +39,17 @@ import org.opentest4j.TestAbortedException;
 /**
  * A sweep: it runs a test again and again, several runs at a time, and judges what they have found.
  *
- * <p>The runs are the invocations of the test in one launch of JUnit of their own, so that every extension of the class works,
+ * <p>With {@link MinikeeperSweep}, the runs are the invocations of the test in one launch of JUnit of their own, so that every extension of the class works,
  * while the report of the launch around it has one test. Rejected: a launch for each run, which would call the extensions of
  * the class, and start what they keep for all tests, as many times. JUnit asks for the next run while others are being
- * done, and calls it on one of its threads. The server decides which run is next.
+ * done, and calls it on one of its threads. The server decides which run is next. JUnit cannot call another test more than
+ * once in a launch: then each run is one.
  */
 final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   /** The configuration parameter that marks the launch of a sweep's runs, and names the sweep. */
   private static final String LAUNCH = "minikeeper.sweep.launch";
+  /** The configuration parameter with the number of the run that a launch is for, if it is for one. */
+  private static final String RUN = "minikeeper.sweep.run";
   private static final String ONLY = "minikeeper.sweep.only";
   private static final String ONLY_VARIABLE = "MINIKEEPER_SWEEP_ONLY";
   private static final int JOBS_MAX = 64;
@@ -58,7 +62,11 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   private static final Map<String, SweepRuns> LAUNCHED = new ConcurrentHashMap<>();
 
   private final ExtensionContext context;
-  private final MinikeeperServer server;
+  private final Universe server;
+  /** Whether {@code minikeeper sweep --suite} keeps the sweep, and gives its options. */
+  private final boolean isOfSuite;
+  /** Whether the runs are invocations of a method with {@link MinikeeperSweep}. */
+  private final boolean isTemplate;
   private final MinikeeperSweep settings;
   private final String title;
   private final Optional<String> only;
@@ -90,11 +98,16 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   private TestAbortedException skipped;
 
   /** Begins nothing yet. */
-  SweepRuns(ExtensionContext context, MinikeeperServer server) {
+  SweepRuns(ExtensionContext context, Universe server, boolean isOfSuite) {
     this.context = context;
     this.server = server;
-    settings = AnnotationSupport.findAnnotation(method(), MinikeeperSweep.class).orElseThrow();
-    title = context.getRequiredTestClass().getName() + "." + method().getName();
+    this.isOfSuite = isOfSuite;
+    Optional<MinikeeperSweep> annotation = AnnotationSupport.findAnnotation(method(), MinikeeperSweep.class);
+    isTemplate = annotation.isPresent();
+    settings = annotation.orElseGet(SweepRuns::defaults);
+    title = isTemplate
+        ? context.getRequiredTestClass().getName() + "." + method().getName()
+        : MinikeeperExtension.title(context);
     if (settings.runSeconds() < 1) {
       throw new IllegalArgumentException("runSeconds " + settings.runSeconds() + ": must be at least 1");
     }
@@ -110,9 +123,35 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
         .filter(points -> !points.isEmpty());
   }
 
+  /** The settings of a test without the annotation. */
+  @MinikeeperSweep
+  private static MinikeeperSweep defaults() {
+    try {
+      return SweepRuns.class.getDeclaredMethod("defaults").getAnnotation(MinikeeperSweep.class);
+    } catch (NoSuchMethodException error) {
+      throw new AssertionError(error);
+    }
+  }
+
+  /** Whether a test is swept in orders of requests, of which a suite has none. */
+  static boolean hasOrders(ExtensionContext context) {
+    return AnnotationSupport.findAnnotation(context.getTestMethod(), MinikeeperSweep.class)
+        .filter(MinikeeperSweep::orders)
+        .isPresent();
+  }
+
   /** The sweep that a context is a run of; none outside of the launch of its runs. */
   static Optional<SweepRuns> of(ExtensionContext context) {
     return context.getConfigurationParameter(LAUNCH).map(LAUNCHED::get);
+  }
+
+  /** The run that the launch of a context is for, if it is for one. */
+  static Optional<SweepRun> run(ExtensionContext context) {
+    return context.getConfigurationParameter(RUN).flatMap(number -> of(context).map(sweep -> sweep.given(Integer.parseInt(number))));
+  }
+
+  private synchronized SweepRun given(int number) {
+    return given.get(number);
   }
 
   /** Whether the runs have an instance in common: with one for all tests of the class, or of one that it is nested in. */
@@ -131,7 +170,7 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
     return context;
   }
 
-  MinikeeperServer server() {
+  Universe server() {
     return server;
   }
 
@@ -159,19 +198,22 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   /** Does all runs. Throws what the sweep has found, or that the test skips itself. */
   void run(TestInstances given) {
     instances = given;
-    server.ensureReady();
     sweep = server.sweepStart(fields());
     String name = "sweep-" + NUMBER.incrementAndGet();
     LAUNCHED.put(name, this);
     try {
-      launch(parameters(name));
+      if (isTemplate) {
+        launch(name);
+      } else {
+        launchEach(name);
+      }
     } finally {
       LAUNCHED.remove(name);
       end();
     }
     synchronized (this) {
       if (broken != null) throw SweepRuns.<RuntimeException>as(broken);
-      if (extension == null) throw new IllegalStateException("JUnit's launcher has not found " + title + ", which it is running");
+      if (isTemplate && extension == null) throw notFound();
       if (skipped != null) throw skipped;
     }
     judge();
@@ -181,20 +223,62 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
    * Does the runs on a thread of its own. A thread of JUnit that waits for tasks of another launch may begin a further test
    * meanwhile, until whose end it would not go on.
    */
-  private void launch(Map<String, String> parameters) {
+  private void launch(String name) {
     Thread launching = daemon(
         () -> {
-          try {
-            SweepLaunch.execute(context, parameters, this::ended);
-          } catch (NoClassDefFoundError error) {
-            breaks(new IllegalStateException("@MinikeeperSweep needs JUnit's launcher at run time: add org.junit.platform:"
-                + "junit-platform-launcher to the dependencies of the tests", error));
-          } catch (Throwable error) {
-            breaks(error);
-          }
+          // #1, #2, and so on.
+          execute(parameters(name), (segment, thrown) -> ended(Integer.parseInt(segment.substring(1)), thrown));
         },
         "minikeeper sweep of " + title);
     launching.start();
+    join(launching);
+  }
+
+  /** Does each run in a launch of its own, several at a time. */
+  private void launchEach(String name) {
+    List<Thread> launching = new ArrayList<>();
+    for (int count = 0; count < jobs; count++) {
+      launching.add(daemon(() -> launchNext(name), "minikeeper sweep of " + title + ", launch " + (count + 1)));
+    }
+    daemon(this::feed, "minikeeper sweep of " + title + ", next run").start();
+    launching.forEach(Thread::start);
+    launching.forEach(this::join);
+  }
+
+  /** Does runs until the sweep is over. */
+  private void launchNext(String name) {
+    while (true) {
+      int number;
+      synchronized (this) {
+        if (!hasNext()) return;
+        next();
+        number = givenCount;
+      }
+      Map<String, String> parameters = new HashMap<>(parameters(name));
+      parameters.put(PARALLEL + "enabled", "false");
+      parameters.put(RUN, Integer.toString(number));
+      execute(parameters, (segment, thrown) -> ended(number, thrown));
+      // It ends the run, unless JUnit has not found the test.
+      if (given(number) != null) breaks(notFound());
+    }
+  }
+
+  private IllegalStateException notFound() {
+    return new IllegalStateException("JUnit's launcher has not found " + title + ", which it is running");
+  }
+
+  private void execute(Map<String, String> parameters, SweepLaunch.Listener listener) {
+    try {
+      SweepLaunch.execute(context, parameters, listener);
+    } catch (NoClassDefFoundError error) {
+      breaks(new IllegalStateException("@MinikeeperSweep needs JUnit's launcher at run time: add org.junit.platform:"
+          + "junit-platform-launcher to the dependencies of the tests", error));
+    } catch (Throwable error) {
+      breaks(error);
+    }
+  }
+
+  private void join(Thread launching) {
     try {
       launching.join();
     } catch (InterruptedException error) {
@@ -205,6 +289,11 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
 
   private Map<String, Object> fields() {
     Map<String, Object> fields = new LinkedHashMap<>();
+    if (isOfSuite) {
+      fields.put("test", title);
+      fields.put("repeat", repeat());
+      SweepSuite.testsLeft().ifPresent(left -> fields.put("tests_left", left));
+    }
     fields.put("all", settings.all());
     fields.put("depth", settings.depth());
     fields.put("seed", settings.seed());
@@ -294,7 +383,8 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
   }
 
   private MinikeeperExtension.World newWorld() {
-    String name = Worlds.newName();
+    // Several processes may use the server of a suite.
+    String name = Worlds.newName() + (isOfSuite ? "-" + ProcessHandle.current().pid() : "");
     Universe universe = server.createUniverse(name);
     return new MinikeeperExtension.World(universe, true, clients -> {
       clients.run();
@@ -419,14 +509,22 @@ final class SweepRuns implements Iterator<TestTemplateInvocationContext> {
 
   private void judge() {
     Map<String, Object> found =
-        server.sweepFindings(Map.of("sweep", sweep, "title", title, "repeat", "-D" + ONLY + "='{}'"));
-    if (Boolean.TRUE.equals(found.get("is_clean"))) {
+        server.sweepFindings(Map.of("sweep", sweep, "title", title, "repeat", repeat()));
+    // The report of a suite tells which sweeps are incomplete.
+    if (isOfSuite ? !"failed".equals(found.get("state")) : Boolean.TRUE.equals(found.get("is_clean"))) {
       System.err.println("minikeeper: sweep of " + title + ": " + found.get("summary"));
       return;
     }
     synchronized (this) {
       throw new AssertionFailedError(found.get("text") + saved((String) found.get("html")), first);
     }
+  }
+
+  /** What repeats a run, with {} in place of its points. The report of a suite has several tests. */
+  private String repeat() {
+    String points = "-D" + ONLY + "='{}'";
+    if (!isTemplate) points = "-D" + SuiteExtension.UNMARKED + "=true " + points;
+    return isOfSuite ? "-Dtest='" + context.getRequiredTestClass().getName() + "#" + method().getName() + "' " + points : points;
   }
 
   private String saved(String html) {
