@@ -278,6 +278,9 @@ export interface StoryOptions {
  * starts a server, calls `use` with it and with what the runner passes, and stops it. If `use` fails or the test reaches
  * its time limit, it prints the story of the server to stderr and saves it as a page and as JSON. It also fails if `use` has
  * ended and a fault of the server, or of one of its universes, has never acted and is not `optional`.
+ *
+ * Under `minikeeper sweep --suite`, the test sweeps itself: it is called for each run with a universe of the server of the suite,
+ * unless it has options of a server or does what a universe cannot. See docs/sweep-node.md.
  */
 export function withServer<Context extends unknown[]>(
   use: (server: Server, ...context: Context) => Promise<void> | void,
@@ -461,7 +464,9 @@ export class SweepError extends Error {
  * every point was tried. Prints the summary of a sweep that does not reject to stdout. Saves the stories of those runs and the
  * report where stories go.
  *
- * The environment variable MINIKEEPER_SWEEP_ONLY does only the run of one point, as the report says for each failure.
+ * The environment variable MINIKEEPER_SWEEP_ONLY does only the run of one point, as the report says for each failure. Under
+ * `minikeeper sweep --suite`, the options are those of the suite, with `allow` and `leaveOut` of these, and it does not reject
+ * if not every point was tried, which the report of the suite tells.
  */
 export function sweep(
   server: Universe,

@@ -4,8 +4,9 @@
 
 const { Control, MinikeeperError } = require('./control.js');
 const { checkOptions } = require('./options.js');
-const { Program, addressOfSweep, findProgram } = require('./program.js');
+const { Program, addressOfSuite, addressOfSweep, findProgram } = require('./program.js');
 const { tellIfFailed, testFunction } = require('./runners.js');
+const { suiteFunction } = require('./suite.js');
 const { SweepError, sweep } = require('./sweep.js');
 const { Verbs } = require('./verbs.js');
 
@@ -19,6 +20,15 @@ const SERVER_OPTIONS = {
   servers: '--servers',
   options: undefined,
   program: undefined,
+};
+
+/** What applies to a whole server, which a universe of the server of a suite is not, or shows that it is none. */
+const OF_A_SERVER = {
+  methods: [
+    ...['createUniverse', 'universes', 'dropUniverse', 'fork', 'restart', 'goDown', 'comeUp', 'servers', 'setServer', 'setLeader'],
+    ...['save', 'sweepStart', 'suiteStart', 'kill', 'stop'],
+  ],
+  getters: ['address', 'port', 'log'],
 };
 
 class Fault {
@@ -111,6 +121,11 @@ class Universe extends Verbs {
     return new Universe(connectString, { token: this._api.token, name });
   }
 
+  /** Returns the server that keeps a sweep of a test with this one: under `minikeeper sweep --suite` it may be that of the suite. */
+  _keeper() {
+    return this;
+  }
+
   async removeFault(fault) {
     return fault instanceof Fault ? fault.remove() : super.removeFault(fault);
   }
@@ -143,6 +158,7 @@ let joined;
 class Server extends Universe {
   #options;
   #port;
+  #isUsual;
   #named;
   #program;
   /** The state to restore, of the server of `minikeeper sweep`. */
@@ -160,6 +176,7 @@ class Server extends Universe {
       if (option !== undefined && value !== undefined) this.#options.push(option, String(value));
     }
     this.#options.push(...options);
+    this.#isUsual = port === 0 && program === undefined && this.#options.length === 0;
   }
 
   get log() {
@@ -204,6 +221,10 @@ class Server extends Universe {
     }
     await this.restore(snapshot);
     await this.dropSnapshot(snapshot);
+  }
+
+  _keeper() {
+    return this.#isUsual && addressOfSuite() !== undefined ? new SuiteServer(addressOfSuite()) : this;
   }
 
   async ensureReady() {
@@ -267,9 +288,61 @@ class Server extends Universe {
   }
 }
 
+/** The server of `minikeeper sweep --suite`, or a universe of it, which a test gets in place of a server. */
+class SuiteServer extends Server {
+  /** What the test does that needs a server of its own, undefined if nothing. */
+  needs;
+  /** Whether the test calls `sweep`. */
+  sweeps = false;
+
+  constructor(connectString, name) {
+    super();
+    this.name = name;
+    this._connect(connectString);
+  }
+
+  _universe(name, connectString) {
+    return new SuiteServer(connectString, name);
+  }
+
+  _keeper() {
+    this.sweeps = true;
+    return new SuiteServer(addressOfSuite());
+  }
+
+  async start() {
+    return this;
+  }
+
+  /** Its faults are those of the sweep. */
+  async ensureReady() {
+    return this;
+  }
+
+  /** Throws the error of what a universe cannot do. */
+  _need(what) {
+    this.needs = what;
+    throw new MinikeeperError(`${what}: the test has a universe of the server of minikeeper sweep --suite, which other tests use`);
+  }
+}
+
+for (const name of OF_A_SERVER.methods) {
+  SuiteServer.prototype[name] = async function needServer() {
+    this._need(name);
+  };
+}
+for (const name of OF_A_SERVER.getters) {
+  Object.defineProperty(SuiteServer.prototype, name, {
+    get() {
+      return this._need(name);
+    },
+  });
+}
+
 // Node has this symbol since 18.18 and 20.4.
 if (Symbol.asyncDispose !== undefined) {
   Server.prototype[Symbol.asyncDispose] = Server.prototype.stop;
+  SuiteServer.prototype[Symbol.asyncDispose] = SuiteServer.prototype.stop;
   Fault.prototype[Symbol.asyncDispose] = Fault.prototype._end;
 }
 
@@ -289,7 +362,10 @@ function withServer(...given) {
   const [options = {}] = given;
   checkOptions('withServer', options, [...Object.keys(SERVER_OPTIONS), 'stories']);
   const { stories, ...settings } = options;
-  return testFunction(() => startServer(settings), use, stories);
+  const own = testFunction(() => startServer(settings), use, stories);
+  const isGiven = Object.values(settings).some((value) => value !== undefined);
+  if (addressOfSuite() === undefined || isGiven) return own;
+  return suiteFunction(new SuiteServer(addressOfSuite()), use, own, stories);
 }
 
 module.exports = { Fault, MinikeeperError, Server, SweepError, Universe, startServer, sweep, tellIfFailed, withServer };

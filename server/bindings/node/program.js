@@ -18,6 +18,11 @@ function addressOfSweep() {
   return process.env.MINIKEEPER_SWEEP_RUN ? process.env.MINIKEEPER_CONNECT : undefined;
 }
 
+/** Returns the address of the server of `minikeeper sweep --suite`, undefined if that does not run this process. */
+function addressOfSuite() {
+  return process.env.MINIKEEPER_SWEEP_SUITE || undefined;
+}
+
 /** Finds the program: the argument, else MINIKEEPER_BIN, else the one in the package for this system. */
 function findProgram(named = process.env.MINIKEEPER_BIN) {
   const program = named ? path.resolve(named) : installed();
@@ -150,4 +155,4 @@ class Program {
   }
 }
 
-module.exports = { Program, addressOfSweep, findProgram };
+module.exports = { Program, addressOfSuite, addressOfSweep, findProgram };

@@ -15,13 +15,15 @@ const current = new AsyncLocalStorage();
 /** The runs that have not ended. */
 const running = new Set();
 
+/** The tests of a suite that have not begun, in this process. */
+let ahead = 0;
+
 /** One run of a test, with its server. */
 class Run {
   #end;
 
   constructor(server, title, stories) {
     Object.assign(this, { server, title, stories });
-    running.add(this);
   }
 
   /** Stops the server. Rejects if one of its faults has never acted, and tells the story. */
@@ -65,9 +67,7 @@ function testFunction(start, use, stories) {
     const [t] = context;
     const known = testOf(t);
     const run = new Run(await start(), titleOf(t), stories);
-    // After a test of Vitest or node:test, also one that has reached its time limit, whose function is not heard any more.
-    const after = t?.onTestFinished ?? t?.after;
-    if (typeof after === 'function') after.call(t, () => run.failLate());
+    failAtLimit(t, run);
     try {
       await current.run(known, () => use(run.server, ...context));
     } catch (error) {
@@ -76,6 +76,14 @@ function testFunction(start, use, stories) {
     }
     await run.pass();
   };
+}
+
+/** Calls `failLate` of a run if its test reaches its time limit. */
+function failAtLimit(t, run) {
+  running.add(run);
+  // After a test of Vitest or node:test, also one that has reached its time limit, whose function is not heard any more.
+  const after = t?.onTestFinished ?? t?.after;
+  if (typeof after === 'function') after.call(t, () => run.failLate());
 }
 
 /** After a test of Jest, which passes no context. */
@@ -135,6 +143,27 @@ function nameOf() {
   return stateOfExpect()?.currentTestName;
 }
 
+/** Counts a test of a suite. Returns a function that says that it begins. */
+function expectTest() {
+  ahead += 1;
+  let has = false;
+  return () => {
+    // The rows of a table are tests with one function.
+    if (!has) ahead -= 1;
+    has = true;
+  };
+}
+
+/** How many tests of a suite are still to come in this process, that which runs included. */
+function testsLeft() {
+  return ahead + 1;
+}
+
+/** Calls `use` as a part of this test. */
+function within(known, use) {
+  return current.run(known, use);
+}
+
 /** For an `afterEach` of node:test or Vitest, which pass the context of the test. */
 async function tellIfFailed(t, universe, options = {}) {
   checkOptions('tellIfFailed', options, ['stories']);
@@ -147,4 +176,4 @@ async function tellIfFailed(t, universe, options = {}) {
   await tell(universe, titleOf(t), error, options.stories);
 }
 
-module.exports = { tellIfFailed, testFunction, testOf, titleOf };
+module.exports = { endWithTestsOfJest, expectTest, failAtLimit, running, tellIfFailed, testFunction, testOf, testsLeft, titleOf, within };

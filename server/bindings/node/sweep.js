@@ -2,6 +2,7 @@
 
 // Runs a test once for every fault at every place where it can happen. The server decides what each run tries.
 
+const { randomUUID } = require('node:crypto');
 const path = require('node:path');
 
 const { MinikeeperError } = require('./control.js');
@@ -10,7 +11,7 @@ const { Crashable, giveUp, release, runAs, watch } = require('./leftovers.js');
 const { checkOptions } = require('./options.js');
 const { addressOfSweep } = require('./program.js');
 const { allowText, leaveOutText, messageOf } = require('./rules.js');
-const { testOf, titleOf } = require('./runners.js');
+const { testOf, testsLeft, titleOf } = require('./runners.js');
 const { fileNameOf, filesOf, placeOf, save, storyOf } = require('./story.js');
 const { camelCased, fields } = require('./values.js');
 
@@ -22,6 +23,9 @@ const OPTIONS = [
   ...['allowUnreached', 'allowUntried', 'title', 'throws', 'stories'],
   ...['orders', 'changes', 'more', 'alike', 'clients'],
 ];
+
+/** How long a run may take, unless the caller says it. */
+const RUN_TIME_MS = 60_000;
 
 /** What the server accepts. */
 const JOBS_MAX = 256;
@@ -110,9 +114,37 @@ async function sweep(server, ...given) {
   }
   // While the stack still has the caller.
   const { file, pattern } = testOf();
-  const repeat = repeatCommand(file, pattern);
+  const repeat = `${VARIABLE}='{}' ${commandOf(file, pattern)}`;
   const title = unique(options.title ?? titleOf());
-  const { runTimeMs = 60_000, jobs = 1, throws = true, stories } = options;
+  const keeper = server._keeper();
+  // Its options are those of the suite, and the rules of these.
+  const isOfSuite = keeper !== server && !options.orders;
+  return doSweep(keeper, test, options, { title, repeat, isOfSuite });
+}
+
+/** Sweeps a test of which `withServer` has the context, for `minikeeper sweep --suite`. */
+function sweepTest(keeper, test, known, { stories, signal }) {
+  const repeat = `npx minikeeper sweep --only '{}' -- ${commandOf(known.file, known.pattern)}`;
+  return doSweep(keeper, test, { stories }, { title: unique(titleOf()), repeat, isOfSuite: true, signal });
+}
+
+/** Calls a test once, in a universe of its own, without a sweep. Returns its outcome and that universe. */
+async function tryTest(keeper, test) {
+  const name = `trial-${randomUUID()}`;
+  const { connect_string: connectString } = await keeper._api.act('create_universe', { name });
+  const universe = keeper._universe(name, connectString);
+  const run = new SweepRun(universe, { run: 0, points: '', sentence: '' }, 1);
+  try {
+    const outcome = await outcomeOf('the test', () => test(universe, run), RUN_TIME_MS);
+    const { error } = await outcomeOf('the cleanup of the test', () => run._end(), RUN_TIME_MS);
+    return { universe, error: outcome.error ?? error };
+  } finally {
+    await keeper._api.act('drop_universe', { name });
+  }
+}
+
+async function doSweep(server, test, options, { title, repeat, isOfSuite, signal }) {
+  const { runTimeMs = RUN_TIME_MS, jobs = 1, throws = true, stories } = options;
   const { faults, outageMs, rollback, timeMs, runs, depth, seed, all, first, compare, allowUnreached, allowUntried } = options;
   checkJobs(jobs, options.orders);
   const started = await server._api.act('sweep_start', fields({
@@ -121,9 +153,10 @@ async function sweep(server, ...given) {
     ...ofOrders(options),
     faults: Array.isArray(faults) ? faults.join(',') : faults,
     only: process.env[VARIABLE] || options.only,
+    ...(isOfSuite ? { test: title, testsLeft: testsLeft(), repeat } : {}),
   }));
   const number = started.sweep;
-  await new Sweep(server, number, test, { title, runTimeMs, stories, allow: options.allow }).doRuns(jobs);
+  await new Sweep(server, number, test, { title, runTimeMs, stories, allow: options.allow }).doRuns(jobs, signal);
   const report = camelCased(await server._api.read('sweep_report', { sweep: number, title, repeat }));
   if (!report.isClean) {
     try {
@@ -136,7 +169,9 @@ async function sweep(server, ...given) {
       report.text += `\nreport not saved: ${error.message}\n`;
     }
   }
-  if (throws && !report.isClean) throw new SweepError(report);
+  // What the budget of a suite leaves is told at its end.
+  const isPassed = isOfSuite ? report.state !== 'failed' : report.isClean;
+  if (throws && !isPassed) throw new SweepError(report);
   // What was tried is said without a flag, of a sweep that is clean too.
   process.stdout.write(`minikeeper sweep of ${title}: ${report.summary}\n`);
   return report;
@@ -186,9 +221,10 @@ class Sweep {
     this.#settings = settings;
   }
 
-  /** Does all runs, so many at a time. */
-  async doRuns(jobs) {
+  /** Does all runs, so many at a time. Begins none after `signal`. */
+  async doRuns(jobs, signal) {
     const unwatch = watch();
+    signal?.addEventListener('abort', () => this.#failed.abort(signal.reason));
     try {
       // All end before this does: what has failed must not leave runs behind.
       await Promise.allSettled(Array.from({ length: jobs }, () => this.#work()));
@@ -196,8 +232,8 @@ class Sweep {
       unwatch();
       this.#kept.destroy();
     }
-    const { signal } = this.#failed;
-    if (signal.aborted) throw signal.reason;
+    const { aborted, reason } = this.#failed.signal;
+    if (aborted) throw reason;
   }
 
   async #work() {
@@ -346,19 +382,19 @@ async function saveStory(universe, title, error, stories) {
   }
 }
 
-/** The command that does a run of the test in this file again, with {} in place of its points. */
-function repeatCommand(file, pattern) {
+/** The command that runs the test in this file again. */
+function commandOf(file, pattern) {
   let runner = 'node --test';
   let select = '--test-name-pattern=';
   if (process.env.JEST_WORKER_ID !== undefined) [runner, select] = ['npx jest', '-t '];
   if (process.env.VITEST !== undefined) [runner, select] = ['npx vitest run', '-t '];
   // Each of the three reads a pattern. The options of Node stand before the file.
   const selection = pattern === undefined ? '' : ` ${select}'${pattern.replace(/[^\p{L}\p{N} _-]/gu, '.')}'`;
-  return `${VARIABLE}='{}' ${runner}${selection} ${quoted(path.relative('', file ?? ''))}`;
+  return `${runner}${selection} ${quoted(path.relative('', file ?? ''))}`;
 }
 
 function quoted(word) {
   return /^[\w./@-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-module.exports = { SweepError, sweep };
+module.exports = { SweepError, sweep, sweepTest, tryTest };
