@@ -9,7 +9,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
  * Provides minikeeper to the tests of a class, and of those nested in it: each test with a parameter of type
- * {@link io.github.minikeeper.Universe} gets its own universe.
+ * {@link io.github.minikeeper.Universe} gets its own universe. {@code minikeeper sweep --suite} sweeps these tests.
  */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)
