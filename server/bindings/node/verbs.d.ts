@@ -582,7 +582,7 @@ export interface Verbs {
   }): Promise<number>;
 
   /**
-   * Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent.
+   * Start a suite, whose tests share a budget, a report and equivalent points.
    *
    * Then call `sweepStart` with `test` for each test, and `suiteReport` at the end. `minikeeper sweep --suite`
    * does so.

@@ -328,6 +328,7 @@ fn decisive(message: &str) -> &str {
 fn headed(message: &str) -> String {
     let told = decisive(message);
     match message.split_once('\n') {
+        Some((status, output)) if output.trim() == told => format!("{told} ({status})"),
         Some((status, output)) if told.len() < message.len() => {
             format!("{told} ({status})\n{}", output.trim_end())
         }
@@ -863,6 +864,10 @@ mod tests {
         assert_eq!(
             headed(message),
             "broken: two jobs (exit status: 1)\nTransition to CONNECTING\nbroken: two jobs\nbye"
+        );
+        assert_eq!(
+            headed("exit status: 1\nno luck\n"),
+            "no luck (exit status: 1)"
         );
         assert_eq!(headed("signal: 9 (SIGKILL)"), "signal: 9 (SIGKILL)");
         let panic = "assertion failed\n left: 1\n right: 2, a.rs:3";

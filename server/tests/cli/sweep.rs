@@ -55,7 +55,9 @@ fn failure_is_reported_with_a_command_that_repeats_it() {
     assert_eq!(code, 1, "{report}{told}");
     let point = "request-lost:1:create2:1:/a";
     assert!(
-        report.contains("1. The test fails: exit status: 1"),
+        report.contains(
+            "1. The test fails: KeeperErrorCode = ConnectionLoss for /a (exit status: 1)\n"
+        ),
         "{report}"
     );
     assert!(

@@ -204,7 +204,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "suite_start",
         method: Method::Post,
-        docs: "Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent\n\n\
+        docs: "Start a suite, whose tests share a budget, a report and equivalent points\n\n\
                Then call `sweep_start` with `test` for each test, and `suite_report` at the end. `minikeeper sweep --suite` does so.",
         parameters: &[
             Parameter::optional("faults", ParameterKind::Text, "As in `sweep_start`"),

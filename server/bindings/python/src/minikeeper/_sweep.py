@@ -575,9 +575,10 @@ def of(item: Any) -> Optional[Sweep]:
 
 
 def _is_of_suite(item: pytest.Item) -> bool:
-    """Whether `minikeeper sweep --suite` sweeps this test, though it is not marked."""
+    """Whether `minikeeper sweep --suite` sweeps this test, though it is not marked, or does one of its runs again."""
     names = set(getattr(item, "fixturenames", ()))
-    return server_of_suite() is not None and "minikeeper_server" not in names and not names.isdisjoint(UNIVERSES)
+    is_swept = server_of_suite() is not None or bool(item.config.getoption("--minikeeper-only"))
+    return is_swept and "minikeeper_server" not in names and not names.isdisjoint(UNIVERSES)
 
 
 def _repeat(item: pytest.Item) -> str:

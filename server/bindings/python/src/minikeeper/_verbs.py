@@ -944,7 +944,7 @@ class Verbs:
         allow_unreached: Optional[int] = None,
         allow_untried: Optional[int] = None,
     ) -> None:
-        """Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent.
+        """Start a suite, whose tests share a budget, a report and equivalent points.
 
         Then call `sweep_start` with `test` for each test, and `suite_report` at the end. `minikeeper sweep
         --suite` does so.

@@ -426,7 +426,7 @@ abstract class Verbs {
   }
 
   /**
-   * Start a suite, whose tests are swept: they share a budget, a report, and the points that are equivalent.
+   * Start a suite, whose tests share a budget, a report and equivalent points.
    *
    * <p>Then call {@code sweepStart} with {@code test} for each test, and {@code suiteReport} at the end. `minikeeper
    * sweep --suite` does so.
