@@ -134,13 +134,17 @@ async function tryTest(keeper, test) {
   const { connect_string: connectString } = await keeper._api.act('create_universe', { name });
   const universe = keeper._universe(name, connectString);
   const run = new SweepRun(universe, { run: 0, points: '', sentence: '' }, 1);
-  const connections = new ConnectionsOfRun(keeper._api.port);
+  const owner = { connections: new ConnectionsOfRun(keeper._api.port) };
+  const unwatch = watch();
   try {
-    const outcome = await outcomeOf('the test', () => runAs({ connections }, () => test(universe, run)), RUN_TIME_MS);
+    const outcome = await outcomeOf('the test', () => runAs(owner, () => test(universe, run)), RUN_TIME_MS);
+    // What it has left must not keep the process alive.
+    if (outcome.error !== undefined) giveUp(owner);
     const { error } = await outcomeOf('the cleanup of the test', () => run._end(), RUN_TIME_MS);
     return { universe, error: outcome.error ?? error };
   } finally {
-    connections.end();
+    unwatch();
+    owner.connections.end();
     await keeper._api.act('drop_universe', { name });
   }
 }
