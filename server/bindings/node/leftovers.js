@@ -11,6 +11,9 @@ const context = new AsyncLocalStorage();
 /** How many references an owner keeps before it forgets those to what is gone. */
 const REFERENCES_MAX = 1_000;
 
+/** After how long a connection of a run that has ended is refused, so that its clients do not try it all the time. */
+const REFUSED_MS = 1_000;
+
 /** The sweeps that run, and the runs that were given up and may go on. */
 let watched = 0;
 
@@ -111,6 +114,40 @@ class Crashable {
   }
 }
 
+/**
+ * The connections of a run to the server: they end with it. Clients that are left for the end of the test, such as for an
+ * `afterEach`, would connect again and again until then, those of every run.
+ */
+class ConnectionsOfRun {
+  #port;
+  #sockets = new Set();
+  #hasEnded = false;
+
+  constructor(port) {
+    guardSockets();
+    this.#port = port;
+  }
+
+  /** Connects a socket, unless it is to the server and the run has ended. */
+  connect(socket, connect, port) {
+    // What a test connects to elsewhere may be for all runs.
+    if (port !== this.#port) return void connect();
+    if (this.#hasEnded) {
+      // An error, because clients end what waits for the connection then.
+      const error = Object.assign(new Error('connect ECONNREFUSED: the run of the sweep has ended'), { code: 'ECONNREFUSED' });
+      return void setTimeout(() => socket.destroy(error), REFUSED_MS).unref();
+    }
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    connect();
+  }
+
+  end() {
+    this.#hasEnded = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
 let isGuarded = false;
 
 /** Lets the owner of a socket decide whether it connects. */
@@ -119,13 +156,20 @@ function guardSockets() {
   isGuarded = true;
   const { connect } = Socket.prototype;
   Socket.prototype.connect = function connectUnlessCrashed(...given) {
-    const crashable = context.getStore()?.crashable;
-    if (crashable === undefined) return connect.apply(this, given);
+    const { crashable, connections } = context.getStore() ?? {};
+    if (crashable === undefined && connections === undefined) return connect.apply(this, given);
     // So that what is written waits.
     this.connecting = true;
-    crashable.connect(this, () => connect.apply(this, given)).catch((error) => this.destroy(error));
+    if (crashable === undefined) connections.connect(this, () => connect.apply(this, given), portOf(...given));
+    else crashable.connect(this, () => connect.apply(this, given)).catch((error) => this.destroy(error));
     return this;
   };
 }
 
-module.exports = { Crashable, giveUp, release, runAs, watch };
+/** The port to which a socket is told to connect: by options, in a list that node:net makes, or alone. */
+function portOf(given) {
+  const [options] = Array.isArray(given) ? given : [given];
+  return Number(typeof options === 'object' ? options?.port : options);
+}
+
+module.exports = { ConnectionsOfRun, Crashable, giveUp, release, runAs, watch };

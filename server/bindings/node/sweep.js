@@ -7,7 +7,7 @@ const path = require('node:path');
 
 const { MinikeeperError } = require('./control.js');
 const { KeptConnections } = require('./kept.js');
-const { Crashable, giveUp, release, runAs, watch } = require('./leftovers.js');
+const { ConnectionsOfRun, Crashable, giveUp, release, runAs, watch } = require('./leftovers.js');
 const { checkOptions } = require('./options.js');
 const { addressOfSweep } = require('./program.js');
 const { allowText, leaveOutText, messageOf } = require('./rules.js');
@@ -125,7 +125,7 @@ async function sweep(server, ...given) {
 /** Sweeps a test of which `withServer` has the context, for `minikeeper sweep --suite`. */
 function sweepTest(keeper, test, known, { stories, signal }) {
   const repeat = `npx minikeeper sweep --only '{}' -- ${commandOf(known.file, known.pattern)}`;
-  return doSweep(keeper, test, { stories }, { title: unique(titleOf()), repeat, isOfSuite: true, signal });
+  return doSweep(keeper, test, { stories }, { title: unique(titleOf()), repeat, isOfSuite: true, endsConnections: true, signal });
 }
 
 /** Calls a test once, in a universe of its own, without a sweep. Returns its outcome and that universe. */
@@ -134,16 +134,22 @@ async function tryTest(keeper, test) {
   const { connect_string: connectString } = await keeper._api.act('create_universe', { name });
   const universe = keeper._universe(name, connectString);
   const run = new SweepRun(universe, { run: 0, points: '', sentence: '' }, 1);
+  const owner = { connections: new ConnectionsOfRun(keeper._api.port) };
+  const unwatch = watch();
   try {
-    const outcome = await outcomeOf('the test', () => test(universe, run), RUN_TIME_MS);
+    const outcome = await outcomeOf('the test', () => runAs(owner, () => test(universe, run)), RUN_TIME_MS);
+    // What it has left must not keep the process alive.
+    if (outcome.error !== undefined) giveUp(owner);
     const { error } = await outcomeOf('the cleanup of the test', () => run._end(), RUN_TIME_MS);
     return { universe, error: outcome.error ?? error };
   } finally {
+    unwatch();
+    owner.connections.end();
     await keeper._api.act('drop_universe', { name });
   }
 }
 
-async function doSweep(server, test, options, { title, repeat, isOfSuite, signal }) {
+async function doSweep(server, test, options, { title, repeat, isOfSuite, endsConnections, signal }) {
   const { runTimeMs = RUN_TIME_MS, jobs = 1, throws = true, stories } = options;
   const { faults, outageMs, rollback, timeMs, runs, depth, seed, all, first, compare, allowUnreached, allowUntried } = options;
   checkJobs(jobs, options.orders);
@@ -156,7 +162,7 @@ async function doSweep(server, test, options, { title, repeat, isOfSuite, signal
     ...(isOfSuite ? { test: title, testsLeft: testsLeft(), repeat } : {}),
   }));
   const number = started.sweep;
-  await new Sweep(server, number, test, { title, runTimeMs, stories, allow: options.allow }).doRuns(jobs, signal);
+  await new Sweep(server, number, test, { title, runTimeMs, stories, allow: options.allow, endsConnections }).doRuns(jobs, signal);
   const report = camelCased(await server._api.read('sweep_report', { sweep: number, title, repeat }));
   if (!report.isClean) {
     try {
@@ -273,6 +279,7 @@ class Sweep {
         // The outcome of a run that did not pass tells more.
         if (error !== undefined && outcome?.name === 'passed') throw error;
       } finally {
+        start?.connections?.end();
         await this.#api.of().act('drop_universe', { name: place.name });
         if (outcome?.name === 'passed') release(start);
         else if (start !== undefined) giveUp(start);
@@ -285,6 +292,7 @@ class Sweep {
   #begin(place, next, number) {
     const start = {};
     if (number === 1 && CRASHES.test(next.points)) start.crashable = this.#crashable(place, next);
+    if (this.#settings.endsConnections) start.connections = new ConnectionsOfRun(this.#api.port);
     const universe = this.#universeOf(place, start.crashable);
     start.run = new SweepRun(universe, next, number);
     const call = () => runAs(start, () => this.#test(universe, start.run));

@@ -9,7 +9,7 @@ const zookeeper = require('node-zookeeper-client');
 const { Server, startServer, sweep, withServer } = require('minikeeper');
 
 const isJest = process.env.JEST_WORKER_ID !== undefined;
-const { test } = isJest ? globalThis : require('node:test');
+const { afterEach, test } = isJest ? globalThis : require('node:test');
 const { PERSISTENT, PERSISTENT_SEQUENTIAL } = zookeeper.CreateMode;
 
 /** Creates a znode, with a new client after a failure. */
@@ -96,6 +96,24 @@ if (isJest) {
     t.mock.method(real, 'answer', () => 2);
     assert.equal(real.answer(), 2);
     await placeOrder(server);
+  }));
+
+  const left = [];
+  afterEach(() => {
+    for (const client of left.splice(0)) client.close();
+  });
+  test('leaves clients', withServer(async (server) => {
+    // Those of the runs before connected again and again.
+    assert.ok(process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length < 10);
+    for (let created = 0; created < 10; ) {
+      const client = zookeeper.createClient(server.connectString, { spinDelay: 10, retries: 0 });
+      left.push(client);
+      const connected = once(client, 'connected');
+      client.connect();
+      await connected;
+      const isCreated = await promisify(client.create.bind(client))(`/${created}`).then(() => true, ({ name }) => name === 'NODE_EXISTS');
+      if (isCreated) created += 1;
+    }
   }));
 
   test('broken', withServer(async (server) => {

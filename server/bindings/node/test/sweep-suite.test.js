@@ -84,6 +84,12 @@ test('hooks and mocks of a test are those of a run', (t) => {
   assert.match(printed, /^1 tests swept, 1 of them clean$/m);
 });
 
+test('clients that a test leaves to a hook end with their run', (t) => {
+  const { status, printed } = sweepSuite(t, 'leaves clients', [...FAULTS, '--all']);
+  assert.equal(status, 0, printed);
+  assert.match(printed, /^1 tests swept, 1 of them clean$/m);
+});
+
 test('budget that ends leaves the suite incomplete, and no test fails', (t) => {
   const { status, printed } = sweepSuite(t, 'sound.*', ['--time', '0']);
   assert.equal(status, 3, printed);
