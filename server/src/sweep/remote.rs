@@ -143,7 +143,9 @@ impl KeptSweeps {
 
     /// Gives the report of a sweep that is forgotten to the suite.
     fn tell_suite(&mut self, sweep: RemoteSweep) {
-        if let (Some(suite), Some(test), false) = (&mut self.suite, &sweep.test, sweep.is_told) {
+        // A test that skips its first run is not swept.
+        let is_open = !sweep.is_told && !sweep.running.is_empty();
+        if let (Some(suite), Some(test), true) = (&mut self.suite, &sweep.test, is_open) {
             suite.add(test, sweep.plan.into_report());
         }
     }
