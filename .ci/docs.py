@@ -146,7 +146,7 @@ VARIABLES = {"MINIKEEPER_BIN", "MINIKEEPER_JARS", "MINIKEEPER_SEED", "MINIKEEPER
              "MINIKEEPER_SWEEP_ONLY", "MINIKEEPER_SWEEP", "MINIKEEPER_CONNECT", "MINIKEEPER_SWEEP_RUN", "MINIKEEPER_SWEEP_START",
              "MINIKEEPER_SWEEP_POINTS", "MINIKEEPER_SWEEP_SUITE", "MINIKEEPER_SWEEP_ORDERS_S", "MINIKEEPER_SWEEP_PAIRS_S"}
 # Options of pytest, which pages name, too.
-OTHERS = {"--minikeeper-only", "--pdb", "--run-once"}
+OTHERS = {"--minikeeper-only", "--minikeeper-unmarked", "--pdb", "--run-once"}
 
 
 def check_options(known):

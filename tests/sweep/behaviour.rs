@@ -104,6 +104,29 @@ fn test_that_never_ends_hangs() {
     );
 }
 
+/// Paused time does not move while a task can go on, so that no limit of it is ever reached: the sweep did not end.
+#[test]
+fn test_that_goes_on_without_a_pause_hangs() {
+    let report = Sweep::new(async |server: Arc<Server>| {
+        let client = connect(&server).await.unwrap();
+        let created = client.create("/a", b"", CreateMode::Persistent).await;
+        if created.is_err() {
+            servers::spawn(async {
+                loop {
+                    tokio::task::yield_now().await;
+                }
+            });
+            std::future::pending::<()>().await;
+        }
+    })
+    .faults([SweepFault::RequestLost])
+    .stuck_after(Duration::from_millis(20))
+    .run();
+    assert_eq!((report.hung, report.failed), (1, 0), "{report}");
+    let message = &report.failures[0].message;
+    assert!(message.contains("paused time stands still"), "{message}");
+}
+
 #[test]
 fn errors_and_panics_of_tasks_are_failures() {
     let report = Sweep::new(async |server: Arc<Server>| {

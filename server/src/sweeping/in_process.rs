@@ -37,6 +37,9 @@ use crate::{
     universe::Universe,
 };
 
+/// How often the real time of runs is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// Runs a test once without faults, and then once for every place where something can go wrong.
 ///
 /// Each run has a server and a runtime of its own, whose time is paused: sleeps and timeouts take no
@@ -69,6 +72,7 @@ pub struct Sweep<T> {
     options: SweepOptions,
     builder: Box<dyn Fn() -> Builder + Send + Sync>,
     hang_after: Duration,
+    stuck_after: Duration,
     jobs: usize,
     stories: Option<PathBuf>,
 }
@@ -103,6 +107,7 @@ where
             options: SweepOptions::default(),
             builder: Box::new(Server::builder),
             hang_after: Duration::from_secs(600),
+            stuck_after: Duration::from_secs(60),
             jobs: 1,
             stories: None,
         }
@@ -270,6 +275,13 @@ where
         self
     }
 
+    /// Sets the real time after which a run hangs in which paused time stands still: it does not move while a task
+    /// can go on, as in a loop without a pause. Default: 1 minute.
+    pub fn stuck_after(mut self, time: Duration) -> Self {
+        self.stuck_after = time;
+        self
+    }
+
     /// Runs on so many threads. Default: 1.
     pub fn jobs(mut self, jobs: usize) -> Self {
         self.jobs = jobs.max(1);
@@ -300,6 +312,7 @@ where
         let watch = Stopwatch::start();
         let plan = Mutex::new(Plan::new(self.options.clone()));
         let changed = Condvar::new();
+        let watchdog = Watchdog::default();
         let work = || {
             loop {
                 let mut locked = plan.lock();
@@ -315,27 +328,29 @@ where
                 };
                 drop(locked);
                 // Other threads wait for its end, so that it must have one.
-                let result = catch(|| self.do_run(&run))
+                let result = catch(|| self.do_run(&run, &watchdog))
                     .unwrap_or_else(|message| RunResult::new(RunVerdict::Failed(message), false));
                 plan.lock().ended(run, result);
                 changed.notify_all();
             }
         };
-        if self.jobs == 1 {
-            work();
-        } else {
+        thread::scope(|scope| {
+            scope.spawn(|| watchdog.watch(self.stuck_after));
+            // Also if a thread panics, or the scope would not end.
+            let _ends = WatchEnd(&watchdog);
             thread::scope(|scope| {
-                for _ in 0..self.jobs {
+                for _ in 1..self.jobs {
                     scope.spawn(work);
                 }
+                work();
             });
-        }
+        });
         let mut report = plan.into_inner().into_report();
         report.elapsed = watch.elapsed();
         report
     }
 
-    fn do_run(&self, run: &Run) -> RunResult {
+    fn do_run(&self, run: &Run, watchdog: &Watchdog) -> RunResult {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_all().start_paused(true);
         let ordering = Arc::new(Ordering::default());
@@ -355,7 +370,8 @@ where
             if let Some(goal) = &run.goal {
                 ordering.begin(server.universe(), goal.clone());
             }
-            let start = || self.start(&server, &ordering);
+            let watched = watchdog.begin();
+            let start = || self.start(&server, &ordering, &watched.stuck);
             let verdict = match armed.crash() {
                 None => start().await,
                 // The clients are gone, and so is the test, which is dropped where it waits.
@@ -383,13 +399,20 @@ where
     }
 
     /// Does the test, which may have been begun before.
-    async fn start(&self, server: &Arc<Server>, ordering: &Ordering) -> RunVerdict {
+    async fn start(&self, server: &Arc<Server>, ordering: &Ordering, stuck: &Notify) -> RunVerdict {
         let test = match catch(|| (self.test)(Arc::clone(server))) {
             Ok(test) => CatchPanics(Box::pin(test)),
             Err(message) => return RunVerdict::Failed(message),
         };
         let ended = first_of_both(test, ordering.stopped());
-        match tokio::time::timeout(self.hang_after, ended).await {
+        let in_time = tokio::time::timeout(self.hang_after, ended);
+        let Ok(in_time) = first_of_both(in_time, stuck.notified()).await else {
+            return RunVerdict::Hung(format!(
+                "it did not end within {} s of real time, and paused time stands still: a task goes on without a pause",
+                self.stuck_after.as_secs_f64()
+            ));
+        };
+        match in_time {
             Err(_) => RunVerdict::Hung(format!(
                 "it did not end within {} s of paused time",
                 self.hang_after.as_secs_f64()
@@ -416,6 +439,70 @@ where
             let _ = recording.save(&saved.with_extension("rec"));
         }
         Some(saved.display().to_string())
+    }
+}
+
+/// Tells runs that take too much real time.
+#[derive(Default)]
+struct Watchdog {
+    watched: Mutex<Watched>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Watched {
+    is_over: bool,
+    /// The runs that are being done, and when each began.
+    runs: Vec<(Stopwatch, Arc<Notify>)>,
+}
+
+/// A run that is watched until this is dropped.
+struct WatchedRun<'a> {
+    watchdog: &'a Watchdog,
+    stuck: Arc<Notify>,
+}
+
+impl Watchdog {
+    fn begin(&self) -> WatchedRun<'_> {
+        let stuck = Arc::new(Notify::new());
+        let run = (Stopwatch::start(), Arc::clone(&stuck));
+        self.watched.lock().runs.push(run);
+        WatchedRun {
+            watchdog: self,
+            stuck,
+        }
+    }
+
+    /// Tells each run that takes longer than this, until the sweep ends.
+    fn watch(&self, max: Duration) {
+        let mut watched = self.watched.lock();
+        while !watched.is_over {
+            for (began, stuck) in &watched.runs {
+                if began.elapsed() > max {
+                    stuck.notify_one();
+                }
+            }
+            self.ended.wait_for(&mut watched, LOOK.min(max));
+        }
+    }
+}
+
+/// Ends a watch when it is dropped.
+struct WatchEnd<'a>(&'a Watchdog);
+
+impl Drop for WatchEnd<'_> {
+    fn drop(&mut self) {
+        self.0.watched.lock().is_over = true;
+        self.0.ended.notify_all();
+    }
+}
+
+impl Drop for WatchedRun<'_> {
+    fn drop(&mut self) {
+        let mut watched = self.watchdog.watched.lock();
+        watched
+            .runs
+            .retain(|(_, stuck)| !Arc::ptr_eq(stuck, &self.stuck));
     }
 }
 

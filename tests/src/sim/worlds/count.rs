@@ -1,7 +1,9 @@
 //! A shared count that all contenders increment, and whose changes they wait for.
 
+use std::time::Duration;
+
 use minikeeper_recipes::{SharedCount, ValueError};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::sim::contender::Contender;
 
@@ -68,6 +70,8 @@ async fn newest(me: &Contender, count: &SharedCount) {
     let mut changes = count.changes();
     loop {
         let Ok(there) = me.client.get_data(PATH).await else {
+            // A server that came back older may never have it again.
+            sleep(Duration::from_millis(10)).await;
             continue;
         };
         let known = count.current().map(|current| current.mzxid);

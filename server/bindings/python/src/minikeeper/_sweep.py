@@ -577,14 +577,15 @@ def of(item: Any) -> Optional[Sweep]:
 def _is_of_suite(item: pytest.Item) -> bool:
     """Whether `minikeeper sweep --suite` sweeps this test, though it is not marked, or does one of its runs again."""
     names = set(getattr(item, "fixturenames", ()))
-    is_swept = server_of_suite() is not None or bool(item.config.getoption("--minikeeper-only"))
+    is_swept = server_of_suite() is not None or bool(item.config.getoption("--minikeeper-unmarked"))
     return is_swept and "minikeeper_server" not in names and not names.isdisjoint(UNIVERSES)
 
 
 def _repeat(item: pytest.Item) -> str:
     """The command that does a run of a test again, with {} in place of its points."""
+    unmarked = "--minikeeper-unmarked " if item.get_closest_marker(MARK) is None else ""
     # Single quotes keep the shell from expanding the points.
-    return f"pytest {shlex.quote(item.nodeid)} --minikeeper-only '{{}}'"
+    return f"pytest {shlex.quote(item.nodeid)} {unmarked}--minikeeper-only '{{}}'"
 
 
 def _tests_left(item: pytest.Item) -> int:

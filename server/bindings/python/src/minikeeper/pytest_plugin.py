@@ -179,6 +179,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="do a single run of a test that is marked minikeeper_sweep, with these faults, as its report names them",
     )
     group.addoption(
+        "--minikeeper-unmarked",
+        action="store_true",
+        help="sweep tests without the mark minikeeper_sweep, too, as minikeeper sweep --suite does",
+    )
+    group.addoption(
         "--minikeeper-stories",
         metavar="DIR",
         help=f"{described} (default: MINIKEEPER_STORIES, the ini option minikeeper_stories, or minikeeper-stories)",
