@@ -303,7 +303,7 @@ impl OrderPlan {
             other.others += 1;
             return;
         }
-        if report.needs_timeline(&failure) {
+        if report.takes_timeline(&failure) {
             let numbers = (1..).zip(&seen.sessions);
             let clients = numbers
                 .map(|(number, session)| (*session, number))

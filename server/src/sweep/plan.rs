@@ -900,7 +900,7 @@ impl Plan {
         failure.place = result.place;
         failure.difference =
             (self.model.as_ref()).and_then(|model| model.difference_from(&result.entries));
-        if self.report.needs_timeline(&failure) {
+        if self.report.takes_timeline(&failure) {
             let clients = self.model.as_ref().map(|model| {
                 let mut clients = model.clients_in(&result.entries);
                 // Clients that do the same are told apart only where they come to the point.

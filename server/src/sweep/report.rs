@@ -9,6 +9,7 @@ use std::{
 use minikeeper_core::journal::entry::{JournalEntry, Occurrence};
 
 use crate::{
+    orders::fault::SweepFault,
     story::cut,
     sweep::{
         acts,
@@ -264,6 +265,13 @@ impl SweepFailure {
             was_digit = is_digit;
         }
         cause
+    }
+
+    /// Returns what makes it simpler than others with the same cause, which may be found before it: fewer faults, a
+    /// simpler one.
+    fn complexity(&self) -> (usize, Option<SweepFault>, String) {
+        let fault = self.points.first().map(|point| point.fault);
+        (self.points.len(), fault, self.text())
     }
 
     /// Says what went wrong, in a sentence.
@@ -568,27 +576,28 @@ impl SweepReport {
             std::cmp::Reverse(group.len())
         });
         for (_, group) in &mut groups {
-            minikeeper_core::order::sort_by_key(group, |failure| {
-                (
-                    failure.points.len(),
-                    failure.points.first().map(|point| point.fault),
-                )
+            minikeeper_core::order::sort_by(group, |one, other| {
+                one.complexity().cmp(&other.complexity())
             });
         }
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// Returns whether no failure with the same cause has a timeline, and there is room for one.
-    pub(crate) fn needs_timeline(&self, failure: &SweepFailure) -> bool {
-        let mut with_timeline = Vec::new();
-        with_timeline.extend(
-            self.failures
-                .iter()
-                .filter(|other| other.timeline.is_some()),
-        );
+    /// Returns whether `failure` is the simplest of those with its cause, and there is room for its timeline. The one
+    /// that was the simplest loses its own.
+    pub(crate) fn takes_timeline(&mut self, failure: &SweepFailure) -> bool {
         let cause = failure.cause();
-        with_timeline.len() < TIMELINES_MAX
-            && !with_timeline.iter().any(|other| other.cause() == cause)
+        let mut with_timeline: Vec<_> = (self.failures.iter_mut())
+            .filter(|other| other.timeline.is_some())
+            .collect();
+        match with_timeline.iter_mut().find(|it| it.cause() == cause) {
+            Some(other) if other.complexity() <= failure.complexity() => false,
+            Some(other) => {
+                other.timeline = None;
+                true
+            }
+            None => with_timeline.len() < TIMELINES_MAX,
+        }
     }
 
     /// Returns how the sweep ended and what was tried, in a line.
@@ -899,6 +908,34 @@ mod tests {
                 "; 2 points are left; 2 points passed earlier; 2 equivalent points left out; 2 failures did not happen again"
             ),
             "{two}"
+        );
+    }
+
+    #[test]
+    fn simplest_failure_of_a_cause_is_first_and_has_the_timeline() {
+        let mut report = SweepReport::default();
+        for point in [
+            "server-restarted:1:create:1:/a",
+            "reply-lost:1:create:1:/a",
+            "session-expired:1:create:1:/a",
+        ] {
+            let points = vec![point.parse().unwrap()];
+            let mut failure = SweepFailure::new(points, "no".into(), false, &[], None);
+            if report.takes_timeline(&failure) {
+                failure.timeline = Some(SweepTimeline::new(&[], BTreeMap::new()));
+            }
+            report.failures.push(failure);
+        }
+        let groups = report.groups();
+        let [group] = &groups[..] else { panic!() };
+        let shown = |it: &&SweepFailure| (it.text(), it.timeline.is_some());
+        assert_eq!(
+            group.iter().map(shown).collect::<Vec<_>>(),
+            [
+                ("reply-lost:1:create:1:/a".into(), true),
+                ("session-expired:1:create:1:/a".into(), false),
+                ("server-restarted:1:create:1:/a".into(), false),
+            ]
         );
     }
 }
