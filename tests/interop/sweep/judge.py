@@ -279,8 +279,8 @@ def faults(wanted):
         name, language, fault = program["name"], program["language"], program["fault"]
         if wanted and name not in wanted:
             continue
-        program, *rest = program["command"]
-        command = [*commands[language], str(Path(folders[language]) / program), *rest]
+        file, *rest = program["command"]
+        command = [*commands[language], str(Path(folders[language]) / file), *rest]
         is_bug = lambda _, output: "broken: " in output
         result = sweep(name, command, faults=[fault], options=["--outage-ms", 2_000], **limits)
         if result:
@@ -290,7 +290,8 @@ def faults(wanted):
                 problem(name, f"not found, or not as it should be\n{result['report']}")
         finds_nothing(f"{name} before", command, faults=known, **limits)
         finds_nothing(f"{name} sound", [*command, "--sound"], faults=["all"], options=["--outage-ms", 2_000], **limits)
-        if fault == "outage":
+        # The others wait for their server for as long as it takes.
+        if program.get("gives_up"):
             forever = {"faults": ["outage"], "options": ["--outage-ms", "forever"], **limits}
             finds_nothing(f"{name} forever", [*command, "--sound"], **forever)
 
