@@ -35,6 +35,7 @@
 //! | see what a failed test did | [`Universe::story`], [`Stories`] |
 //! | find known mistakes of clients | [`Universe::advise`], [`Advice`] |
 //! | inject faults | [`Fault`], [`Universe::inject`] |
+//! | judge what a lock protects | [`Universe::enter`], [`Universe::resource`] |
 //! | settings and limits | [`Config`] |
 //! | control over HTTP, with the feature `control` | `Builder::control` |
 //!
@@ -120,6 +121,7 @@ pub use minikeeper_core::recording::{Recording, RecordingEnd, RecordingError};
 pub use minikeeper_core::replay::{ReplayDifference, ReplayError, Replayed, replay};
 pub use minikeeper_core::session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use minikeeper_core::start::StartError;
+pub use minikeeper_core::state::resources::{ResourceError, ResourceReport, ResourceVerdict};
 pub use minikeeper_core::state::session_info::{LastOperation, SessionInfo, WatchInfo};
 #[cfg(feature = "tls")]
 pub use minikeeper_core::stream::tls::TlsError;
@@ -154,7 +156,7 @@ pub use {
     minikeeper_core::clock::Moment,
     universe::{
         Change, Changes, JournalTail, RestartError, RestoreError, Seeded, Snapshot, Universe,
-        UniverseError, UniverseGuard, WaitError, faults::FaultGuard,
+        UniverseError, UniverseGuard, WaitError, faults::FaultGuard, resources::ResourceEntry,
     },
 };
 pub use {minikeeper_core::config::stories::Stories, story::Story, universe::panics::StoryGuard};

@@ -189,3 +189,41 @@ fn most_different_points_come_first_and_the_report_says_what_is_left() {
     );
     assert!(all.coverage().iter().all(|it| it.tried == it.known));
 }
+
+/// Holds a lock as long as its session lives, as it believes.
+async fn hold(server: &Arc<Server>, token: Option<u64>) {
+    let client = connect(server).await.unwrap();
+    while client
+        .create("/lock", b"", CreateMode::Ephemeral)
+        .await
+        .is_err()
+    {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let entry = server.enter("printer", None, token).unwrap();
+    let _ = client.exists("/").await;
+    sleep(Duration::from_millis(100)).await;
+    // Whether it is accepted is not looked at.
+    let _ = entry.write();
+    drop(entry);
+    let _ = client.delete("/lock", None).await;
+}
+
+#[test]
+fn run_in_which_a_resource_is_not_safe_fails_though_the_test_passes() {
+    let sweep = |tokens: [Option<u64>; 2]| {
+        let test = move |server: Arc<Server>| async move {
+            tokio::join!(hold(&server, tokens[0]), hold(&server, tokens[1]));
+        };
+        Sweep::new(test).faults([SweepFault::SessionExpired]).run()
+    };
+    let report = sweep([None; 2]);
+    assert!(
+        found(&report).contains(&"session-expired:1:create2:1:/lock".to_owned()),
+        "{report}"
+    );
+    let text = report.to_string();
+    assert!(text.contains("resource \"printer\" is unsafe: "), "{text}");
+    // Nobody checks these tokens but the resource.
+    sweep([Some(1), Some(2)]).assert_clean();
+}

@@ -209,6 +209,16 @@ export class Universe {
   /** The connect string for ZooKeeper clients: HOST:PORT, and the chroot of a created universe. */
   readonly connectString: string;
 
+  /**
+   * Enters a resource that a lock protects, calls `use`, and leaves it. `resourceVerdict(name)` says whether two were inside at a
+   * time; a run of a sweep in which a resource is not safe fails. `write` resolves to whether the resource accepts that: it does
+   * unless it has seen a higher token.
+   */
+  withResource<T>(
+    name: string,
+    options: { token?: number | undefined; holder?: string | undefined },
+    use: (entry: { write(): Promise<boolean> }) => Promise<T> | T,
+  ): Promise<T>;
   /** Injects a fault, calls `use` and removes the fault; rejects if it has never acted and is not optional. */
   withFault<T>(fault: FaultOptions, use: (fault: Fault) => Promise<T> | T): Promise<T>;
   /** Drops the universe of this name, or this one. */

@@ -130,6 +130,15 @@ class Universe extends Verbs {
     return fault instanceof Fault ? fault.remove() : super.removeFault(fault);
   }
 
+  async withResource(name, options, use) {
+    const entry = await this.resourceEnter(name, options);
+    try {
+      return await use({ write: () => this.resourceWrite(entry) });
+    } finally {
+      await this.resourceLeave(entry);
+    }
+  }
+
   async withFault(fault, use) {
     const injected = await this.inject(fault);
     let result;

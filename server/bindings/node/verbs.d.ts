@@ -140,6 +140,27 @@ export interface Story {
 }
 
 /**
+ * The result of `resourceVerdict`.
+ *
+ * It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens. It
+ * is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
+ * entered.
+ */
+export interface ResourceVerdict {
+  verdict: string;
+  /** How often somebody has entered with a token that it accepted */
+  entries: number;
+  /** The writes that it has accepted */
+  writes: number;
+  /** How often it has refused a token */
+  refused: number;
+  /** The verdict for people, with the acts that decide it */
+  text: string;
+  /** Returns `text`, which `console.log` prints too. */
+  toString(): string;
+}
+
+/**
  * The result of `sweepNext`.
  *
  * Returns the number of the run, 0 if the sweep is over. The first runs have no faults. Several runs may be done
@@ -501,6 +522,44 @@ export interface Verbs {
    * the data of znodes, and what clients sent to authenticate.
    */
   stopRecording(): Promise<string>;
+
+  /**
+   * Enter a resource that a lock protects, until `resourceLeave`.
+   *
+   * `resourceVerdict` says whether two were inside at a time. Call it while the lock is held, and wait for the
+   * answer. A run of a sweep in which a resource is not safe fails.
+   * @param resource Its name, at most 200 characters
+   */
+  resourceEnter(resource: string, options?: {
+    /** Who enters, for the verdict */
+    holder?: string | undefined;
+    /** The fencing token of the lock: the resource refuses those that are lower than one that it has seen */
+    token?: number | undefined;
+  }): Promise<number>;
+
+  /**
+   * Write to a resource, and say whether it accepts that.
+   *
+   * It does unless it has seen a higher token.
+   * @param entry The number that resource_enter returned
+   */
+  resourceWrite(entry: number): Promise<boolean>;
+
+  /**
+   * Leave a resource, before the lock is released.
+   * @param entry The number that resource_enter returned
+   */
+  resourceLeave(entry: number): Promise<void>;
+
+  /**
+   * Say whether what was done to a resource was safe.
+   *
+   * It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens.
+   * It is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
+   * entered.
+   * @param resource Its name, at most 200 characters
+   */
+  resourceVerdict(resource: string): Promise<ResourceVerdict>;
 
   /**
    * Start a sweep: a test runs once for every fault at every place where it can happen.

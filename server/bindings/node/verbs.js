@@ -112,6 +112,23 @@ class Verbs {
     return (await this._api.act('stop_recording')).base64;
   }
 
+  async resourceEnter(resource, options) {
+    return (await this._api.act('resource_enter', { resource, ...fields(options) })).entry;
+  }
+
+  async resourceWrite(entry) {
+    return (await this._api.act('resource_write', { entry })).is_accepted;
+  }
+
+  async resourceLeave(entry) {
+    await this._api.act('resource_leave', { entry });
+  }
+
+  async resourceVerdict(resource) {
+    const answer = await this._api.read('resource_verdict', { resource });
+    return printed({ verdict: answer.verdict, entries: answer.entries, writes: answer.writes, refused: answer.refused, text: answer.text });
+  }
+
   async sweepStart(depth = 1, seed = 0, rollback = 1, options) {
     return (await this._api.act('sweep_start', { depth, seed, rollback, ...fields(options) })).sweep;
   }

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use minikeeper_core::{
     faults::{action::FaultAction, hits::Hits},
     recording::Recording,
-    state::session_info::SessionInfo,
+    state::{
+        resources::{ResourceVerdict, Resources},
+        session_info::SessionInfo,
+    },
 };
 use tokio::task::AbortHandle;
 
@@ -74,6 +77,7 @@ impl Armed {
             compares: run.compares,
         };
         universe.shared.run_notes.lock().points = Some(text_of(&run.points));
+        *universe.shared.resources.lock() = Resources::default();
         // What cannot be recorded, such as a server with SASL users, is swept nevertheless. Most runs of orders
         // pass, and are not looked at.
         armed.is_recorded = (run.goal.is_none() || run.is_repeated())
@@ -137,6 +141,10 @@ impl Armed {
         self.remove();
         let notes = std::mem::take(&mut *self.universe.shared.run_notes.lock());
         let goals = notes.goals;
+        let verdict = match verdict {
+            RunVerdict::Passed => self.judged(),
+            failed => failed,
+        };
         let has_passed = verdict == RunVerdict::Passed;
         if self.has_order && has_passed {
             return RunResult {
@@ -162,6 +170,22 @@ impl Armed {
             goals,
             ..RunResult::new(verdict, is_reached)
         }
+    }
+
+    /// Returns how the run has ended by what was done to the resources that locks protect.
+    fn judged(&self) -> RunVerdict {
+        let reports = self.universe.resources();
+        let not_safe = reports
+            .iter()
+            .find(|it| it.verdict != ResourceVerdict::Safe);
+        not_safe.map_or(RunVerdict::Passed, |report| {
+            RunVerdict::Failed(report.to_string())
+        })
+    }
+
+    /// Notes that all clients of the run have died.
+    pub(crate) fn all_died(&self) {
+        self.universe.shared.resources.lock().all_died();
     }
 
     fn remove(&mut self) {

@@ -316,6 +316,7 @@ impl Sweeps {
     pub(crate) async fn crashed(
         &self,
         (number, run): (u64, Option<u64>),
+        universe: &Universe,
         within: Duration,
     ) -> Result<bool, SweepError> {
         let crash = self.with(number, |sweep| {
@@ -330,7 +331,11 @@ impl Sweeps {
         };
         // A fault that is removed ends the wait.
         let seen = tokio::time::timeout(within, crash.until(1)).await;
-        Ok(seen.is_ok_and(|seen| seen.hits > 0))
+        let has_crashed = seen.is_ok_and(|seen| seen.hits > 0);
+        if has_crashed {
+            universe.shared.resources.lock().all_died();
+        }
+        Ok(has_crashed)
     }
 
     pub(crate) fn report(&self, number: u64) -> Result<SweepReport, SweepError> {

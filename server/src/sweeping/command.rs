@@ -745,6 +745,7 @@ fn crash(
     Some(again.map_or_else(
         || {
             kill(command);
+            armed.all_died();
             Restarted::Command
         },
         |again| Restarted::Process {

@@ -377,7 +377,10 @@ where
                 // The clients are gone, and so is the test, which is dropped where it waits.
                 Some(crash) => match first_of_both(start(), crash.until(1)).await {
                     Ok(verdict) => verdict,
-                    Err(_) => start().await,
+                    Err(_) => {
+                        armed.all_died();
+                        start().await
+                    }
                 },
             };
             let seen = ordering.end(verdict != RunVerdict::Passed);

@@ -4,7 +4,7 @@
 //! one file each: `time`, `sessions`, `waiting`, `faults`, `seeding` (the tree as a value),
 //! `snapshots` (going back), `restarting`, `ensemble` (its servers), `import_export` (data
 //! directories), `changes` (single changes by a test), `inspect`, `journal`, `recording`, `locks`,
-//! `story`, and `universes`, which creates, forks and drops universes.
+//! `resources`, `story`, and `universes`, which creates, forks and drops universes.
 //!
 //! `panics` reports the story of a failed test, and `flush_wait` waits until events reach their
 //! sockets.
@@ -20,6 +20,7 @@ mod journal;
 mod locks;
 pub(crate) mod panics;
 mod recording;
+pub(crate) mod resources;
 mod restarting;
 pub(crate) mod seeding;
 mod sessions;

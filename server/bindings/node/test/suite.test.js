@@ -71,6 +71,20 @@ withServer('locks and advice print as text', ['locks', 'advise'], async (server,
   assert.match(String(await server.locks()), /^mutex \/locks\/printer /);
 });
 
+withServer('resource is unsafe if two are inside, and refuses lower tokens', ['resource_enter', 'resource_verdict'], async (server) => {
+  await server.withResource('printer', {}, async (first) => {
+    await server.withResource('printer', {}, () => {});
+    assert.equal((await server.resourceVerdict('printer')).verdict, 'undecided');
+    assert.equal(await first.write(), true);
+  });
+  assert.equal((await server.resourceVerdict('printer')).verdict, 'unsafe');
+  await server.withResource('fenced', { token: 1 }, async (first) => {
+    await server.withResource('fenced', { token: 2, holder: 'second' }, () => {});
+    assert.equal(await first.write(), false);
+  });
+  assert.equal((await server.resourceVerdict('fenced')).verdict, 'safe');
+});
+
 withServer('journal that differs is a failed assertion', ['verify'], async (server, client) => {
   await client.make('/a');
   await assert.rejects(server.verify({ path: '/a', exactly: 3 }), (error) => {

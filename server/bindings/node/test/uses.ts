@@ -211,6 +211,13 @@ export async function useEveryName(server: Server, first: Client, second: Client
   exactly<string>()(next.points + next.sentence);
   exactly<string[]>()((await swept.sweepFaults()).faults);
   exactly<void>()(await swept.sometimes('it is swept', { holds: true }));
+  const entry = await swept.resourceEnter('printer', { token: 1, holder: 'a' });
+  exactly<boolean>()(await swept.resourceWrite(entry));
+  exactly<void>()(await swept.resourceLeave(entry));
+  const judged: ResourceVerdict = await swept.resourceVerdict('printer');
+  exactly<string>()(judged.verdict + judged.text);
+  exactly<number>()(judged.entries + judged.writes + judged.refused);
+  exactly<boolean>()(await swept.withResource('printer', { token: 2 }, (it) => it.write()));
   exactly<boolean>()(await swept.sweepCrashed(started, { run: next.run, withinMs: 1 }));
   exactly<boolean>()(await swept.sweepEnd(started, { outcome: 'passed', message: undefined, story: undefined }));
   exactly<string>()(await universe.sweepReport(started, { repeat: 'again {}', title: 'uses' }));

@@ -30,6 +30,8 @@ from minikeeper import (
     MinikeeperError,
     NotVerified,
     Now,
+    ResourceEntry,
+    ResourceVerdict,
     Rule,
     Seeded,
     Server,
@@ -202,6 +204,16 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type((tried.faults, tried.points, tried.sentence), Tuple[List[str], str, str])
     assert_type(other.fault(), Optional[str])
     other.sometimes("the types are right", holds=False)
+    entry = other.resource_enter("printer", token=1, holder="a")
+    assert_type(entry, int)
+    assert_type(other.resource_write(entry), bool)
+    other.resource_leave(entry)
+    judged = other.resource_verdict("printer")
+    assert_type(judged, ResourceVerdict)
+    assert_type((judged.text, judged.entries, judged.writes, judged.refused), Tuple[str, int, int, int])
+    with other.resource("printer", token=2) as inside:
+        assert_type(inside, ResourceEntry)
+        assert_type(inside.write(), bool)
     assert_type(other.sweep_crashed(sweep, run=next.run, within_ms=0), bool)
     rule = allow("reply-lost", raises=MinikeeperError, op="create", reason="so")
     assert_type(rule, Rule)

@@ -22,6 +22,7 @@ pub(crate) mod marks;
 pub mod picking;
 pub mod reachability;
 pub mod registry;
+pub mod resources;
 pub mod run_notes;
 #[cfg(feature = "data")]
 pub mod saving;
@@ -51,8 +52,8 @@ use crate::{
     recording::recorder::FileEnd,
     state::{
         handshake_deadlines::HandshakeDeadlines, reachability::Reachability, registry::Registry,
-        run_notes::RunNotes, saving::Saving, scratch::ScratchPool, time_control::TimeControl,
-        words::FindWord,
+        resources::Resources, run_notes::RunNotes, saving::Saving, scratch::ScratchPool,
+        time_control::TimeControl, words::FindWord,
     },
     turn::turns::Turns,
 };
@@ -74,6 +75,8 @@ pub struct UniverseState {
     pub is_story_told: AtomicBool,
     /// What a sweep tries in it.
     pub run_notes: Mutex<RunNotes>,
+    /// What its tests do with the resources that locks protect.
+    pub resources: Mutex<Resources>,
     /// The end of its recording in a file.
     pub file_end: Arc<FileEnd>,
     pub server: Arc<ServerState>,
@@ -154,6 +157,7 @@ impl UniverseState {
             time_control: TimeControl::default(),
             is_story_told: AtomicBool::new(false),
             run_notes: Mutex::default(),
+            resources: Mutex::default(),
             file_end: Arc::default(),
             server,
         }

@@ -8,6 +8,7 @@ pub(crate) mod faults;
 pub(crate) mod journal;
 pub(crate) mod locks;
 mod recording;
+mod resources;
 mod restarting;
 mod server;
 pub(crate) mod sessions;
@@ -31,6 +32,7 @@ const OF_UNIVERSES: &[&[Verb]] = &[
     locks::VERBS,
     story::VERBS,
     recording::VERBS,
+    resources::VERBS,
     sweep::VERBS,
     state::VERBS,
     snapshots::VERBS,

@@ -18,6 +18,7 @@ from ._verbs import (
     ListChildren,
     Locks,
     Now,
+    ResourceVerdict,
     Seeded,
     Session,
     Stat,
@@ -29,7 +30,7 @@ from ._verbs import (
     Znode,
 )
 from .server import Server
-from .universe import Universe
+from .universe import ResourceEntry, Universe
 
 __all__ = [
     "Advice",
@@ -45,6 +46,8 @@ __all__ = [
     "MinikeeperError",
     "NotVerified",
     "Now",
+    "ResourceEntry",
+    "ResourceVerdict",
     "Rule",
     "Seeded",
     "Server",

@@ -236,6 +236,29 @@ class Story:
 
 
 @dataclass(frozen=True)
+class ResourceVerdict:
+    """The result of `resource_verdict`.
+
+    It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens.
+    It is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
+    entered.
+    """
+
+    verdict: str
+    entries: int
+    """How often somebody has entered with a token that it accepted."""
+    writes: int
+    """The writes that it has accepted."""
+    refused: int
+    """How often it has refused a token."""
+    text: str
+    """The verdict for people, with the acts that decide it."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class SweepNext:
     """The result of `sweep_next`.
 
@@ -823,6 +846,60 @@ class Verbs:
         the data of znodes, and what clients sent to authenticate.
         """
         return cast("str", self._control.do("stop_recording")["base64"])
+
+    def resource_enter(self, resource: str, *, holder: Optional[str] = None, token: Optional[int] = None) -> int:
+        """Enter a resource that a lock protects, until `resource_leave`.
+
+        `resource_verdict` says whether two were inside at a time. Call it while the lock is held, and wait for the
+        answer. A run of a sweep in which a resource is not safe fails.
+
+        - `resource`: Its name, at most 200 characters
+        - `holder`: Who enters, for the verdict
+        - `token`: The fencing token of the lock: the resource refuses those that are lower than one that it has seen
+        """
+        return cast("int", self._control.do(
+            "resource_enter",
+            {
+                "resource": resource,
+                **given(
+                    holder=holder,
+                    token=token,
+                ),
+            },
+        )["entry"])
+
+    def resource_write(self, entry: int) -> bool:
+        """Write to a resource, and say whether it accepts that.
+
+        It does unless it has seen a higher token.
+
+        - `entry`: The number that resource_enter returned
+        """
+        return cast("bool", self._control.do("resource_write", {"entry": entry})["is_accepted"])
+
+    def resource_leave(self, entry: int) -> None:
+        """Leave a resource, before the lock is released.
+
+        - `entry`: The number that resource_enter returned
+        """
+        self._control.do("resource_leave", {"entry": entry})
+
+    def resource_verdict(self, resource: str) -> ResourceVerdict:
+        """Say whether what was done to a resource was safe.
+
+        It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their
+        tokens. It is "undecided" if nobody has entered, or a holder that has not left may have been inside when
+        another one entered.
+
+        - `resource`: Its name, at most 200 characters
+        """
+        answer = self._control.read(
+            "resource_verdict",
+            {
+                "resource": resource,
+            },
+        )
+        return ResourceVerdict(verdict=answer["verdict"], entries=answer["entries"], writes=answer["writes"], refused=answer["refused"], text=answer["text"])
 
     def sweep_start(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Literal, Optional, Tuple, Union, overload
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Literal, Optional, Tuple, Union, overload
 
 from . import _story
 from ._control import Control
@@ -11,6 +12,18 @@ from ._faults import Fault
 from ._kazoo import settle, wait_renewed
 from ._sessions import Client, SessionLike, session_id, signed
 from ._verbs import Verbs
+
+
+class ResourceEntry:
+    """Somebody who is inside a resource: see `Universe.resource`."""
+
+    def __init__(self, universe: Universe, entry: int) -> None:
+        self._universe = universe
+        self._entry = entry
+
+    def write(self) -> bool:
+        """Write to the resource. Returns whether it accepts that: it does unless it has seen a higher token."""
+        return self._universe.resource_write(self._entry)
 
 
 class Universe(Verbs):
@@ -87,6 +100,19 @@ class Universe(Verbs):
         """
         faults = self.sweep_faults().faults
         return faults[0] if faults else None
+
+    @contextmanager
+    def resource(self, name: str, *, token: Optional[int] = None, holder: Optional[str] = None) -> Iterator[ResourceEntry]:
+        """Be inside a resource that a lock protects, within the block.
+
+        `resource_verdict(name)` says whether two were inside at a time; a run of a sweep in which a resource is not safe fails. The
+        resource refuses a token that is lower than one that it has seen: see `ResourceEntry.write`.
+        """
+        entry = self.resource_enter(name, token=token, holder=holder)
+        try:
+            yield ResourceEntry(self, entry)
+        finally:
+            self.resource_leave(entry)
 
     if TYPE_CHECKING:
         # Only for type checkers, which then know the result of each format.

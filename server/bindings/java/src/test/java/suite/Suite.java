@@ -56,6 +56,7 @@ public final class Suite {
             selectClass(SweepRulesTest.class),
             selectClass(OwnUniverseTest.class),
             selectClass(UniverseTest.class),
+            selectClass(ResourceTest.class),
             selectClass(SessionVerbsTest.class),
             selectClass(StateVerbsTest.class),
             selectClass(AnswersTest.class),

@@ -117,6 +117,19 @@ public class Universe extends Verbs {
     return super.removeFault(fault);
   }
 
+  /**
+   * Enters a resource that a lock protects, until the result is closed. {@code resourceVerdict} says whether two were inside at a
+   * time; a run of a sweep in which a resource is not safe fails.
+   */
+  public final ResourceEntry enter(String resource) {
+    return new ResourceEntry(this, resourceEnter(Map.of("resource", resource)));
+  }
+
+  /** Enters a resource with a fencing token: the resource refuses one that is lower than one that it has seen. */
+  public final ResourceEntry enter(String resource, long token) {
+    return new ResourceEntry(this, resourceEnter(Map.of("resource", resource, "token", token)));
+  }
+
   /** Export the tree in the format of {@link #seed(Map)}. */
   @Override
   public Map<String, Object> exportTree() {

@@ -374,6 +374,57 @@ abstract class Verbs {
   }
 
   /**
+   * Enter a resource that a lock protects, until {@code resourceLeave}.
+   *
+   * <p>{@code resourceVerdict} says whether two were inside at a time. Call it while the lock is held, and wait for
+   * the answer. A run of a sweep in which a resource is not safe fails.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code resource}: Its name, at most 200 characters
+   * <li>{@code holder}: Who enters, for the verdict
+   * <li>{@code token}: The fencing token of the lock: the resource refuses those that are lower than one that it has
+   * seen
+   * </ul>
+   */
+  public long resourceEnter(Map<String, ?> fields) {
+    return Values.number(control().act("resource_enter", fields).get("entry"));
+  }
+
+  /**
+   * Write to a resource, and say whether it accepts that.
+   *
+   * <p>It does unless it has seen a higher token.
+   *
+   * @param entry The number that resource_enter returned
+   */
+  public boolean resourceWrite(long entry) {
+    return Boolean.TRUE.equals(control().act("resource_write", fields("entry", entry)).get("is_accepted"));
+  }
+
+  /**
+   * Leave a resource, before the lock is released.
+   *
+   * @param entry The number that resource_enter returned
+   */
+  public void resourceLeave(long entry) {
+    control().act("resource_leave", fields("entry", entry));
+  }
+
+  /**
+   * Say whether what was done to a resource was safe.
+   *
+   * <p>It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens.
+   * It is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
+   * entered.
+   *
+   * @param resource Its name, at most 200 characters
+   */
+  public ResourceVerdict resourceVerdict(String resource) {
+    return new ResourceVerdict(control().read("resource_verdict", fields("resource", resource)));
+  }
+
+  /**
    * Start a sweep: a test runs once for every fault at every place where it can happen.
    *
    * <p>Then, until {@code sweepNext} returns run 0: call {@code sweepNext} on a universe that no client uses yet, run
