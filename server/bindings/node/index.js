@@ -131,7 +131,8 @@ class Universe extends Verbs {
   }
 
   async withResource(name, options, use) {
-    const entry = await this.resourceEnter(name, options);
+    const { token, holder } = options;
+    const entry = await this.resourceEnter(name, { fencingToken: token, holder });
     try {
       return await use({ write: () => this.resourceWrite(entry) });
     } finally {

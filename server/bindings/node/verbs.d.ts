@@ -534,7 +534,7 @@ export interface Verbs {
     /** Who enters, for the verdict */
     holder?: string | undefined;
     /** The fencing token of the lock: the resource refuses those that are lower than one that it has seen */
-    token?: number | undefined;
+    fencingToken?: number | undefined;
   }): Promise<number>;
 
   /**

@@ -211,7 +211,7 @@ export async function useEveryName(server: Server, first: Client, second: Client
   exactly<string>()(next.points + next.sentence);
   exactly<string[]>()((await swept.sweepFaults()).faults);
   exactly<void>()(await swept.sometimes('it is swept', { holds: true }));
-  const entry = await swept.resourceEnter('printer', { token: 1, holder: 'a' });
+  const entry = await swept.resourceEnter('printer', { fencingToken: 1, holder: 'a' });
   exactly<boolean>()(await swept.resourceWrite(entry));
   exactly<void>()(await swept.resourceLeave(entry));
   const judged: ResourceVerdict = await swept.resourceVerdict('printer');

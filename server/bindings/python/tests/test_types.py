@@ -204,7 +204,7 @@ def use_every_name(server: Server, universe: Universe, client: KazooClient, fold
     assert_type((tried.faults, tried.points, tried.sentence), Tuple[List[str], str, str])
     assert_type(other.fault(), Optional[str])
     other.sometimes("the types are right", holds=False)
-    entry = other.resource_enter("printer", token=1, holder="a")
+    entry = other.resource_enter("printer", fencing_token=1, holder="a")
     assert_type(entry, int)
     assert_type(other.resource_write(entry), bool)
     other.resource_leave(entry)

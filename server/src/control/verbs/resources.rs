@@ -35,7 +35,7 @@ pub(super) const VERBS: &[Verb] = &[
             RESOURCE,
             Parameter::optional("holder", ParameterKind::Text, "Who enters, for the verdict"),
             Parameter::optional(
-                "token",
+                "fencing_token",
                 ParameterKind::Count(u64::MAX),
                 "The fencing token of the lock: the resource refuses those that are lower than one that it has seen",
             ),
@@ -44,7 +44,10 @@ pub(super) const VERBS: &[Verb] = &[
         answer: &[Field::new("entry", FieldKind::Count).help("The number of the entry")],
         handler: Handler::AtOnce(|call| {
             let text = |name| call.arguments.given(name).and_then(Value::as_str);
-            let token = call.arguments.given("token").and_then(Value::as_u64);
+            let token = call
+                .arguments
+                .given("fencing_token")
+                .and_then(Value::as_u64);
             let resource = call.arguments.text("resource")?;
             let entry = call
                 .universe

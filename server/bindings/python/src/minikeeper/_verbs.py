@@ -847,7 +847,13 @@ class Verbs:
         """
         return cast("str", self._control.do("stop_recording")["base64"])
 
-    def resource_enter(self, resource: str, *, holder: Optional[str] = None, token: Optional[int] = None) -> int:
+    def resource_enter(
+        self,
+        resource: str,
+        *,
+        holder: Optional[str] = None,
+        fencing_token: Optional[int] = None,
+    ) -> int:
         """Enter a resource that a lock protects, until `resource_leave`.
 
         `resource_verdict` says whether two were inside at a time. Call it while the lock is held, and wait for the
@@ -855,7 +861,8 @@ class Verbs:
 
         - `resource`: Its name, at most 200 characters
         - `holder`: Who enters, for the verdict
-        - `token`: The fencing token of the lock: the resource refuses those that are lower than one that it has seen
+        - `fencing_token`: The fencing token of the lock: the resource refuses those that are lower than one that it
+          has seen
         """
         return cast("int", self._control.do(
             "resource_enter",
@@ -863,7 +870,7 @@ class Verbs:
                 "resource": resource,
                 **given(
                     holder=holder,
-                    token=token,
+                    fencing_token=fencing_token,
                 ),
             },
         )["entry"])

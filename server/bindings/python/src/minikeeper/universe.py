@@ -108,7 +108,7 @@ class Universe(Verbs):
         `resource_verdict(name)` says whether two were inside at a time; a run of a sweep in which a resource is not safe fails. The
         resource refuses a token that is lower than one that it has seen: see `ResourceEntry.write`.
         """
-        entry = self.resource_enter(name, token=token, holder=holder)
+        entry = self.resource_enter(name, fencing_token=token, holder=holder)
         try:
             yield ResourceEntry(self, entry)
         finally:

@@ -127,7 +127,7 @@ public class Universe extends Verbs {
 
   /** Enters a resource with a fencing token: the resource refuses one that is lower than one that it has seen. */
   public final ResourceEntry enter(String resource, long token) {
-    return new ResourceEntry(this, resourceEnter(Map.of("resource", resource, "token", token)));
+    return new ResourceEntry(this, resourceEnter(Map.of("resource", resource, "fencing_token", token)));
   }
 
   /** Export the tree in the format of {@link #seed(Map)}. */

@@ -383,8 +383,8 @@ abstract class Verbs {
    * <ul>
    * <li>{@code resource}: Its name, at most 200 characters
    * <li>{@code holder}: Who enters, for the verdict
-   * <li>{@code token}: The fencing token of the lock: the resource refuses those that are lower than one that it has
-   * seen
+   * <li>{@code fencing_token}: The fencing token of the lock: the resource refuses those that are lower than one that
+   * it has seen
    * </ul>
    */
   public long resourceEnter(Map<String, ?> fields) {
