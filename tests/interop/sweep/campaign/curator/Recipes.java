@@ -1,6 +1,8 @@
+import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.SweepNext;
 import io.github.minikeeper.Universe;
+import io.github.minikeeper.Znode;
 import java.io.IOException;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
@@ -12,6 +14,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
@@ -29,6 +32,7 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
@@ -153,11 +157,11 @@ final class Recipes {
         Member lowest = new Member(run.connect(), 0);
         Member highest = new Member(run.connect(), 1);
         Future<Void> other = run.start(() -> {
-            enterAndLeave(highest, lowest, () -> {});
+            enterAndLeave(run, highest, lowest, () -> {});
             return null;
         });
         run.moment(() -> !run.children(PATH).isEmpty() || other.isDone());
-        enterAndLeave(lowest, highest, () -> run.untilWatched(lowest.path, other));
+        enterAndLeave(run, lowest, highest, () -> run.untilWatched(lowest.path, other));
         run.result(other);
     }
 
@@ -167,7 +171,6 @@ final class Recipes {
         final String path;
         volatile boolean enters;
         volatile boolean leaves;
-        /** Whether a call has thrown because the connection was lost: then the other member may wait in vain. */
         volatile boolean hasThrown;
 
         Member(Client client, int half) throws Exception {
@@ -181,27 +184,30 @@ final class Recipes {
             barrier = found;
             path = name;
         }
+
+        /** Whether its connection or session was lost: then the other may wait in vain, or for nobody. */
+        boolean hasFailed() throws Exception {
+            return hasThrown || client.hasLost();
+        }
     }
 
-    private static void enterAndLeave(Member member, Member other, Step beforeLeave) throws Exception {
+    private static void enterAndLeave(Run run, Member member, Member other, Step beforeLeave) throws Exception {
         try {
             member.enters = true;
-            boolean entered = member.barrier.enter(PATIENCE_MS, TimeUnit.MILLISECONDS);
-            require(entered || other.hasThrown || member.client.hasLost(), "both enter, and enter does not return");
+            boolean entered = run.inTime("enter", () -> member.barrier.enter(PATIENCE_MS, TimeUnit.MILLISECONDS));
+            require(entered || other.hasFailed() || member.client.hasLost(), "both enter, and enter returns false");
             if (!entered) {
                 return;
             }
             require(other.enters, "enter returns before the other member enters");
             beforeLeave.run();
             member.leaves = true;
-            boolean left = member.barrier.leave(PATIENCE_MS, TimeUnit.MILLISECONDS);
-            require(left || other.hasThrown || member.client.hasLost(), "both leave, and leave does not return");
-            require(!left || other.leaves || other.hasThrown, "leave returns before the other member leaves");
-        } catch (KeeperException.ConnectionLossException lost) {
-            member.hasThrown = true;
+            boolean left = run.inTime("leave", () -> member.barrier.leave(PATIENCE_MS, TimeUnit.MILLISECONDS));
+            require(left || !other.leaves || other.hasFailed() || member.client.hasLost(), "both leave, and leave returns false");
+            require(!left || other.leaves || other.hasFailed(), "leave returns before the other member leaves");
         } catch (KeeperException | IllegalStateException problem) {
             member.hasThrown = true;
-            // Its znode has gone with its session.
+            // The connection was lost, or its znode has gone with its session.
             if (problem instanceof Broken || !member.client.hasLost()) {
                 throw problem;
             }
@@ -334,8 +340,10 @@ final class Recipes {
         if (names.size() != 1) {
             return false;
         }
-        io.github.minikeeper.Znode znode = run.universe.get(PATH + "/" + names.get(0));
-        return znode.text().equals(data) && znode.stat().ephemeralOwner() == client.session();
+        long session = client.session();
+        return run.ifThere(PATH + "/" + names.get(0))
+                .filter(znode -> znode.text().equals(data) && znode.stat().ephemeralOwner() == session)
+                .isPresent();
     }
 
     /** A node with a time to live that stays while its child is touched, and comes again when it was deleted. */
@@ -642,8 +650,8 @@ final class Recipes {
         until(() -> first.leads > 0, () -> "the only participant does not lead");
         second.selector.start();
         run.moment(() -> run.children(PATH).size() == 2);
-        first.mayEnd.release();
-        until(() -> second.leads > 0, () -> "the first has led, and the second does not lead");
+        // A participant whose connection is lost goes to the end of the queue: then the first leads again.
+        until(() -> first.endsTurn() && second.leads > 0, () -> "the first has led " + first.leads + " times, and the second does not lead");
         until(() -> run.children(PATH).size() == 2, () -> "the first is not in the queue again: " + run.children(PATH));
         first.selector.close();
         second.selector.close();
@@ -658,6 +666,7 @@ final class Recipes {
         final Semaphore mayEnd = new Semaphore(0);
         Participant other;
         volatile int leads;
+        private int turns;
         volatile boolean isLeading;
         volatile String problem;
         private final Client client;
@@ -666,6 +675,15 @@ final class Recipes {
             this.client = client;
             selector = new LeaderSelector(client.curator, PATH, this);
             selector.autoRequeue();
+        }
+
+        /** Ends its present turn, if it leads. */
+        boolean endsTurn() {
+            if (leads > turns) {
+                turns = leads;
+                mayEnd.release();
+            }
+            return true;
         }
 
         @Override
@@ -820,36 +838,57 @@ final class Recipes {
             return threads.submit(call);
         }
 
-        <T> T result(Future<T> call) throws Exception {
+        /** Does a call that has a limit of PATIENCE_MS. */
+        <T> T inTime(String name, Callable<T> call) throws Exception {
             try {
-                return call.get(RUN_S, TimeUnit.SECONDS);
+                return result(start(call), 2 * PATIENCE_MS);
+            } catch (TimeoutException endless) {
+                throw new Broken(name + " with a limit of " + PATIENCE_MS + " ms does not return in twice this time");
+            }
+        }
+
+        <T> T result(Future<T> call) throws Exception {
+            return result(call, 1000 * RUN_S);
+        }
+
+        private <T> T result(Future<T> call, int limitMs) throws Exception {
+            try {
+                return call.get(limitMs, TimeUnit.MILLISECONDS);
             } catch (ExecutionException failed) {
                 throw failed.getCause() instanceof Exception ? (Exception) failed.getCause() : failed;
             }
         }
 
-        /** Returns the names of the children of a znode that may be missing. */
-        List<String> children(String path) {
-            return exists(path) ? universe.children(path) : List.of();
+        /** Returns a znode that may come and go. */
+        Optional<Znode> ifThere(String path) {
+            return orElse(() -> Optional.of(universe.get(path)), Optional.empty());
         }
 
-        private boolean exists(String path) {
-            int slash = path.lastIndexOf('/');
-            return path.equals("/") || children(slash == 0 ? "/" : path.substring(0, slash)).contains(path.substring(slash + 1));
+        List<String> children(String path) {
+            return orElse(() -> universe.children(path), List.of());
+        }
+
+        private static <T> T orElse(Supplier<T> read, T ifMissing) {
+            try {
+                return read.get();
+            } catch (MinikeeperException problem) {
+                if (problem.status() == 404) {
+                    return ifMissing;
+                }
+                throw problem;
+            }
         }
 
         String data(String path) {
-            return contents(path).getOrDefault(path, "nothing");
+            return ifThere(path).map(Znode::text).orElse("nothing");
         }
 
         /** Returns a subtree with its data. */
         Map<String, String> contents(String path) {
             Map<String, String> found = new TreeMap<>();
-            if (exists(path)) {
-                found.put(path, universe.get(path).text());
-                for (String child : universe.children(path)) {
-                    found.putAll(contents(path + "/" + child));
-                }
+            ifThere(path).ifPresent(znode -> found.put(path, znode.text()));
+            for (String child : children(path)) {
+                found.putAll(contents(path + "/" + child));
             }
             return found;
         }
