@@ -274,8 +274,6 @@ final class Recipes {
                 require(order.equals(items), "put " + items + ", and got " + consumer.got);
             }
             until(() -> run.children(PATH).isEmpty(), () -> "all are consumed, and the queue has " + run.children(PATH));
-        }
-        if (hasLocks) {
             until(() -> run.children(LOCKS).isEmpty(), () -> "all are consumed, and locked is " + run.children(LOCKS));
         }
     }
