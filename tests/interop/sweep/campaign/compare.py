@@ -6,6 +6,7 @@ pattern is one without any fault, and a finding with `sometimes` need not be fou
 Of a scenario with null, what breaks is printed.
 """
 
+import argparse
 import json
 import os
 import re
@@ -39,9 +40,34 @@ def command(program, scenario):
     return [sys.executable, f"{HERE / program}.py", scenario]
 
 
+def sweep_in_jvm(scenario, options):
+    """As `sweep`, of a scenario that sweeps itself, with all runs in one JVM: a JVM for each would take a second."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", action="append")
+    parser.add_argument("--only")
+    parser.add_argument("--seed")
+    given = parser.parse_args(options)
+    words = ["jobs=8", f"faults={','.join(given.fault)}" if given.fault else ""]
+    words += [f"{name}={value}" for name, value in (("only", given.only), ("seed", given.seed)) if value]
+    done = subprocess.run(
+        [*(work / "curator.command").read_text().split("\n"), scenario, *filter(None, words)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "MINIKEEPER_BIN": minikeeper},
+    )
+    (work / f"curator-{scenario}.txt").write_text(done.stdout + done.stderr)
+    lines = [line.removeprefix("breaks ").split("\t", 1) for line in done.stdout.splitlines() if line.startswith("breaks ")]
+    return [(None if point == "no fault" else point, message) for point, message in lines], done
+
+
 def sweep(program, scenario, options):
     """Sweeps a scenario. Prints its row. Returns what has broken, as pairs of point and output, and the report."""
     name = f"{program} {scenario}"
+    if program == "curator/Recipes":
+        broken, done = sweep_in_jvm(scenario, options)
+        report = done.stdout + done.stderr
+        return row(name, broken, SUMMARY.search(report), report, done.returncode), report
     out = work / re.sub(r"\W+", "-", name)
     shutil.rmtree(out, ignore_errors=True)
     words = [minikeeper, "sweep", "--out", out, "--run-time", 20, *OPTIONS.get(program, ()), *options, "--", *command(program, scenario)]
@@ -50,9 +76,7 @@ def sweep(program, scenario, options):
     report = done.stdout + done.stderr
     summary = SUMMARY.search(report)
     if not summary:
-        problem(name, f"no report; exit code {done.returncode}\n{report}")
-        return None, report
-    state, tried, points, unreached, runs, seconds = summary.groups()
+        return row(name, [], summary, report, done.returncode), report
     stories = {json.loads(story.read_text())["title"]: story.with_suffix(".out") for story in sorted(out.glob("*.json"))}
     if "without any fault" in report:
         broken = [(None, output.read_text()) for output in stories.values()]
@@ -62,8 +86,17 @@ def sweep(program, scenario, options):
         failing = [point for point in how if how[point] in ("failed", "hung")]
         # A point that failed once and has no output passed when it was repeated.
         broken = [(point, stories[point].read_text() if point in stories else "") for point in failing]
+    return row(name, broken, summary, report, done.returncode), report
+
+
+def row(name, broken, summary, report, code):
+    """Prints the row of a scenario. Returns what has broken, or None if there is no report."""
+    if not summary:
+        problem(name, f"no report; exit code {code}\n{report}")
+        return None
+    state, tried, points, unreached, runs, seconds = summary.groups()
     print(ROW.format(name, state, points, len(broken), runs, seconds, unreached), flush=True)
-    return broken, report
+    return broken
 
 
 def main():

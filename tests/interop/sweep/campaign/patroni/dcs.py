@@ -2,11 +2,14 @@
 
 import logging
 import os
+import subprocess
 import sys
+import threading
 import time
 
 from client import PATIENCE, fail
-from common import run
+from common import Background, has_lost, run
+from kazoo.protocol.states import KazooState
 from patroni.dcs.zookeeper import ZooKeeper, ZooKeeperError
 from patroni.postgresql.mpp import get_mpp
 
@@ -118,4 +121,34 @@ def stale_leader():
         fail("the other leads, and the restarted node has taken the leader key away from it")
 
 
-run({scenario.__name__: scenario for scenario in (initialize, leader, member, sync_state, stale_leader)}, sys.argv[1])
+def restarted():
+    """The same when the node was killed, and its former session ends while it is paused: no step is made here but by the fault."""
+    # The process ends without closing its session.
+    subprocess.run([sys.executable, __file__, "leader"], check=True)
+    after, other = node("one"), node("other")
+    losses, is_over = [], threading.Event()
+    other._client.add_listener(lambda state: losses.append(other) if state == KazooState.LOST else None)
+
+    def turns():
+        while not is_over.wait(0.02):
+            try:
+                if other.get_cluster().leader is None and other.attempt_to_acquire_leader():
+                    return True
+            except ZooKeeperError:
+                pass
+        return False
+
+    leads = Background(turns)
+    has_taken = False
+    try:
+        view = after.get_cluster()
+        has_taken = bool(view.leader) and view.leader.name == "one" and after.update_leader(view, None)
+    except ZooKeeperError:
+        pass
+    is_over.set()
+    if leads.result("the turns of the other node do not end") and has_taken and not has_lost(losses):
+        fail("the other leads, and the restarted node has taken the leader key away from it")
+
+
+SCENARIOS = (initialize, leader, member, sync_state, stale_leader, restarted)
+run({scenario.__name__: scenario for scenario in SCENARIOS}, sys.argv[1])
