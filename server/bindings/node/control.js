@@ -16,7 +16,7 @@ const ANSWER_MS_MAX = 300_000;
 /** The parameters of verbs whose names differ here. */
 const WIRE_NAMES = [
   ...['allow_none', 'allow_unreached', 'allow_untried', 'at_least', 'at_most', 'by_ms', 'bytes_max'],
-  ...['delay_ms', 'idle_ms', 'in_data', 'in_order', 'leave_out', 'outage_ms', 'quiet_ms', 'sort_by'],
+  ...['delay_ms', 'fencing_token', 'idle_ms', 'in_data', 'in_order', 'leave_out', 'outage_ms', 'quiet_ms', 'sort_by'],
   ...['tests_left', 'time_ms', 'ttl_ms', 'within_ms'],
 ];
 

@@ -33,6 +33,7 @@ import {
   type LockHistory,
   type Locks,
   type Now,
+  type ResourceVerdict,
   type Seeded,
   type Session,
   type Stat,
