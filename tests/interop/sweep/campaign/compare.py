@@ -37,6 +37,8 @@ def problem(name, what):
 def command(program, scenario):
     if program == "go/locks":
         return [work / "go-locks", scenario]
+    if program == "node/examples":
+        return ["node", f"{HERE / program}.js", scenario]
     return [sys.executable, f"{HERE / program}.py", scenario]
 
 
