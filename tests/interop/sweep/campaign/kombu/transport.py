@@ -23,7 +23,7 @@ def messages():
         for value in ("a", "b", "c"):
             connection.ensure(connection, publish, **RETRY)(value)
         received, failed = [], False
-        queue = connection.SimpleQueue("queue")
+        queue = connection.ensure(connection, lambda: connection.SimpleQueue("queue"), **RETRY)()
         while True:
             try:
                 message = queue.get(block=False)
