@@ -227,3 +227,20 @@ fn run_in_which_a_resource_is_not_safe_fails_though_the_test_passes() {
     // Nobody checks these tokens but the resource.
     sweep([Some(1), Some(2)]).assert_clean();
 }
+
+#[test]
+fn order_in_which_a_resource_is_not_safe_fails() {
+    let test = |server: Arc<Server>| async move {
+        let inside = async || {
+            let client = connect(&server).await.unwrap();
+            let entry = server.enter("printer", None, None).unwrap();
+            client.exists("/").await.unwrap();
+            drop(entry);
+        };
+        tokio::join!(inside(), inside());
+    };
+    let report = Sweep::new(test).orders().run();
+    assert_eq!(report.state(), SweepState::Failed, "{report}");
+    let text = report.to_string();
+    assert!(text.contains("resource \"printer\" is unsafe: "), "{text}");
+}

@@ -143,12 +143,12 @@ export interface Story {
  * The result of `resourceVerdict`.
  *
  * It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens. It
- * is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
+ * is "undecided" if no holder has entered, or a holder that has not left may have been inside when another one
  * entered.
  */
 export interface ResourceVerdict {
   verdict: string;
-  /** How often somebody has entered with a token that it accepted */
+  /** The number of entries whose token it has accepted */
   entries: number;
   /** The writes that it has accepted */
   writes: number;
@@ -555,8 +555,8 @@ export interface Verbs {
    * Say whether what was done to a resource was safe.
    *
    * It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens.
-   * It is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
-   * entered.
+   * It is "undecided" if no holder has entered, or a holder that has not left may have been inside when another
+   * one entered.
    * @param resource Its name, at most 200 characters
    */
   resourceVerdict(resource: string): Promise<ResourceVerdict>;

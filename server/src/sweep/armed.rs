@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 use minikeeper_core::{
     faults::{action::FaultAction, hits::Hits},
     recording::Recording,
-    state::{
-        resources::{ResourceVerdict, Resources},
-        session_info::SessionInfo,
-    },
+    state::{resources::ResourceVerdict, session_info::SessionInfo},
 };
 use tokio::task::AbortHandle;
 
@@ -77,7 +74,7 @@ impl Armed {
             compares: run.compares,
         };
         universe.shared.run_notes.lock().points = Some(text_of(&run.points));
-        *universe.shared.resources.lock() = Resources::default();
+        universe.shared.resources.lock().clear();
         // What cannot be recorded, such as a server with SASL users, is swept nevertheless. Most runs of orders
         // pass, and are not looked at.
         armed.is_recorded = (run.goal.is_none() || run.is_repeated())

@@ -316,7 +316,6 @@ impl Sweeps {
     pub(crate) async fn crashed(
         &self,
         (number, run): (u64, Option<u64>),
-        universe: &Universe,
         within: Duration,
     ) -> Result<bool, SweepError> {
         let crash = self.with(number, |sweep| {
@@ -333,7 +332,11 @@ impl Sweeps {
         let seen = tokio::time::timeout(within, crash.until(1)).await;
         let has_crashed = seen.is_ok_and(|seen| seen.hits > 0);
         if has_crashed {
-            universe.shared.resources.lock().all_died();
+            self.with(number, |sweep| {
+                let running = sweep.running.get(&sweep.number_of(number, run)?);
+                running.inspect(|running| running.armed.all_died());
+                Ok(())
+            })?;
         }
         Ok(has_crashed)
     }

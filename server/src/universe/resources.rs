@@ -75,9 +75,9 @@ impl Universe {
     }
 }
 
-/// Somebody who is inside a resource: see [`Universe::enter`]. Leaves it when dropped.
+/// A holder that is inside a resource: see [`Universe::enter`]. Leaves it when dropped.
 #[derive(Debug)]
-#[must_use = "who is dropped has left"]
+#[must_use = "the holder leaves when this is dropped"]
 pub struct ResourceEntry {
     universe: Universe,
     number: u64,

@@ -1,8 +1,8 @@
 //! What is done to the resources that a test protects with locks, and whether it was safe.
 //!
-//! A holder enters a resource, writes to it, and leaves it. One that has never left is inside until its last act for certain, and
-//! from then on perhaps: it may have ended, or go on. Two that are inside at a time are safe only if their tokens differ, and the
-//! resource refuses what comes with the lower one.
+//! A holder enters a resource, writes to it, and leaves it. A holder that has not left was inside until its last act, and may be
+//! inside still: its outcome is unknown. Two holders that are inside at the same time are safe only if their tokens differ, since
+//! the resource refuses writes with the lower token.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ pub enum ResourceVerdict {
     Safe,
     /// Two holders were inside at a time, without tokens that differ.
     Unsafe,
-    /// Nobody has entered, or somebody who has never left may have been inside when another one entered.
+    /// No holder has entered, or a holder that has not left may have been inside when another one entered.
     Undecided,
 }
 
@@ -72,7 +72,7 @@ pub struct ResourceReport {
     pub name: String,
     /// Whether it was safe.
     pub verdict: ResourceVerdict,
-    /// How often somebody has entered it, with a token that it accepted.
+    /// The number of entries whose token it has accepted.
     pub entries: u64,
     /// The number of writes that it has accepted.
     pub writes: u64,
@@ -121,7 +121,7 @@ struct Resource {
     violation: Option<Vec<String>>,
 }
 
-/// Somebody who has entered, and not left.
+/// A holder that has entered, and not left.
 #[derive(Debug)]
 struct Inside {
     resource: String,
@@ -145,7 +145,7 @@ fn check_name(what: &str, name: &str) -> Result<(), ResourceError> {
 }
 
 impl Resources {
-    /// Notes that somebody enters a resource, with the token of its lock if there is one. Returns the number of the entry.
+    /// Notes that a holder enters a resource, with the token of its lock if there is one. Returns the number of the entry.
     ///
     /// # Errors
     /// When a name is empty or too long, or there are too many resources or holders.
@@ -205,10 +205,10 @@ impl Resources {
         Ok(entry)
     }
 
-    /// Notes that who made this entry writes. Returns whether the resource accepts that.
+    /// Notes that the holder of an entry writes. Returns whether the resource accepts that.
     ///
     /// # Errors
-    /// When nobody with this entry is inside.
+    /// When the entry is unknown.
     pub fn write(&mut self, entry: u64, now: Duration) -> Result<bool, ResourceError> {
         let inside = self.inside.get(&entry).ok_or_else(|| no_entry(entry))?;
         let Some(resource) = self.resources.get_mut(&inside.resource) else {
@@ -223,10 +223,10 @@ impl Resources {
         Ok(true)
     }
 
-    /// Notes that who made this entry leaves.
+    /// Notes that the holder of an entry leaves.
     ///
     /// # Errors
-    /// When nobody with this entry is inside.
+    /// When the entry is unknown.
     pub fn leave(&mut self, entry: u64, now: Duration) -> Result<(), ResourceError> {
         let inside = self.inside.remove(&entry).ok_or_else(|| no_entry(entry))?;
         if let Some(resource) = self.resources.get_mut(&inside.resource) {
@@ -235,12 +235,18 @@ impl Resources {
         Ok(())
     }
 
-    /// Notes that everybody who is inside has died.
+    /// Forgets the resources. Numbers of entries are not used again, so that an entry of an earlier run cannot act.
+    pub fn clear(&mut self) {
+        self.resources.clear();
+        self.inside.clear();
+    }
+
+    /// Notes that all holders have died.
     pub fn all_died(&mut self) {
         self.inside.clear();
     }
 
-    /// Returns what was done to a resource; it is undecided if nobody has entered it.
+    /// Returns what was done to a resource; it is undecided if no holder has entered it.
     #[must_use]
     pub fn report(&self, name: &str) -> ResourceReport {
         let mut report = ResourceReport {
@@ -252,7 +258,7 @@ impl Resources {
             reason: Vec::new(),
         };
         let Some(resource) = self.resources.get(name) else {
-            report.reason.push("nobody has entered it".to_owned());
+            report.reason.push("no holder has entered it".to_owned());
             return report;
         };
         (report.entries, report.writes, report.refused) =
@@ -271,7 +277,7 @@ impl Resources {
             ),
             (None, None) if resource.entries == 0 => (
                 ResourceVerdict::Undecided,
-                vec!["nobody has entered it".to_owned()],
+                vec!["no holder has entered it".to_owned()],
             ),
             (None, None) => (ResourceVerdict::Safe, Vec::new()),
         };
@@ -289,7 +295,7 @@ impl Resources {
 }
 
 impl Resource {
-    /// Somebody who acts is inside, so that whoever entered meanwhile was inside at the same time.
+    /// A holder that acts is inside, so that one that entered meanwhile was inside at the same time.
     fn judge(&mut self, inside: &Inside, act: &str, now: Duration) {
         if let (None, Some((other, then))) = (&self.violation, &inside.meanwhile) {
             self.violation = Some(vec![
@@ -303,7 +309,7 @@ impl Resource {
 
 fn no_entry(entry: u64) -> ResourceError {
     ResourceError(format!(
-        "entry {entry}: nobody is inside with it; it has left, or has never entered"
+        "entry {entry}: unknown; its holder has left, or resource_enter has not returned it"
     ))
 }
 
@@ -398,6 +404,15 @@ mod tests {
         enter(&mut resources, "b", Some(7));
         assert!(resources.write(first, NOW).unwrap());
         assert_eq!(resources.report("r").verdict, ResourceVerdict::Unsafe);
+    }
+
+    #[test]
+    fn entry_from_before_cannot_act() {
+        let mut resources = Resources::default();
+        let before = enter(&mut resources, "a", None);
+        resources.clear();
+        let now = enter(&mut resources, "b", None);
+        assert!(resources.leave(before, NOW).is_err() && resources.leave(now, NOW).is_ok());
     }
 
     #[test]

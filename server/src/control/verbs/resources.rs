@@ -88,13 +88,13 @@ pub(super) const VERBS: &[Verb] = &[
         method: Method::Get,
         docs: "Say whether what was done to a resource was safe\n\n\
                It was \"safe\" if no two holders were inside at a time, or the resource has refused the lower of their tokens. It \
-               is \"undecided\" if nobody has entered, or a holder that has not left may have been inside when another one entered.",
+               is \"undecided\" if no holder has entered, or a holder that has not left may have been inside when another one entered.",
         parameters: &[RESOURCE],
         plain: None,
         answer: &[
             Field::new("verdict", FieldKind::OneOf(ResourceVerdict::NAMES)),
             Field::new("entries", FieldKind::Count)
-                .help("How often somebody has entered with a token that it accepted"),
+                .help("The number of entries whose token it has accepted"),
             Field::new("writes", FieldKind::Count).help("The writes that it has accepted"),
             Field::new("refused", FieldKind::Count).help("How often it has refused a token"),
             Field::new("text", FieldKind::Text)

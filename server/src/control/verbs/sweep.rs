@@ -352,7 +352,7 @@ pub(super) const VERBS: &[Verb] = &[
             Box::pin(async move {
                 let sweep = call.arguments.count("sweep")?;
                 let within = call.arguments.duration("within_ms")?;
-                let crashed = sweeps(call).crashed((sweep, run(call)), &call.universe, within).await;
+                let crashed = sweeps(call).crashed((sweep, run(call)), within).await;
                 Ok(json!({"is_crashed": crashed.map_err(refused)?}))
             })
         }),

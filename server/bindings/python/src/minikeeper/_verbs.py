@@ -240,13 +240,13 @@ class ResourceVerdict:
     """The result of `resource_verdict`.
 
     It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens.
-    It is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
+    It is "undecided" if no holder has entered, or a holder that has not left may have been inside when another one
     entered.
     """
 
     verdict: str
     entries: int
-    """How often somebody has entered with a token that it accepted."""
+    """The number of entries whose token it has accepted."""
     writes: int
     """The writes that it has accepted."""
     refused: int
@@ -895,7 +895,7 @@ class Verbs:
         """Say whether what was done to a resource was safe.
 
         It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their
-        tokens. It is "undecided" if nobody has entered, or a holder that has not left may have been inside when
+        tokens. It is "undecided" if no holder has entered, or a holder that has not left may have been inside when
         another one entered.
 
         - `resource`: Its name, at most 200 characters

@@ -15,7 +15,7 @@ from ._verbs import Verbs
 
 
 class ResourceEntry:
-    """Somebody who is inside a resource: see `Universe.resource`."""
+    """A holder that is inside a resource: see `Universe.resource`."""
 
     def __init__(self, universe: Universe, entry: int) -> None:
         self._universe = universe

@@ -1,6 +1,6 @@
 package io.github.minikeeper;
 
-/** Somebody who is inside a resource, until it is closed: see {@link Universe#enter(String)}. */
+/** A holder that is inside a resource, until it is closed: see {@link Universe#enter(String)}. */
 public final class ResourceEntry implements AutoCloseable {
   private final Universe universe;
   private final long entry;

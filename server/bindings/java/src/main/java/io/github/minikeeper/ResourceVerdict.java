@@ -8,7 +8,8 @@ import java.util.Map;
  * The result of {@code resourceVerdict}.
  *
  * <p>It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens. It
- * is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one entered.
+ * is "undecided" if no holder has entered, or a holder that has not left may have been inside when another one
+ * entered.
  */
 public final class ResourceVerdict extends Answer {
   ResourceVerdict(Map<String, Object> json) {
@@ -20,7 +21,7 @@ public final class ResourceVerdict extends Answer {
     return (String) json.get("verdict");
   }
 
-  /** How often somebody has entered with a token that it accepted. */
+  /** The number of entries whose token it has accepted. */
   public long entries() {
     return Values.number(json.get("entries"));
   }

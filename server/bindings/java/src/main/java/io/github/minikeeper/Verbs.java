@@ -415,7 +415,7 @@ abstract class Verbs {
    * Say whether what was done to a resource was safe.
    *
    * <p>It was "safe" if no two holders were inside at a time, or the resource has refused the lower of their tokens.
-   * It is "undecided" if nobody has entered, or a holder that has not left may have been inside when another one
+   * It is "undecided" if no holder has entered, or a holder that has not left may have been inside when another one
    * entered.
    *
    * @param resource Its name, at most 200 characters
