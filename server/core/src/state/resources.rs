@@ -95,7 +95,7 @@ impl fmt::Display for ResourceReport {
         } = self;
         write!(
             f,
-            "resource {name:?} is {verdict}: entered {entries} times, {writes} writes, {refused} tokens refused"
+            "resource {name:?} is {verdict}: {entries} entered, {writes} written, {refused} refused"
         )?;
         reason
             .iter()
